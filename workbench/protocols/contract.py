@@ -1,0 +1,211 @@
+"""The protocol contract (sans-IO): one object is one node, and it never learns who drives it.
+
+Theory of operation
+    A node is given its address, its settings and its own random stream. Time comes in as an argument, in integer
+    microseconds; frames (bytes) go in and out; what happened comes out as small named tuples. A node never sleeps,
+    prints, opens anything or reads a clock, so the same file runs in the simulator, over UDP and on a mote.
+
+    start(now)                                     once, before anything else
+    receive(frame, previous_hop, now, broadcast)   a frame from a neighbor; broadcast is False if it was sent to us alone
+    wake(now)                                      called when ``now`` has reached ``next_wake``
+    subscribe(attributes, now, expires_s)          -> Subscription
+    unsubscribe(subscription, now)
+    publish(attributes, now, payload)              -> number of this reading at this node: 0, 1, 2, ...
+    take_frames()                                  -> [(destination or None for broadcast, bytes), ...]
+    take_events()                                  -> [event, ...]
+    next_wake                                      microseconds, or None
+
+Events
+    All events have the same six fields, so a driver can write any of them as a row of a table without knowing it:
+
+    peer       the neighbor it concerns, or NOBODY
+    message    the protocol's name of the message it concerns ("interest", "data", ...), or ""
+    origin     the node the message came from in the first place, or NOBODY
+    sequence   the message's sequence number at its origin
+    value      an integer whose meaning each event states below
+    detail     a text, or a tuple of attributes (drivers write it in text form)
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from collections import namedtuple
+
+from workbench.errors import ParameterError
+
+NOBODY = -1
+
+_FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
+
+# A message starts its travel at its origin. value: the number of a reading it carries; one event per reading.
+Originated = namedtuple("Originated", _FIELDS)
+# This node holds an event (all of it) for the first time. value: hops it travelled.
+Held = namedtuple("Held", _FIELDS)
+# A message was sent on. value: to how many neighbors (0 = broadcast); peer: the neighbor it came from.
+Forwarded = namedtuple("Forwarded", _FIELDS)
+# A subscription was handed a sample. value: number of the subscription at this node; detail: the sample's attributes.
+Delivered = namedtuple("Delivered", _FIELDS)
+# A message ended here. detail: the reason.
+Dropped = namedtuple("Dropped", _FIELDS)
+# A filter answered REPLACE or DROP. value: the filter's key; detail: "replace" or "drop".
+Filtered = namedtuple("Filtered", _FIELDS)
+# An interest entered the interest cache. value: its round; origin, sequence: sink and number; detail: its attributes.
+InterestCached = namedtuple("InterestCached", _FIELDS)
+# An interest left the interest cache. detail: "expired", "evicted" or "cancelled".
+InterestRemoved = namedtuple("InterestRemoved", _FIELDS)
+# Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest" or "reinforcement".
+GradientSet = namedtuple("GradientSet", _FIELDS)
+# Data for sink ``origin`` no longer goes to ``peer``. detail: "expired", "evicted", "cancelled", "round" or "blacklisted".
+GradientRemoved = namedtuple("GradientRemoved", _FIELDS)
+# New data of source ``origin`` came first from ``peer``. sequence: the data message's.
+DataGradientSet = namedtuple("DataGradientSet", _FIELDS)
+# A reinforcement (of sink ``origin``) was sent to ``peer``, towards the source. value: the source that it is meant for.
+Reinforced = namedtuple("Reinforced", _FIELDS)
+# A neighbor was put on the black list (value 1) or taken off it (value 0).
+Blacklisted = namedtuple("Blacklisted", _FIELDS)
+
+Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
+
+
+class Subscription:
+    """What ``subscribe`` returns: an open pipe from the network to the subscriber.
+
+    Iterating over it takes the samples that arrived since the last time, oldest first.
+    """
+
+    def __init__(self, number, attributes, expires_us):
+        self.number = number
+        self.attributes = attributes
+        self.expires_us = expires_us
+        self._samples = []
+
+    def put(self, attributes):
+        """Append a sample (called by the node)."""
+        self._samples.append(attributes)
+
+    def take(self):
+        """Return the samples that arrived since the last call, oldest first."""
+        samples, self._samples = self._samples, []
+        return samples
+
+    def __iter__(self):
+        return iter(self.take())
+
+
+class Node:
+    """What every protocol node has: an outbox, its events, a wake-up time. Subclasses do the protocol.
+
+    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them.
+    """
+
+    def __init__(self, address, settings, random):
+        self.address = address
+        self.settings = settings
+        self.random = random
+        self.next_wake = None
+        self.outbox = []
+        self.events = []
+
+    def start(self, now):
+        """Begin; most protocols have nothing to do here."""
+
+    def wake(self, now):
+        """``now`` has reached ``next_wake``; a protocol without timers is never woken."""
+
+    def take_frames(self):
+        """Return and forget [(destination or None, bytes), ...] in the order they are to be sent."""
+        frames, self.outbox = self.outbox, []
+        return frames
+
+    def take_events(self):
+        """Return and forget the events since the last call, in order."""
+        events, self.events = self.events, []
+        return events
+
+
+class Protocol:
+    """A protocol and its settings: an immutable value from which nodes are made.
+
+    A subclass names its node class, its table of parameters and the largest address its frames can carry::
+
+        class Flooding(Protocol):
+            node = FloodingNode
+            parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
+            describe = staticmethod(wire.describe)
+
+    ``describe(frame)`` tells (message name, origin, sequence number) of one of its own frames, for the trace.
+    Every parameter is a keyword argument, checked against the table, and readable as an attribute.
+    """
+
+    node = Node
+    parameters = ()
+    largest_address = 0xFFFFFFFF
+
+    def __init__(self, **settings):
+        table = {}
+        for parameter in self.parameters:
+            table[parameter.name] = settings.pop(parameter.name, parameter.default)
+            check_parameter(type(self).__name__, parameter, table[parameter.name])
+        if settings:
+            unknown = sorted(settings)[0]
+            known = ", ".join([parameter.name for parameter in self.parameters])
+            raise ParameterError(
+                "%s has no parameter %r; it has: %s" % (type(self).__name__, unknown, known or "none")
+            )
+        self.settings = table
+
+    def __getattr__(self, name):
+        # Only called when ordinary look-up fails: parameters read as attributes (protocol.ttl).
+        if name != "settings" and name in self.settings:
+            return self.settings[name]
+        raise AttributeError(name)
+
+    def make_node(self, address, random):
+        """A fresh node of this protocol."""
+        return self.node(address, self, random)
+
+    @staticmethod
+    def describe(frame):
+        """(message name, origin, sequence number) of one of this protocol's frames."""
+        raise NotImplementedError
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.settings == other.settings
+
+    def __hash__(self):
+        return hash((type(self).__name__, tuple(sorted([(k, str(v)) for k, v in self.settings.items()]))))
+
+    def __repr__(self):
+        changed = [
+            "%s=%r" % (parameter.name, self.settings[parameter.name])
+            for parameter in self.parameters
+            if self.settings[parameter.name] != parameter.default
+        ]
+        return "%s(%s)" % (type(self).__name__, ", ".join(changed))
+
+
+def check_parameter(owner, parameter, value):
+    """Raise ParameterError unless ``value`` is of the default's type and within the parameter's range.
+
+    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed.
+    """
+    name, default, minimum, maximum, unit, _ = parameter
+    allowed = minimum if isinstance(minimum, tuple) else None
+    if allowed is not None:
+        if value not in allowed:
+            raise ParameterError(
+                "%s: %s is %r; it must be one of %s"
+                % (owner, name, value, ", ".join([repr(choice) for choice in allowed]))
+            )
+        return
+    number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    right_type = (
+        isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
+        if number
+        else isinstance(value, type(default))
+    )
+    too_small = number and right_type and minimum is not None and not value >= minimum
+    too_large = number and right_type and maximum is not None and not value <= maximum
+    if not right_type or too_small or too_large:
+        kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
+        limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
+        raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
