@@ -1,0 +1,62 @@
+# make setup | demo | test | lab | notebooks | lint | bench | doctor | clean
+# Everything lives in .venv; after the first set-up no target needs the network.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The stamp is a copy of the pyproject.toml that was installed, so that a checkout which only touches the file is free.
+STAMP := $(VENV)/installed-pyproject.toml
+WORKERS ?= 2
+NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lab notebooks lint bench doctor clean
+
+help:
+	@echo 'make demo       the first experiment: metrics, out/demo.html, out/demo.png'
+	@echo 'make lab        JupyterLab in notebooks/'
+	@echo 'make notebooks  run every notebook into out/notebooks/*.html'
+	@echo 'make test       lint, type check, tests, notebooks'
+	@echo 'make lint       ruff and mypy alone'
+	@echo 'make bench      benchmarks/run.py'
+	@echo 'make doctor     what is installed, what is missing, how to get it'
+	@echo 'make setup      .venv with everything (the other targets do it when needed)'
+	@echo 'make clean      remove what was made, but not .venv'
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@if ! cmp -s pyproject.toml $@; then PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV) && cp pyproject.toml $@; fi
+	@touch $@
+
+demo: setup
+	@$(BIN)/workbench demo
+
+lab: setup
+	@$(BIN)/workbench lab
+
+doctor: setup
+	@$(BIN)/workbench doctor
+
+lint: setup
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+
+test: lint
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --nbmake --nbmake-timeout=600 $(PYTEST_ARGS)
+
+notebooks: setup
+	@mkdir -p out/notebooks
+	@for notebook in $(NOTEBOOKS); do \
+	  $(BIN)/jupyter nbconvert --execute --to html --output-dir out/notebooks --log-level WARN "$$notebook" || exit 1; \
+	  echo "out/notebooks/$$(basename "$$notebook" .ipynb).html"; \
+	done
+
+bench: setup
+	@if [ -f benchmarks/run.py ]; then $(BIN)/python benchmarks/run.py; \
+	 else echo 'there are no benchmarks here: benchmarks/run.py is missing'; fi
+
+clean:
+	rm -rf out build dist results spark-warehouse metastore_db derby.log
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find workbench tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
