@@ -132,7 +132,7 @@ class Protocol:
             parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
             describe = staticmethod(wire.describe)
 
-    ``describe(frame)`` tells (message name, origin, sequence number) of one of its own frames, for the trace.
+    ``describe(frame, broadcast)`` tells (message name, origin, sequence number) of one of its own frames, for the trace.
     Every parameter is a keyword argument, checked against the table, and readable as an attribute.
     """
 
@@ -164,8 +164,8 @@ class Protocol:
         return self.node(address, self, random)
 
     @staticmethod
-    def describe(frame):
-        """(message name, origin, sequence number) of one of this protocol's frames."""
+    def describe(frame, broadcast=True):
+        """(message name, origin, sequence number) of one of this protocol's frames; broadcast is False for unicast."""
         raise NotImplementedError
 
     def __eq__(self, other):

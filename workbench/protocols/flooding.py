@@ -1,0 +1,129 @@
+"""Flooding: every publication is broadcast once by every node, and subscribers keep what matches.
+
+Theory of operation
+    A publisher broadcasts its publication. A node that hears it for the first time holds it, hands it to its own
+    subscriptions that match, and broadcasts it again with one hop less to live. Subscriptions are never sent. It is
+    the simplest protocol that delivers, the yardstick for the others, and the template for adding one.
+
+Messages
+    flood    origin, sequence, ttl, attributes (wire/flooding.py)
+
+Limits
+    A node remembers the last ``max_events`` publications. One that comes back after it was forgotten is flooded
+    again, until its ttl runs out.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import PAYLOAD, check_publication, check_subscription, make, one_way_match
+from workbench.errors import DecodeError
+from workbench.protocols.contract import (
+    NOBODY,
+    Delivered,
+    Dropped,
+    Forwarded,
+    Held,
+    Node,
+    Originated,
+    Parameter,
+    Protocol,
+    Subscription,
+)
+from workbench.wire import flooding as wire
+
+PARAMETERS = (
+    Parameter("ttl", 255, 1, 255, "hops", "the widest the frame allows: floods stop by duplicates, not by hops"),
+    Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
+)
+
+
+class FloodingNode(Node):
+    """One node that floods."""
+
+    def __init__(self, address, settings, random):
+        Node.__init__(self, address, settings, random)
+        self.ttl = settings.ttl
+        self.max_events = settings.max_events
+        self.subscriptions = []
+        self._subscriptions_made = 0
+        self._next_sequence = 0
+        self._known = set()
+        self._known_in_order = []
+        self._oldest = 0
+
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
+        check_subscription(attributes, match_all)
+        expires_us = None if expires_s is None else now + int(expires_s * 1000000)
+        subscription = Subscription(self._subscriptions_made, tuple(attributes), expires_us)
+        self._subscriptions_made += 1
+        self.subscriptions.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription, now):
+        """Forget a subscription; one already forgotten is no error."""
+        self.subscriptions = [kept for kept in self.subscriptions if kept is not subscription]
+
+    def publish(self, attributes, now, payload=b""):
+        """Flood a publication; returns its number at this node."""
+        attributes = tuple(attributes)
+        if payload:
+            attributes += (make(PAYLOAD, "IS", payload),)
+        check_publication(attributes)
+        sequence = self._next_sequence
+        frame = wire.encode(wire.Flood(self.address, sequence, self.ttl, attributes))
+        self._next_sequence += 1
+        self.events.append(Originated(NOBODY, "flood", self.address, sequence, sequence, ""))
+        self._hold(self.address, sequence, NOBODY, 0)
+        self._deliver(attributes, self.address, sequence, NOBODY, now)
+        self.outbox.append((None, frame))
+        return sequence
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Hold, deliver and pass on a flood heard for the first time."""
+        try:
+            origin, sequence, ttl = wire.decode_header(frame)
+            if (origin, sequence) in self._known:
+                self.events.append(Dropped(previous_hop, "flood", origin, sequence, 0, "duplicate"))
+                return
+            flood = wire.decode(frame)
+        except DecodeError:
+            self.events.append(Dropped(previous_hop, "", NOBODY, 0, 0, "malformed"))
+            return
+        self._hold(origin, sequence, previous_hop, self.ttl - ttl + 1)
+        self._deliver(flood.attributes, origin, sequence, previous_hop, now)
+        if ttl <= 1:
+            self.events.append(Dropped(previous_hop, "flood", origin, sequence, 0, "ttl"))
+            return
+        self.outbox.append((None, wire.encode(flood._replace(ttl=ttl - 1))))
+        self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
+
+    def _hold(self, origin, sequence, previous_hop, hops):
+        """Remember a publication, in place of the oldest if the memory is full."""
+        event = (origin, sequence)
+        if len(self._known_in_order) < self.max_events:
+            self._known_in_order.append(event)
+        else:
+            self._known.discard(self._known_in_order[self._oldest])
+            self._known_in_order[self._oldest] = event
+            self._oldest = (self._oldest + 1) % self.max_events
+        self._known.add(event)
+        self.events.append(Held(previous_hop, "flood", origin, sequence, hops, ""))
+
+    def _deliver(self, attributes, origin, sequence, previous_hop, now):
+        for subscription in self.subscriptions:
+            if subscription.expires_us is not None and now >= subscription.expires_us:
+                continue
+            if one_way_match(subscription.attributes, attributes):
+                subscription.put(attributes)
+                self.events.append(
+                    Delivered(previous_hop, "flood", origin, sequence, subscription.number, attributes)
+                )
+
+
+class Flooding(Protocol):
+    """Flooding and its settings: ``Flooding(ttl=..., max_events=...)``."""
+
+    node = FloodingNode
+    parameters = PARAMETERS
+    describe = staticmethod(wire.describe)

@@ -1,0 +1,67 @@
+"""Lists of attributes as bytes: the part of a frame that TinyDiffusion and flooding share.
+
+Layout (little-endian, packed)
+    attribute  key u8, operator u8, value i16
+    blob       key u8, operator u8, length u8, that many bytes (A8: the key decides which of the two)
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+import struct
+
+from workbench.attributes import Attribute, check, is_blob
+from workbench.errors import AttributeFormatError, DecodeError, EncodeError
+
+ATTRIBUTE_B = 4
+BLOB_HEADER_B = 3
+_ATTRIBUTE = "<BBh"
+
+
+def attributes_size(attributes):
+    """Bytes that these attributes take on the wire."""
+    size = 0
+    for attribute in attributes:
+        size += BLOB_HEADER_B + len(attribute.value) if is_blob(attribute.key) else ATTRIBUTE_B
+    return size
+
+
+def encode_attributes(attributes):
+    """The bytes of attributes one after the other; EncodeError for one that is not valid."""
+    parts = []
+    for attribute in attributes:
+        try:
+            check(attribute)
+        except AttributeFormatError as error:
+            raise EncodeError(str(error)) from None
+        key, operator, value = attribute
+        if is_blob(key):
+            parts.append(struct.pack("<BBB", key, operator, len(value)) + value)
+        else:
+            parts.append(struct.pack(_ATTRIBUTE, key, operator, value))
+    return b"".join(parts)
+
+
+def decode_attributes(frame, offset, count):
+    """The ``count`` attributes from ``offset`` to the end of the frame; DecodeError for anything else."""
+    attributes = []
+    size = len(frame)
+    for _ in range(count):
+        if offset + 3 > size:
+            raise DecodeError("attribute %d of %d is cut off" % (len(attributes) + 1, count))
+        key = frame[offset]
+        if is_blob(key):
+            end = offset + 3 + frame[offset + 2]
+            value = bytes(frame[offset + 3 : end])
+        else:
+            end = offset + ATTRIBUTE_B
+            value = struct.unpack_from("<h", frame, offset + 2)[0] if end <= size else 0
+        if end > size:
+            raise DecodeError("attribute %d of %d is cut off" % (len(attributes) + 1, count))
+        try:
+            attributes.append(check(Attribute(key, frame[offset + 1], value)))
+        except AttributeFormatError as error:
+            raise DecodeError(str(error)) from None
+        offset = end
+    if offset != size:
+        raise DecodeError("%d bytes follow the last attribute" % (size - offset))
+    return tuple(attributes)

@@ -1,0 +1,53 @@
+"""Flooding's frame: bytes <-> one publication.
+
+Layout (little-endian, packed)
+    type u8 (always 0x46, "F"), origin u32, sequence u32, ttl u8, AttNum u8: 11 bytes; then the attributes as
+    `wire/attribute_list.py` lays them out. The origin is 32 bits wide: a flood may cover millions of nodes.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+import struct
+from collections import namedtuple
+
+from workbench.errors import DecodeError, EncodeError
+from workbench.wire.attribute_list import decode_attributes, encode_attributes
+
+Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
+
+TYPE = 0x46
+_HEADER = "<BIIBB"
+HEADER_B = 11
+
+
+def encode(flood):
+    """The frame of a Flood; EncodeError if a field is out of range."""
+    origin, sequence, ttl, attributes = flood
+    if not (
+        0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= 255 and len(attributes) <= 255
+    ):
+        raise EncodeError("%r has a field out of range" % (flood,))
+    return struct.pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_attributes(attributes)
+
+
+def decode_header(frame):
+    """(origin, sequence, ttl) of a frame, without its attributes; DecodeError if it is none of ours."""
+    if len(frame) < HEADER_B or frame[0] != TYPE:
+        raise DecodeError(
+            "%d bytes that begin with %r are no flood; a flood begins with %r and has %d or more"
+            % (len(frame), bytes(frame[:1]), bytes([TYPE]), HEADER_B)
+        )
+    _, origin, sequence, ttl, _ = struct.unpack_from(_HEADER, frame, 0)
+    return origin, sequence, ttl
+
+
+def decode(frame):
+    """The Flood in a frame; DecodeError, and nothing else, for any other bytes."""
+    origin, sequence, ttl = decode_header(frame)
+    return Flood(origin, sequence, ttl, decode_attributes(frame, HEADER_B, frame[HEADER_B - 1]))
+
+
+def describe(frame, broadcast=True):
+    """(message name, origin, sequence) of a frame this module encoded, for traces."""
+    origin, sequence = struct.unpack_from("<II", frame, 1)
+    return "flood", origin, sequence

@@ -1,0 +1,105 @@
+"""TinyDiffusion's frames: bytes <-> interest and data messages.
+
+Layout (little-endian, packed, as on the motes; A9)
+    Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. Then
+
+    interest   sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8     13 bytes
+    data       sequence u32, source u16, previous hop u16, ttl u8, AttNum u8                                 10 bytes
+    attribute  as `wire/attribute_list.py` lays it out                                                        4 bytes
+
+    A reinforcement is an interest message that is sent to one neighbor alone (A19), so it has no type of its own.
+
+Limits
+    A message has to fit its profile: ``strict`` is TinyOS's 29-byte payload, which holds exactly four attributes after
+    an interest's header (A1); ``wide`` is 60 bytes. Sizes count the message without the type byte.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+import struct
+from collections import namedtuple
+
+from workbench.errors import DecodeError, EncodeError
+from workbench.wire.attribute_list import decode_attributes, encode_attributes
+
+INTEREST = 1
+DATA = 2
+
+# name -> largest message in bytes
+PROFILES = {"strict": 29, "wide": 60}
+
+Interest = namedtuple(
+    "Interest", ("sequence", "sink", "round", "previous_hop", "ttl", "expiration_s", "attributes")
+)
+Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "attributes"))
+
+_INTEREST = "<BIHBHBHB"
+_DATA = "<BIHHBB"
+U8 = 0xFF
+U16 = 0xFFFF
+U32 = 0xFFFFFFFF
+INTEREST_HEADER_B = 13
+DATA_HEADER_B = 10
+
+
+def encode_interest(interest, profile="wide"):
+    """The frame of an Interest; EncodeError if it does not fit the profile or a field is out of range."""
+    sequence, sink, round_, previous_hop, ttl, expiration_s, attributes = interest
+    _check_range("interest", interest, (U32, U16, U8, U16, U8, U16))
+    head = struct.pack(
+        _INTEREST, INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes)
+    )
+    return _fitted(head + encode_attributes(attributes), profile, "interest")
+
+
+def encode_data(data, profile="wide"):
+    """The frame of a Data message; EncodeError if it does not fit the profile or a field is out of range."""
+    sequence, source, previous_hop, ttl, attributes = data
+    _check_range("data", data, (U32, U16, U16, U8))
+    head = struct.pack(_DATA, DATA, sequence, source, previous_hop, ttl, len(attributes))
+    return _fitted(head + encode_attributes(attributes), profile, "data")
+
+
+def _check_range(name, message, largest):
+    # Not left to struct: MicroPython's packs the low bits of a value that is too large without a word.
+    for i in range(len(largest)):
+        if not 0 <= message[i] <= largest[i]:
+            raise EncodeError("field %d of %s %r is %r; it must be from 0 to %d" % (i, name, message, message[i], largest[i]))
+    if len(message[-1]) > U8:
+        raise EncodeError("%s has %d attributes; a message counts to %d" % (name, len(message[-1]), U8))
+
+
+def _fitted(frame, profile, name):
+    room = PROFILES[profile]
+    if len(frame) - 1 > room:
+        raise EncodeError(
+            "a %s message of %d bytes does not fit the %s profile's %d; use fewer attributes%s"
+            % (name, len(frame) - 1, profile, room, " or profile='wide'" if profile == "strict" else "")
+        )
+    return frame
+
+
+def decode(frame):
+    """The Interest or Data message in a frame; DecodeError, and nothing else, for any other bytes."""
+    if len(frame) > 0 and frame[0] == INTEREST:
+        if len(frame) < 1 + INTEREST_HEADER_B:
+            raise DecodeError("an interest of %d bytes ends within its header" % len(frame))
+        _, sequence, sink, round_, previous_hop, ttl, expiration_s, count = struct.unpack_from(_INTEREST, frame, 0)
+        attributes = decode_attributes(frame, 1 + INTEREST_HEADER_B, count)
+        return Interest(sequence, sink, round_, previous_hop, ttl, expiration_s, attributes)
+    if len(frame) > 0 and frame[0] == DATA:
+        if len(frame) < 1 + DATA_HEADER_B:
+            raise DecodeError("a data message of %d bytes ends within its header" % len(frame))
+        _, sequence, source, previous_hop, ttl, count = struct.unpack_from(_DATA, frame, 0)
+        return Data(sequence, source, previous_hop, ttl, decode_attributes(frame, 1 + DATA_HEADER_B, count))
+    raise DecodeError(
+        "a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",)
+    )
+
+
+def describe(frame, broadcast=True):
+    """(message name, origin, sequence) of a frame this module encoded, for traces. Costs no full decoding."""
+    sequence, origin = struct.unpack_from("<IH", frame, 1)
+    if frame[0] == DATA:
+        return "data", origin, sequence
+    return ("interest" if broadcast else "reinforcement"), origin, sequence
