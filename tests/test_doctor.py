@@ -1,0 +1,73 @@
+"""The doctor: what it says of a whole machine and of one where something is missing or too old."""
+
+import pytest
+
+from workbench import doctor
+from workbench.doctor import Finding
+
+
+def test_everything_required_is_found_where_the_tests_run():
+    required = [finding for finding in doctor.examine() if finding.is_required]
+    assert {"Python", "bokeh", "numpy", "pyspark"} <= {finding.what for finding in required}
+    assert [finding for finding in required if not finding.is_ok] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "is_within"),
+    [
+        ("2.3.3", "<3,>=2.2", True),
+        ("2.2", ">=2.2,<3", True),
+        ("3.0.0", ">=2.2,<3", False),
+        ("2.1.9", ">=2.2,<3", False),
+        ("10.1", ">=9", True),
+        ("1.29.0.post2", ">=1.27", True),
+        ("0.4.2", "", True),
+    ],
+)
+def test_versions_are_compared_number_by_number(version, bounds, is_within):
+    assert doctor.is_within(version, bounds) is is_within
+
+
+def test_library_that_is_not_installed_names_its_remedy():
+    finding = doctor.library('no-such-library>=1.2; extra == "test"')
+    assert finding == Finding("no-such-library", "", False, False, "pip install 'no-such-library>=1.2' (for test)")
+
+
+def test_library_that_is_too_old_is_unfit():
+    finding = doctor.library("pytest>=999")
+    assert finding.found and not finding.is_ok and finding.is_required
+    assert "UNFIT" in doctor.report([finding])
+
+
+def test_java_home_without_java_is_said_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    finding = doctor.java()
+    assert not finding.is_ok and not finding.is_required
+    assert "JAVA_HOME" in finding.found and "openjdk" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_ok"), [('openjdk version "21.0.2"', True), ('java version "1.8.0_402"', False)]
+)
+def test_java_is_judged_by_the_version_it_prints(monkeypatch, tmp_path, printed, is_ok):
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{printed}' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert doctor.java().is_ok is is_ok
+
+
+def test_report_says_what_needs_attention_and_aligns_its_columns():
+    findings = [
+        Finding("Python", "3.11.7", True, True),
+        Finding("numpy", "", False, True, "pip install 'numpy>=1.26'"),
+        Finding("Chromium", "", False, False, "apt-get install chromium"),
+    ]
+    assert doctor.report(findings).splitlines() == [
+        "Python    3.11.7  ok",
+        "numpy             MISSING  pip install 'numpy>=1.26'",
+        "Chromium          missing  apt-get install chromium",
+        "",
+        "needs attention: numpy",
+    ]

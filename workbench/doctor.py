@@ -1,0 +1,116 @@
+"""What is installed, what is missing, and how to get it: the table that ``workbench doctor`` prints.
+
+Nothing heavy is imported and nothing is started but ``java -version``: versions come from the packages'
+metadata, so the doctor answers in a broken environment too.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+DISTRIBUTION = "sensor-pubsub-workbench"
+OLDEST_PYTHON = (3, 11)
+FIRST_PYTHON_TOO_NEW = (3, 14)
+OLDEST_JAVA = 17
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+class Finding(NamedTuple):
+    """One row of the table. ``remedy`` is empty where nothing is to be done."""
+
+    what: str
+    found: str
+    is_ok: bool
+    is_required: bool
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """Look at everything, required things first."""
+    return [_python(), java(), *libraries(), _chromium(), *_data_sets()]
+
+
+def _python() -> Finding:
+    is_ok = OLDEST_PYTHON <= sys.version_info[:2] < FIRST_PYTHON_TOO_NEW
+    return Finding("Python", sys.version.split()[0], is_ok, True, "" if is_ok else "use Python 3.11, 3.12 or 3.13")
+
+
+def java() -> Finding:
+    """The Java that Spark would start: JAVA_HOME's, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+    remedy = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (sweeps on Spark need it)"
+    try:
+        output = subprocess.run([program, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError):
+        return Finding("Java", "JAVA_HOME has none" if home else "", False, False, remedy)
+    found = re.search(r'version "([\d._]+)', output)
+    version = found.group(1) if found else output.strip().partition("\n")[0]
+    is_ok = bool(found) and _numbers(version)[0] >= OLDEST_JAVA
+    return Finding("Java", version, is_ok, False, "" if is_ok else remedy)
+
+
+def libraries() -> list[Finding]:
+    """The libraries the workbench depends on, then those of its tests and benchmarks."""
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return [Finding(DISTRIBUTION, "", False, True, "make setup, or pip install -e .")]
+    return sorted((library(text) for text in requirements), key=lambda finding: not finding.is_required)
+
+
+def library(requirement: str) -> Finding:
+    """``requirement`` is a line of the metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
+    specification, _, marker = requirement.partition(";")
+    name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
+    bounds = specification[len(name) :].strip()
+    extra = re.search(r"extra == ['\"](\w+)", marker)
+    remedy = f"pip install '{specification.strip()}'" + (f" (for {extra.group(1)})" if extra else "")
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Finding(name, "", False, extra is None, remedy)
+    is_ok = is_within(version, bounds)
+    return Finding(name, version, is_ok, extra is None, "" if is_ok else remedy)
+
+
+def is_within(version: str, bounds: str) -> bool:
+    """Whether a version fits '>=2.2,<3'. Only >= and < are used in pyproject.toml (a test sees to it)."""
+    for operator, bound in re.findall(r"(>=|<)\s*([\d.]+)", bounds):
+        if (_numbers(version) >= _numbers(bound)) != (operator == ">="):
+            return False
+    return True
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def _chromium() -> Finding:
+    program = next((path for path in map(shutil.which, CHROMIUM_NAMES) if path), "")
+    remedy = "" if program else "apt-get install chromium, or brew install --cask chromium (tests of the pages use it)"
+    return Finding("Chromium", program, bool(program), False, remedy)
+
+
+def _data_sets() -> list[Finding]:
+    return []
+
+
+def report(findings: list[Finding]) -> str:
+    """The findings as a table of text, and one closing sentence."""
+    widths = [max(len(finding.what) for finding in findings), max(len(finding.found) for finding in findings)]
+    lines = []
+    for finding in findings:
+        state = "ok" if finding.is_ok else "MISSING" if finding.is_required else "missing"
+        if finding.found and not finding.is_ok:
+            state = "UNFIT" if finding.is_required else "unfit"
+        lines.append(f"{finding.what:{widths[0]}}  {finding.found:{widths[1]}}  {state:7}  {finding.remedy}".rstrip())
+    broken = [finding.what for finding in findings if finding.is_required and not finding.is_ok]
+    lines.append("")
+    lines.append(f"needs attention: {', '.join(broken)}" if broken else "everything required is here")
+    return "\n".join(lines)
