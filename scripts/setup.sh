@@ -14,7 +14,7 @@ is_right() { # a Python that pyproject.toml allows
 }
 
 find_python() {
-    for candidate in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
+    for candidate in python3 python3.13 python3.12 python3.11; do
         if is_right "$candidate"; then
             echo "$candidate"
             return
@@ -45,7 +45,12 @@ install() {
     fi
 }
 
-python=$(find_python)
+python=${PYTHON:-python3}
+if [ "$python" = python3 ]; then
+    python=$(find_python)
+elif ! is_right "$python"; then
+    fail "PYTHON=$python is no Python 3.11, 3.12 or 3.13; leave PYTHON out to take the one that is found"
+fi
 is_right "$venv/bin/python" || make_venv
 echo "make setup: installing into $venv (1.7 GB, some minutes the first time)"
 install || fail "the installation into $venv failed (see above); the first set-up needs the network, then run make setup again"
