@@ -195,9 +195,7 @@ def check(attribute):
                 % (key_of(number).name, _OPERATOR_NAMES[operator])
             )
         if not isinstance(value, bytes) or len(value) > LONGEST_BLOB:
-            raise AttributeFormatError(
-                "%s takes up to %d bytes, not %r" % (key_of(number).name, LONGEST_BLOB, value)
-            )
+            raise AttributeFormatError("%s takes up to %d bytes, not %r" % (key_of(number).name, LONGEST_BLOB, value))
     elif not isinstance(value, int) or not LOWEST <= value <= HIGHEST:
         raise AttributeFormatError(
             "%s has the value %r on the wire; it must be a whole number from %d to %d"
@@ -279,9 +277,7 @@ def _parse_one(text):
     key = key_of(int(words[0]) if words[0].isdigit() else words[0])
     operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
     if operator is None:
-        raise AttributeFormatError(
-            "%r has operator %s; operators are IS EQ NE GT GE LT LE EQ_ANY" % (text, words[1])
-        )
+        raise AttributeFormatError("%r has operator %s; operators are IS EQ NE GT GE LT LE EQ_ANY" % (text, words[1]))
     if operator == EQ_ANY:
         if len(words) > 2:
             raise AttributeFormatError("%r: EQ_ANY takes no value" % text)
@@ -406,6 +402,22 @@ def _strict_match(subscription, publication):
     return True
 
 
+def matching_samples(subscription, publication):
+    """The samples in a publication or aggregated message that match by themselves: what a sink is handed (A26).
+
+    A new sample begins wherever the first key comes again.
+
+    >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
+    ['TEMP IS 30']
+    """
+    samples = []
+    for attribute in publication:
+        if not samples or attribute.key == publication[0].key:
+            samples.append(())
+        samples[-1] += (attribute,)
+    return [sample for sample in samples if one_way_match(subscription, sample)]
+
+
 def two_way_match(one, other):
     """Whether each side's constraints are met by the other's IS attributes."""
     return one_way_match(one, other) and one_way_match(other, one)
@@ -429,7 +441,8 @@ def check_publication(attributes):
         check(attribute)
         if attribute.operator != IS:
             raise AttributeFormatError(
-                "the publication %r has an attribute that is not IS; only IS attributes describe data" % to_text(attributes)
+                "the publication %r has an attribute that is not IS; only IS attributes describe data"
+                % to_text(attributes)
             )
     if not attributes:
         raise AttributeFormatError("a publication needs at least one attribute")

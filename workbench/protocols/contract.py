@@ -6,7 +6,7 @@ Theory of operation
     prints, opens anything or reads a clock, so the same file runs in the simulator, over UDP and on a mote.
 
     start(now)                                     once, before anything else
-    receive(frame, previous_hop, now, broadcast)   a frame from a neighbor; broadcast is False if it was sent to us alone
+    receive(frame, previous_hop, now, broadcast)   a frame from a neighbor; broadcast False: to us alone
     wake(now)                                      called when ``now`` has reached ``next_wake``
     subscribe(attributes, now, expires_s)          -> Subscription
     unsubscribe(subscription, now)
@@ -52,9 +52,9 @@ Filtered = namedtuple("Filtered", _FIELDS)
 InterestCached = namedtuple("InterestCached", _FIELDS)
 # An interest left the interest cache. detail: "expired", "evicted" or "cancelled".
 InterestRemoved = namedtuple("InterestRemoved", _FIELDS)
-# Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest" or "reinforcement".
+# Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest", "reinforcement".
 GradientSet = namedtuple("GradientSet", _FIELDS)
-# Data for sink ``origin`` no longer goes to ``peer``. detail: "expired", "evicted", "cancelled", "round" or "blacklisted".
+# Data for it no longer goes to ``peer``. detail: "expired", "evicted", "cancelled", "round", "blacklisted".
 GradientRemoved = namedtuple("GradientRemoved", _FIELDS)
 # New data of source ``origin`` came first from ``peer``. sequence: the data message's.
 DataGradientSet = namedtuple("DataGradientSet", _FIELDS)
@@ -111,6 +111,9 @@ class Node:
     def wake(self, now):
         """``now`` has reached ``next_wake``; a protocol without timers is never woken."""
 
+    def link_quality(self, neighbor, inbound, outbound, now):
+        """What the link layer estimates: the delivery ratios (0 to 1) from and to a neighbor; most ignore it."""
+
     def take_frames(self):
         """Return and forget [(destination or None, bytes), ...] in the order they are to be sent."""
         frames, self.outbox = self.outbox, []
@@ -132,13 +135,15 @@ class Protocol:
             parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
             describe = staticmethod(wire.describe)
 
-    ``describe(frame, broadcast)`` tells (message name, origin, sequence number) of one of its own frames, for the trace.
+    ``describe(frame, broadcast)`` tells (message name, origin, sequence number) of one of its frames, for the trace.
     Every parameter is a keyword argument, checked against the table, and readable as an attribute.
     """
 
     node = Node
     parameters = ()
     largest_address = 0xFFFFFFFF
+    # Whether an event is meant to reach every node: then the share of nodes that hold it, its coverage, has a meaning.
+    disseminates = False
 
     def __init__(self, **settings):
         table = {}
@@ -148,9 +153,7 @@ class Protocol:
         if settings:
             unknown = sorted(settings)[0]
             known = ", ".join([parameter.name for parameter in self.parameters])
-            raise ParameterError(
-                "%s has no parameter %r; it has: %s" % (type(self).__name__, unknown, known or "none")
-            )
+            raise ParameterError("%s has no parameter %r; it has: %s" % (type(self).__name__, unknown, known or "none"))
         self.settings = table
 
     def __getattr__(self, name):
@@ -165,7 +168,7 @@ class Protocol:
 
     @staticmethod
     def describe(frame, broadcast=True):
-        """(message name, origin, sequence number) of one of this protocol's frames; broadcast is False for unicast."""
+        """(message name, origin, sequence number) of one of this protocol's frames; broadcast: not unicast."""
         raise NotImplementedError
 
     def __eq__(self, other):

@@ -15,7 +15,7 @@ Limits
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import PAYLOAD, check_publication, check_subscription, make, one_way_match
+from workbench.attributes import PAYLOAD, check_publication, check_subscription, make, matching_samples
 from workbench.errors import DecodeError
 from workbench.protocols.contract import (
     NOBODY,
@@ -29,6 +29,7 @@ from workbench.protocols.contract import (
     Protocol,
     Subscription,
 )
+from workbench.protocols.recent import RecentIds
 from workbench.wire import flooding as wire
 
 PARAMETERS = (
@@ -43,13 +44,10 @@ class FloodingNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.ttl = settings.ttl
-        self.max_events = settings.max_events
         self.subscriptions = []
         self._subscriptions_made = 0
         self._next_sequence = 0
-        self._known = set()
-        self._known_in_order = []
-        self._oldest = 0
+        self._known = RecentIds(settings.max_events)
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
@@ -95,30 +93,20 @@ class FloodingNode(Node):
         if ttl <= 1:
             self.events.append(Dropped(previous_hop, "flood", origin, sequence, 0, "ttl"))
             return
-        self.outbox.append((None, wire.encode(flood._replace(ttl=ttl - 1))))
+        self.outbox.append((None, wire.encode(wire.Flood(origin, sequence, ttl - 1, flood.attributes))))
         self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
 
     def _hold(self, origin, sequence, previous_hop, hops):
-        """Remember a publication, in place of the oldest if the memory is full."""
-        event = (origin, sequence)
-        if len(self._known_in_order) < self.max_events:
-            self._known_in_order.append(event)
-        else:
-            self._known.discard(self._known_in_order[self._oldest])
-            self._known_in_order[self._oldest] = event
-            self._oldest = (self._oldest + 1) % self.max_events
-        self._known.add(event)
+        self._known.put((origin, sequence))
         self.events.append(Held(previous_hop, "flood", origin, sequence, hops, ""))
 
     def _deliver(self, attributes, origin, sequence, previous_hop, now):
         for subscription in self.subscriptions:
             if subscription.expires_us is not None and now >= subscription.expires_us:
                 continue
-            if one_way_match(subscription.attributes, attributes):
-                subscription.put(attributes)
-                self.events.append(
-                    Delivered(previous_hop, "flood", origin, sequence, subscription.number, attributes)
-                )
+            for sample in matching_samples(subscription.attributes, attributes):
+                subscription.put(sample)
+                self.events.append(Delivered(previous_hop, "flood", origin, sequence, subscription.number, sample))
 
 
 class Flooding(Protocol):
@@ -126,4 +114,5 @@ class Flooding(Protocol):
 
     node = FloodingNode
     parameters = PARAMETERS
+    disseminates = True
     describe = staticmethod(wire.describe)

@@ -23,9 +23,7 @@ HEADER_B = 11
 def encode(flood):
     """The frame of a Flood; EncodeError if a field is out of range."""
     origin, sequence, ttl, attributes = flood
-    if not (
-        0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= 255 and len(attributes) <= 255
-    ):
+    if not (0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= 255 and len(attributes) <= 255):
         raise EncodeError("%r has a field out of range" % (flood,))
     return struct.pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_attributes(attributes)
 

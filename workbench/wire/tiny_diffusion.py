@@ -28,9 +28,7 @@ DATA = 2
 # name -> largest message in bytes
 PROFILES = {"strict": 29, "wide": 60}
 
-Interest = namedtuple(
-    "Interest", ("sequence", "sink", "round", "previous_hop", "ttl", "expiration_s", "attributes")
-)
+Interest = namedtuple("Interest", ("sequence", "sink", "round", "previous_hop", "ttl", "expiration_s", "attributes"))
 Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "attributes"))
 
 _INTEREST = "<BIHBHBHB"
@@ -46,9 +44,7 @@ def encode_interest(interest, profile="wide"):
     """The frame of an Interest; EncodeError if it does not fit the profile or a field is out of range."""
     sequence, sink, round_, previous_hop, ttl, expiration_s, attributes = interest
     _check_range("interest", interest, (U32, U16, U8, U16, U8, U16))
-    head = struct.pack(
-        _INTEREST, INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes)
-    )
+    head = struct.pack(_INTEREST, INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes))
     return _fitted(head + encode_attributes(attributes), profile, "interest")
 
 
@@ -64,7 +60,9 @@ def _check_range(name, message, largest):
     # Not left to struct: MicroPython's packs the low bits of a value that is too large without a word.
     for i in range(len(largest)):
         if not 0 <= message[i] <= largest[i]:
-            raise EncodeError("field %d of %s %r is %r; it must be from 0 to %d" % (i, name, message, message[i], largest[i]))
+            raise EncodeError(
+                "field %d of %s %r is %r; it must be from 0 to %d" % (i, name, message, message[i], largest[i])
+            )
     if len(message[-1]) > U8:
         raise EncodeError("%s has %d attributes; a message counts to %d" % (name, len(message[-1]), U8))
 
@@ -92,9 +90,7 @@ def decode(frame):
             raise DecodeError("a data message of %d bytes ends within its header" % len(frame))
         _, sequence, source, previous_hop, ttl, count = struct.unpack_from(_DATA, frame, 0)
         return Data(sequence, source, previous_hop, ttl, decode_attributes(frame, 1 + DATA_HEADER_B, count))
-    raise DecodeError(
-        "a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",)
-    )
+    raise DecodeError("a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",))
 
 
 def describe(frame, broadcast=True):

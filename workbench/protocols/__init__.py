@@ -1,0 +1,7 @@
+"""The protocols: one readable file each. `BUILT_IN` says where a protocol of a given name is found."""
+
+# A scenario file names its protocol. Modules are imported when they are asked for, not before.
+BUILT_IN = {
+    "Diffusion": "workbench.protocols.diffusion",
+    "Flooding": "workbench.protocols.flooding",
+}

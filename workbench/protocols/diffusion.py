@@ -1,0 +1,692 @@
+"""TinyDiffusion: directed diffusion for motes. One-phase pull, reinforcement and filters in a few kilobytes.
+
+Theory of operation
+    A sink floods an *interest*. Every node that hears it keeps it in its *interest cache* with *gradients* towards the
+    neighbors it heard it from, in order of arrival. A source whose samples match a cached interest sends them as
+    *data*, by unicast and hop by hop, along the head of the gradient list, so down the way that the interest came up
+    fastest. Each node remembers per source which neighbor brought new data first (the *data gradient*). By that the
+    sink sends a *reinforcement*, again hop by hop, back to the source; the gradients it sets go before all others.
+    The sink repeats its interest with the next *round*, which clears the old gradients: paths follow the network.
+
+Messages (wire/tiny_diffusion.py)
+    interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
+    reinforcement   the same message, sent to one neighbor alone
+    data            unicast: source, sequence, previous hop, ttl, attributes
+
+Limits
+    Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are taken as symmetric:
+    on a link that works one way only, an interest may set a gradient that data cannot use (the black list is for that).
+
+Differs from the original in
+    A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
+    A14  of the gradients for a sink the head carries data; over several interests and sinks data goes to the union of
+         unique neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 tries more than the head until
+         a reinforcement has chosen.
+    A15  Round counts refreshes modulo 256; a newer one clears the sink's gradients, an older one is dropped.
+    A16  a duplicate has the same sink, sequence and round; interests with the same constraints share an entry. An
+         interest that is merely covered by another is still flooded.
+    A19  whether an interest message is a reinforcement is told by how it was sent: unicast.
+    A20  a reinforcement must lie within a cached interest (`attributes.is_within`), else it is dropped.
+    A21  it goes to the neighbors that brought new data first, to each source once per round. Of two reinforcements the
+         newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop.
+    A23  data meets the duplicate list first, then the filters, then the interest cache.
+    A24  the data list is two: recent (source, sequence) pairs against duplicates, and samples waiting to be sent.
+    A25  samples are matched when published and, while some wait, a second after the cache changed.
+    A26  samples are aggregated at the source only, one after the other in one message; the sink takes them apart where
+         the first key comes again and filters each by itself.
+    A27  the black list holds neighbors whose two-way loss is above ``blacklist_loss``, until it falls below that less
+         the hysteresis. The loss is what the link layer estimates (`link_quality`); an unknown neighbor is good.
+    A28  sequence numbers are 32 bits, sources 16, and nothing counts as already seen that was not.
+    --   interests already seen are remembered apart from the cache, or an evicted interest would be flooded for ever;
+         ``unsubscribe`` floods the interest with expiration 0, which cancels it; data has a ttl as well.
+
+Reference
+    TinyDiffusion design note (2003); C. Intanagonwiwat et al.: Directed diffusion for wireless sensor networking,
+    IEEE/ACM ToN 11(1), 2003; J. Heidemann et al.: Matching data dissemination algorithms to application requirements,
+    SenSys 2003 (one-phase pull).
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import (
+    PAYLOAD,
+    check_publication,
+    check_subscription,
+    constraints,
+    is_within,
+    make,
+    matching_samples,
+    one_way_match,
+    to_text,
+)
+from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
+from workbench.protocols.contract import (
+    NOBODY,
+    Blacklisted,
+    DataGradientSet,
+    Delivered,
+    Dropped,
+    Filtered,
+    Forwarded,
+    GradientRemoved,
+    GradientSet,
+    Held,
+    InterestCached,
+    InterestRemoved,
+    Node,
+    Originated,
+    Parameter,
+    Protocol,
+    Reinforced,
+    Subscription,
+)
+from workbench.protocols.filters import DROP, PASS
+from workbench.protocols.interest_cache import DataGradients, Gradient, InterestCache
+from workbench.protocols.recent import RecentIds
+from workbench.wire import tiny_diffusion as wire
+from workbench.wire.attribute_list import attributes_size
+
+SECOND_US = 1000000
+LONGEST_EXPIRATION_S = 0xFFFF
+FOREVER_US = 1 << 62
+_U32 = 0xFFFFFFFF
+
+PARAMETERS = (
+    Parameter("max_interests", 10, 1, 255, "entries", "MAX_INTERESTS of the definition file"),
+    Parameter("max_gradients", 10, 1, 255, "per interest", "MAX_GRADIENTS: a mote's usual degree"),
+    Parameter("max_reinforcements", 10, 1, 255, "per interest", "MAX_REINFORCEMENTS: data gradients, one a source"),
+    Parameter("max_attributes", 10, 1, 255, "per call", "MAX_ATT"),
+    Parameter("max_data", 20, 1, 65535, "entries", "MAX_DATA: duplicate list, and samples that wait"),
+    Parameter("max_seen_interests", 50, 1, 65535, "entries", "five caches: an evicted interest is still known"),
+    Parameter("ttl", 50, 1, 255, "hops", "TTL of the definition file"),
+    Parameter("profile", "wide", ("strict", "wide"), None, "", "29 B is TinyOS's; a region takes five attributes"),
+    Parameter("refresh_s", 30.0, 0, 65535, "s", "diffusion3's interest refresh; 0 never refreshes"),
+    Parameter("gradient_lifetime_s", 150.0, 1, 65535, "s", "diffusion3's: five refreshes may be lost"),
+    Parameter("tick_s", 1.0, 0.001, 3600, "s", "how long waiting samples wait for a matching interest at most"),
+    Parameter("reinforce_after", 1, 0, 65535, "messages", "new data of a source before it is reinforced; 0 never"),
+    Parameter("exploratory_gradients", 1, 1, 255, "per sink", "the head alone carries data until reinforced"),
+    Parameter("replacement", "newcomer", ("newcomer", "oldest"), None, "", "who goes when a gradient list is full"),
+    Parameter("blacklist_loss", 1.0, 0, 1, "share", "two-way loss above which a neighbor is black; 1 is never"),
+    Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
+    Parameter("filters", (), None, None, "Filter", "none: the network passes on what it is given"),
+)
+
+
+class OwnInterest:
+    """An interest of this node's own: one per distinct constraints, shared by the subscriptions that ask for it."""
+
+    def __init__(self, sequence, attributes, max_sources):
+        self.sequence = sequence
+        self.attributes = attributes
+        self.round = 0
+        self.subscriptions = []
+        self.refresh_us = None
+        self.data_gradients = DataGradients(max_sources)
+
+    def expires_us(self):
+        """When the longest subscription ends, or None if one never does."""
+        times = [subscription.expires_us for subscription in self.subscriptions]
+        return None if None in times else max(times)
+
+
+class DiffusionNode(Node):
+    """One node that diffuses: sink, source and relay at once."""
+
+    def __init__(self, address, settings, random):
+        Node.__init__(self, address, settings, random)
+        self.cache = InterestCache(settings.max_interests, settings.max_gradients, settings.max_reinforcements)
+        self.seen_data = RecentIds(settings.max_data)
+        self.seen_interests = RecentIds(settings.max_seen_interests)
+        self.samples = []
+        self.own_interests = []
+        self.black_list = []
+        self.filters = [f.instance() for f in settings.filters if f.at is None or address in f.at]
+        self.filters.sort(key=lambda f: f.key)
+        self._next_sequence = 0
+        self._readings = 0
+        self._subscriptions = 0
+        self._tick_us = None
+        # No gradient expires before this: most of the time there is nothing to clean.
+        self._first_expiry_us = FOREVER_US
+
+    # The application's side
+
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        """Ask the network for data that matches; ``expires_s`` None asks for ever. Returns a Subscription."""
+        attributes = tuple(attributes)
+        check_subscription(attributes, match_all)
+        self._check_count(attributes)
+        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
+        own = self._own_interest(attributes)
+        if own is None:
+            if len(self.own_interests) >= self.settings.max_interests:
+                raise ParameterError(
+                    "node %d already has %d different subscriptions, which is max_interests"
+                    % (self.address, len(self.own_interests))
+                )
+            own = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
+            # Encoded before anything is kept: an interest that does not fit its frame leaves no trace behind.
+            self._encode_interest(own, 0, own.sequence, self.settings.ttl)
+            self.own_interests.append(own)
+        subscription = Subscription(self._subscriptions, attributes, expires_us)
+        self._subscriptions += 1
+        own.subscriptions.append(subscription)
+        self._send_interest(own, now)
+        return subscription
+
+    def unsubscribe(self, subscription, now):
+        """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
+        for own in list(self.own_interests):
+            if subscription in own.subscriptions:
+                own.subscriptions.remove(subscription)
+                if not own.subscriptions:
+                    self.own_interests.remove(own)
+                    own.round = (own.round + 1) & 0xFF
+                    self.outbox.append((None, self._encode_interest(own, 0, own.sequence, self.settings.ttl)))
+        self._plan_wake()
+
+    def publish(self, attributes, now, payload=b""):
+        """Offer a sample; it is sent as soon as an interest matches. Returns its number at this node."""
+        attributes = tuple(attributes)
+        if payload:
+            attributes += (make(PAYLOAD, "IS", payload),)
+        check_publication(attributes)
+        self._check_count(attributes)
+        wire.encode_data(wire.Data(0, self.address, self.address, 1, attributes), self.settings.profile)
+        number = self._readings
+        self._readings += 1
+        if len(self.samples) >= self.settings.max_data:
+            self.samples.pop(0)
+            self.events.append(Dropped(NOBODY, "data", self.address, 0, 0, "no_interest"))
+        self.samples.append((number, attributes))
+        self._send_samples(now)
+        return number
+
+    def link_quality(self, neighbor, inbound, outbound, now):
+        """The link layer's estimate of the delivery ratios from and to a neighbor: keeps the black list (A27)."""
+        loss = 1.0 - inbound * outbound
+        limit = self.settings.blacklist_loss
+        if neighbor in self.black_list:
+            if loss < limit - self.settings.blacklist_hysteresis:
+                self.black_list.remove(neighbor)
+                self.events.append(Blacklisted(neighbor, "", NOBODY, 0, 0, ""))
+        elif loss > limit:
+            self.black_list.append(neighbor)
+            self.events.append(Blacklisted(neighbor, "", NOBODY, 0, 1, ""))
+            for entry in self.cache.entries:
+                self._removed(entry.remove(neighbor=neighbor), "blacklisted")
+
+    def _check_count(self, attributes):
+        if len(attributes) > self.settings.max_attributes:
+            raise AttributeFormatError(
+                "%d attributes are more than max_attributes=%d" % (len(attributes), self.settings.max_attributes)
+            )
+
+    def _take_sequence(self):
+        self._next_sequence = (self._next_sequence + 1) & _U32
+        return (self._next_sequence - 1) & _U32
+
+    # Time
+
+    def wake(self, now):
+        """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
+        for own in list(self.own_interests):
+            for subscription in list(own.subscriptions):
+                if subscription.expires_us is not None and subscription.expires_us <= now:
+                    own.subscriptions.remove(subscription)
+            if not own.subscriptions:
+                self.own_interests.remove(own)
+            elif own.refresh_us is not None and own.refresh_us <= now:
+                own.round = (own.round + 1) & 0xFF
+                own.data_gradients.forget_reinforcements(self.address)
+                self._send_interest(own, now)
+        if self._tick_us is not None and self._tick_us <= now:
+            self._tick_us = None
+            self._send_samples(now)
+        self._plan_wake()
+
+    def _plan_wake(self):
+        times = [self._tick_us]
+        for own in self.own_interests:
+            times.append(own.refresh_us)
+            for subscription in own.subscriptions:
+                times.append(subscription.expires_us)
+        times = [time for time in times if time is not None]
+        self.next_wake = min(times) if times else None
+
+    # Interests
+
+    def _own_interest(self, attributes):
+        for own in self.own_interests:
+            if constraints(own.attributes) == constraints(attributes):
+                return own
+        return None
+
+    def _send_interest(self, own, now):
+        """Flood an interest of our own: a new one, a longer one, or the next round."""
+        expiration_s = self._expiration_s(own, now)
+        self.seen_interests.put((self.address, own.sequence), own.round)
+        self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
+        self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
+        refresh_us = int(self.settings.refresh_s * SECOND_US)
+        own.refresh_us = now + refresh_us if refresh_us else None
+        self._plan_wake()
+
+    def _expiration_s(self, own, now):
+        """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
+        longest = int(self.settings.gradient_lifetime_s) if self.settings.refresh_s else LONGEST_EXPIRATION_S
+        expires_us = own.expires_us()
+        if expires_us is None:
+            return longest
+        return max(1, min(longest, (expires_us - now + SECOND_US - 1) // SECOND_US))
+
+    def _encode_interest(self, interest, expiration_s, sequence, ttl):
+        return wire.encode_interest(
+            wire.Interest(sequence, self.address, interest.round, self.address, ttl, expiration_s, interest.attributes),
+            self.settings.profile,
+        )
+
+    # Frames
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Take a neighbor's frame: an interest (broadcast), a reinforcement (unicast) or data."""
+        try:
+            message = wire.decode(frame)
+        except DecodeError:
+            self.events.append(Dropped(previous_hop, "", NOBODY, 0, 0, "malformed"))
+            return
+        if isinstance(message, wire.Data):
+            name, origin = "data", message.source
+        else:
+            name, origin = ("interest" if broadcast else "reinforcement"), message.sink
+        reason = None
+        if message.previous_hop != previous_hop:
+            reason = "previous_hop"
+        elif previous_hop in self.black_list:
+            reason = "blacklisted"
+        elif message.ttl < 1:
+            reason = "ttl"
+        if reason is not None:
+            self.events.append(Dropped(previous_hop, name, origin, message.sequence, 0, reason))
+        elif name == "data":
+            self._receive_data(message, now)
+        elif broadcast:
+            self._receive_interest(message, now)
+        else:
+            self._receive_reinforcement(message, now)
+
+    def _drop(self, message, name, reason):
+        origin = message.source if name == "data" else message.sink
+        self.events.append(Dropped(message.previous_hop, name, origin, message.sequence, 0, reason))
+
+    def _receive_interest(self, interest, now):
+        self._clean(now)
+        key = (interest.sink, interest.sequence)
+        known_round = self.seen_interests.get(key)
+        if interest.sink == self.address or known_round == interest.round:
+            # A further neighbor brought an interest we know: a spare gradient, should the head fail (A14).
+            entry = self.cache.find(interest.attributes)
+            if entry is not None and interest.sink != self.address and interest.expiration_s:
+                self._set_gradient(entry, interest, now)
+            self._drop(interest, "interest", "duplicate")
+            return
+        if known_round is not None and (interest.round - known_round) & 0xFF >= 128:
+            self._drop(interest, "interest", "stale")
+            return
+        attributes = self._filter("interest", interest.attributes, interest.sink, interest.sequence, now)
+        self.seen_interests.put(key, interest.round)
+        if attributes is None:
+            self._drop(interest, "interest", "filter")
+            return
+        interest = _with_attributes(interest, attributes)
+        if interest.expiration_s == 0:
+            self._cancel(interest)
+        else:
+            self._cache_interest(interest, now)
+        self._pass_on_interest(interest)
+
+    def _cache_interest(self, interest, now):
+        """Keep a new interest, or a known one's new round."""
+        entry = self.cache.find(interest.attributes)
+        if entry is None:
+            entry = self._new_entry(interest)
+        self._removed(entry.remove(sink=interest.sink), "round")
+        entry.data_gradients.forget_reinforcements(interest.sink)
+        self.events.append(
+            InterestCached(
+                interest.previous_hop, "interest", interest.sink, interest.sequence, interest.round, interest.attributes
+            )
+        )
+        self._set_gradient(entry, interest, now)
+        self._plan_tick(now)
+
+    def _plan_tick(self, now):
+        """The cache has changed: samples that wait are matched again at the next tick (A25)."""
+        if self.samples and self._tick_us is None:
+            self._tick_us = now + int(self.settings.tick_s * SECOND_US)
+            self._plan_wake()
+
+    def _new_entry(self, interest):
+        entry, evicted = self.cache.add(interest.attributes)
+        if evicted is not None:
+            self._removed(evicted.gradients, "evicted")
+            self.events.append(InterestRemoved(NOBODY, "interest", NOBODY, 0, 0, "evicted"))
+        return entry
+
+    def _set_gradient(self, entry, interest, now, wave=None):
+        """Set or renew the gradient towards the neighbor that sent an interest (or reinforcement, with its wave)."""
+        expires_us = now + interest.expiration_s * SECOND_US
+        gradient = entry.gradient(interest.sink, interest.previous_hop)
+        if gradient is None:
+            gradient = Gradient(interest.sink, interest.previous_hop, expires_us)
+            taken, evicted = entry.add(gradient, self.settings.replacement)
+            if evicted is not None:
+                self._removed([evicted], "evicted")
+            if not taken:
+                return
+        elif wave is None and gradient.expires_us >= expires_us:
+            return
+        gradient.expires_us = max(gradient.expires_us, expires_us)
+        self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
+        if wave is not None:
+            for other in entry.gradients:
+                if other.sink == interest.sink:
+                    other.wave = None
+            gradient.wave = wave
+            entry.to_front(gradient)
+        self.events.append(
+            GradientSet(
+                interest.previous_hop,
+                "interest" if wave is None else "reinforcement",
+                interest.sink,
+                interest.sequence,
+                gradient.expires_us,
+                "interest" if wave is None else "reinforcement",
+            )
+        )
+
+    def _cancel(self, interest):
+        entry = self.cache.find(interest.attributes)
+        if entry is None:
+            return
+        self._removed(entry.remove(sink=interest.sink), "cancelled")
+        if not entry.gradients:
+            self.cache.entries.remove(entry)
+            self.events.append(InterestRemoved(NOBODY, "interest", interest.sink, interest.sequence, 0, "cancelled"))
+
+    def _pass_on_interest(self, interest):
+        if interest.ttl <= 1:
+            self._drop(interest, "interest", "ttl")
+            return
+        try:
+            frame = self._next_frame(interest)
+        except EncodeError:
+            # Only a filter can have made a message too long: what came in did fit.
+            self._drop(interest, "interest", "too_long")
+            return
+        self.outbox.append((None, frame))
+        self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
+
+    def _next_frame(self, interest):
+        """The frame of an interest or reinforcement as this node sends it on."""
+        sequence, sink, round_, _, ttl, expiration_s, attributes = interest
+        return wire.encode_interest(
+            wire.Interest(sequence, sink, round_, self.address, ttl - 1, expiration_s, attributes),
+            self.settings.profile,
+        )
+
+    def _clean(self, now):
+        """Drop what has expired."""
+        if now < self._first_expiry_us:
+            return
+        self._first_expiry_us = FOREVER_US
+        for entry in list(self.cache.entries):
+            self._removed(entry.remove(expired_at=now), "expired")
+            if not entry.gradients:
+                self.cache.entries.remove(entry)
+                self.events.append(InterestRemoved(NOBODY, "interest", NOBODY, 0, 0, "expired"))
+            for gradient in entry.gradients:
+                self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
+
+    def _removed(self, gradients, reason):
+        for gradient in gradients:
+            self.events.append(GradientRemoved(gradient.neighbor, "interest", gradient.sink, 0, 0, reason))
+
+    # Reinforcement
+
+    def reinforce(self, subscription, now, attributes=None):
+        """Reinforce the paths of a subscription's sources, or of those that ``attributes`` constrain it to.
+
+        Attributes that are less constrained than the subscription raise AttributeFormatError. Returns the number of
+        neighbors a reinforcement was sent to.
+        """
+        for own in self.own_interests:
+            if subscription in own.subscriptions:
+                wanted = own.attributes if attributes is None else tuple(attributes)
+                if not is_within(wanted, own.attributes):
+                    raise AttributeFormatError(
+                        "the reinforcement %s is less constrained than the subscription %s"
+                        % (to_text(wanted), to_text(own.attributes))
+                    )
+                own.data_gradients.forget_reinforcements(self.address)
+                return self._start_reinforcement(own, wanted, own.data_gradients.list, now)
+        return 0
+
+    def _start_reinforcement(self, own, attributes, data_gradients, now):
+        """Send a reinforcement of our own to the neighbors of these data gradients."""
+        reinforcement = wire.Interest(
+            self._take_sequence(),
+            self.address,
+            own.round,
+            self.address,
+            # One hop more than allowed to a message on its way: `_next_frame` takes it off again.
+            min(self.settings.ttl + 1, 255),
+            self._expiration_s(own, now),
+            attributes,
+        )
+        self.seen_interests.put((self.address, reinforcement.sequence), reinforcement.round)
+        return self._pass_on_reinforcement(reinforcement, own.attributes, data_gradients, NOBODY)
+
+    def _receive_reinforcement(self, reinforcement, now):
+        self._clean(now)
+        key = (reinforcement.sink, reinforcement.sequence)
+        if reinforcement.sink == self.address or key in self.seen_interests:
+            self._drop(reinforcement, "reinforcement", "duplicate")
+            return
+        self.seen_interests.put(key, reinforcement.round)
+        within = [e for e in self.cache.entries if is_within(reinforcement.attributes, e.attributes)]
+        if not within:
+            self._drop(reinforcement, "reinforcement", "no_interest")
+            return
+        entry = self.cache.find(reinforcement.attributes) or self._new_entry(reinforcement)
+        newest = max([g.wave for g in entry.gradients if g.sink == reinforcement.sink and g.wave is not None] or [-1])
+        if newest > reinforcement.sequence:
+            self._drop(reinforcement, "reinforcement", "stale")
+            return
+        self._set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
+        for other in within:
+            self._pass_on_reinforcement(
+                reinforcement, other.attributes, other.data_gradients.list, reinforcement.previous_hop
+            )
+        self._plan_tick(now)
+
+    def _pass_on_reinforcement(self, reinforcement, interest, data_gradients, previous_hop):
+        """Send a reinforcement towards the sources it means, once to each neighbor; returns to how many."""
+        # A source whose path is already reinforced is left out; one that asks for less of it is another matter.
+        same = constraints(interest) == constraints(reinforcement.attributes)
+        sent = []
+        for data_gradient in data_gradients:
+            neighbor = data_gradient.neighbor
+            if neighbor in (previous_hop, NOBODY) or (same and reinforcement.sink in data_gradient.reinforced_for):
+                continue
+            if neighbor in self.black_list or not one_way_match(reinforcement.attributes, data_gradient.attributes):
+                continue
+            if same:
+                data_gradient.reinforced_for.append(reinforcement.sink)
+            if neighbor in sent or reinforcement.ttl <= 1:
+                continue
+            sent.append(neighbor)
+            self.outbox.append((neighbor, self._next_frame(reinforcement)))
+            self.events.append(
+                Reinforced(
+                    neighbor,
+                    "reinforcement",
+                    reinforcement.sink,
+                    reinforcement.sequence,
+                    data_gradient.source,
+                    "",
+                )
+            )
+        return len(sent)
+
+    # Data
+
+    def _send_samples(self, now):
+        """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
+        self._clean(now)
+        wanted = []
+        waiting = []
+        for sample in self.samples:
+            (wanted if self._is_wanted(sample[1]) else waiting).append(sample)
+        self.samples = waiting
+        while wanted:
+            numbers, attributes, wanted = self._aggregate(wanted)
+            sequence = self._take_sequence()
+            for number in numbers:
+                self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
+            self.seen_data.put((self.address, sequence))
+            ttl = min(self.settings.ttl + 1, 255)
+            self._route(wire.Data(sequence, self.address, NOBODY, ttl, attributes), now)
+
+    def _is_wanted(self, attributes):
+        for own in self.own_interests:
+            if one_way_match(own.attributes, attributes):
+                return True
+        return any([one_way_match(entry.attributes, attributes) for entry in self.cache.entries])
+
+    def _aggregate(self, samples):
+        """(numbers, attributes, samples left): the first sample and those behind it that fit the same message (A26)."""
+        number, attributes = samples[0]
+        numbers = [number]
+        room = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
+        first_key = attributes[0].key
+        left = []
+        for number, more in samples[1:]:
+            size = attributes_size(more)
+            if left or size > room or more[0].key != first_key:
+                left.append((number, more))
+                continue
+            room -= size
+            numbers.append(number)
+            attributes += more
+        return numbers, attributes, left
+
+    def _receive_data(self, data, now):
+        if (data.source, data.sequence) in self.seen_data:
+            self._drop(data, "data", "duplicate")
+            return
+        self.seen_data.put((data.source, data.sequence))
+        self._clean(now)
+        self._route(data, now)
+
+    def _route(self, data, now):
+        """Filters, own subscriptions, interest cache: where new data goes, be it ours or a neighbor's (A23)."""
+        attributes = self._filter("data", data.attributes, data.source, data.sequence, now)
+        if attributes is None:
+            self._drop(data, "data", "filter")
+            return
+        data = _with_attributes(data, attributes)
+        known = False
+        for own in self.own_interests:
+            if one_way_match(own.attributes, attributes):
+                if not known:
+                    hops = self.settings.ttl - data.ttl + 1
+                    self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
+                known = True
+                self._deliver(own, data, now)
+        hops = []
+        for entry in self.cache.entries:
+            if one_way_match(entry.attributes, attributes):
+                known = True
+                self._update_data_gradient(entry.data_gradients, data)
+                for neighbor in entry.next_hops(now, self.settings.exploratory_gradients):
+                    if neighbor != data.previous_hop and neighbor not in hops:
+                        hops.append(neighbor)
+        if not known:
+            self._drop(data, "data", "no_interest")
+        elif hops:
+            self._send_data(data, hops)
+
+    def _send_data(self, data, hops):
+        if data.ttl <= 1:
+            self._drop(data, "data", "ttl")
+            return
+        try:
+            frame = wire.encode_data(
+                wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.attributes),
+                self.settings.profile,
+            )
+        except EncodeError:
+            # As with interests, only a filter can have done it.
+            self._drop(data, "data", "too_long")
+            return
+        for neighbor in hops:
+            self.outbox.append((neighbor, frame))
+        self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(hops), ""))
+
+    def _update_data_gradient(self, data_gradients, data):
+        if data.previous_hop == NOBODY:
+            return None
+        data_gradient, changed = data_gradients.update(data.source, data.previous_hop, data.attributes)
+        if changed:
+            # The path to this source has moved: it may be reinforced anew.
+            data_gradient.reinforced_for = []
+            self.events.append(DataGradientSet(data.previous_hop, "data", data.source, data.sequence, 0, ""))
+        return data_gradient
+
+    def _deliver(self, own, data, now):
+        """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
+        for subscription in own.subscriptions:
+            if subscription.expires_us is not None and now >= subscription.expires_us:
+                continue
+            for sample in matching_samples(subscription.attributes, data.attributes):
+                subscription.put(sample)
+                self.events.append(
+                    Delivered(data.previous_hop, "data", data.source, data.sequence, subscription.number, sample)
+                )
+        data_gradient = self._update_data_gradient(own.data_gradients, data)
+        after = self.settings.reinforce_after
+        if data_gradient is None or not after or data_gradient.messages < after:
+            return
+        if self.address not in data_gradient.reinforced_for:
+            self._start_reinforcement(own, own.attributes, [data_gradient], now)
+
+    # Filters
+
+    def _filter(self, messages, attributes, origin, sequence, now):
+        """The attributes after all filters that want them, or None if one dropped the message."""
+        for one in self.filters:
+            if not one.wants(messages, attributes):
+                continue
+            answer, attributes = one.decide(attributes, origin, now)
+            if answer != PASS:
+                self.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
+            if answer == DROP:
+                return None
+        return attributes
+
+
+def _with_attributes(message, attributes):
+    """The same message with other attributes (MicroPython's named tuples have no _replace)."""
+    if attributes is message.attributes:
+        return message
+    return type(message)(*(tuple(message)[:-1] + (attributes,)))
+
+
+class Diffusion(Protocol):
+    """TinyDiffusion and its settings: ``Diffusion(max_gradients=10, filters=(Filter(...),), ...)``."""
+
+    node = DiffusionNode
+    parameters = PARAMETERS
+    largest_address = 0xFFFE
+    describe = staticmethod(wire.describe)

@@ -1,0 +1,174 @@
+"""The interest cache: what a node knows of others' interests, where data for them goes, and where it came from.
+
+Theory of operation
+    An entry stands for all interests with the same constraints (A16). Its *interest gradients* say for each sink which
+    neighbors data may go to, best first: a reinforced one, then in the order in which the interest arrived; the head
+    carries data (A14). Its *data gradients* say for each source which neighbor brought its newest data first: where a
+    reinforcement goes (A21). All lists are FIFOs of fixed size; expired gradients are dropped at every update.
+
+Differs from the original in
+    A14  "based on first arriving interest", yet a list: the list is in arrival order and its head carries data.
+    A17  a full gradient list drops the newcomer, which is the slowest; ``replacement="oldest"`` drops the first.
+         A sink's only gradient is not dropped while another sink has a spare one, or merging would starve a sink.
+    A18  the expiration is kept per gradient.
+    A21  a data gradient also remembers the source's last attributes, so that a reinforcement that is further
+         constrained goes only to the sources it means.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import constraints
+
+
+class Gradient:
+    """Data for ``sink`` may go to ``neighbor`` until ``expires_us``; ``wave`` is the reinforcement's number, if any."""
+
+    __slots__ = ("expires_us", "neighbor", "sink", "wave")
+
+    def __init__(self, sink, neighbor, expires_us, wave=None):
+        self.sink = sink
+        self.neighbor = neighbor
+        self.expires_us = expires_us
+        self.wave = wave
+
+
+class DataGradient:
+    """New data of ``source`` came first from ``neighbor``; ``reinforced_for``: sinks whose reinforcement went there."""
+
+    __slots__ = ("attributes", "messages", "neighbor", "reinforced_for", "source")
+
+    def __init__(self, source, neighbor, attributes):
+        self.source = source
+        self.neighbor = neighbor
+        self.attributes = attributes
+        self.messages = 0
+        self.reinforced_for = []
+
+
+class DataGradients:
+    """Per source, the neighbor that brought its newest data first: a FIFO of fixed size."""
+
+    def __init__(self, size):
+        self.size = size
+        self.list = []
+
+    def update(self, source, neighbor, attributes):
+        """Note new data; returns (the source's DataGradient, whether its neighbor changed)."""
+        for data_gradient in self.list:
+            if data_gradient.source == source:
+                changed = data_gradient.neighbor != neighbor
+                data_gradient.neighbor = neighbor
+                data_gradient.attributes = attributes
+                data_gradient.messages += 1
+                return data_gradient, changed
+        if len(self.list) >= self.size:
+            self.list.pop(0)
+        data_gradient = DataGradient(source, neighbor, attributes)
+        data_gradient.messages = 1
+        self.list.append(data_gradient)
+        return data_gradient, True
+
+    def forget_reinforcements(self, sink):
+        """A new round of ``sink``'s interest begins: its paths are open again."""
+        for data_gradient in self.list:
+            if sink in data_gradient.reinforced_for:
+                data_gradient.reinforced_for.remove(sink)
+
+
+class InterestEntry:
+    """All interests with the same constraints: their attributes, gradients and data gradients."""
+
+    def __init__(self, attributes, max_gradients, max_reinforcements):
+        self.attributes = attributes
+        self.constraints = constraints(attributes)
+        self.gradients = []
+        self.max_gradients = max_gradients
+        self.data_gradients = DataGradients(max_reinforcements)
+
+    def gradient(self, sink, neighbor):
+        """The gradient for a sink towards a neighbor, or None."""
+        for gradient in self.gradients:
+            if gradient.sink == sink and gradient.neighbor == neighbor:
+                return gradient
+        return None
+
+    def add(self, gradient, replacement):
+        """Append a gradient; returns (whether it was taken, the gradient that had to go or None)."""
+        evicted = None
+        if len(self.gradients) >= self.max_gradients:
+            evicted = self._victim(gradient, replacement)
+            if evicted is None:
+                return False, None
+            self.gradients.remove(evicted)
+        self.gradients.append(gradient)
+        return True, evicted
+
+    def _victim(self, newcomer, replacement):
+        if replacement == "oldest":
+            return self.gradients[0]
+        if any([gradient.sink == newcomer.sink for gradient in self.gradients]):
+            return None
+        for i in range(len(self.gradients) - 1, -1, -1):
+            sink = self.gradients[i].sink
+            if any([self.gradients[j].sink == sink for j in range(i)]):
+                return self.gradients[i]
+        return None
+
+    def to_front(self, gradient):
+        """Make a reinforced gradient the head of the list."""
+        self.gradients.remove(gradient)
+        self.gradients.insert(0, gradient)
+
+    def remove(self, sink=None, neighbor=None, expired_at=None):
+        """Take out and return the gradients of a sink, towards a neighbor, or expired at a time."""
+        gone = [
+            gradient
+            for gradient in self.gradients
+            if (sink is not None and gradient.sink == sink)
+            or (neighbor is not None and gradient.neighbor == neighbor)
+            or (expired_at is not None and gradient.expires_us <= expired_at)
+        ]
+        for gradient in gone:
+            self.gradients.remove(gradient)
+        return gone
+
+    def next_hops(self, now, exploratory):
+        """The neighbors that data goes to now: per sink the reinforced gradient or the first few."""
+        hops = []
+        taken = {}
+        for gradient in self.gradients:
+            sink = gradient.sink
+            if gradient.expires_us <= now:
+                continue
+            room = taken.get(sink, exploratory)
+            if room <= 0:
+                continue
+            taken[sink] = 0 if gradient.wave is not None else room - 1
+            if gradient.neighbor not in hops:
+                hops.append(gradient.neighbor)
+        return hops
+
+
+class InterestCache:
+    """A FIFO of InterestEntry of fixed size."""
+
+    def __init__(self, size, max_gradients, max_reinforcements):
+        self.size = size
+        self.max_gradients = max_gradients
+        self.max_reinforcements = max_reinforcements
+        self.entries = []
+
+    def find(self, attributes):
+        """The entry with the same constraints (order and INTERVAL ignored), or None."""
+        wanted = constraints(attributes)
+        for entry in self.entries:
+            if entry.constraints == wanted:
+                return entry
+        return None
+
+    def add(self, attributes):
+        """A new entry; returns (entry, the oldest entry that had to go or None)."""
+        evicted = self.entries.pop(0) if len(self.entries) >= self.size else None
+        entry = InterestEntry(attributes, self.max_gradients, self.max_reinforcements)
+        self.entries.append(entry)
+        return entry, evicted

@@ -1,0 +1,35 @@
+"""The memory by which nodes tell what they have seen: the last so many ids, oldest forgotten first.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+
+class RecentIds:
+    """The last ``size`` distinct ids, and a value noted for each. Every operation takes constant time."""
+
+    def __init__(self, size):
+        self.size = size
+        self._ids = []
+        self._oldest = 0
+        self._values = {}
+
+    def get(self, id):
+        """The value noted for an id, or None."""
+        return self._values.get(id)
+
+    def put(self, id, value=True):
+        """Note an id, in place of the oldest if the memory is full."""
+        if id not in self._values:
+            if len(self._ids) < self.size:
+                self._ids.append(id)
+            else:
+                del self._values[self._ids[self._oldest]]
+                self._ids[self._oldest] = id
+                self._oldest = (self._oldest + 1) % self.size
+        self._values[id] = value
+
+    def __contains__(self, id):
+        return id in self._values
+
+    def __len__(self):
+        return len(self._ids)

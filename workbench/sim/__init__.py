@@ -1,0 +1,1 @@
+"""Simulation: scenario, radio, kernel, trace, metrics."""

@@ -1,0 +1,438 @@
+"""The reference engine: a heap of (time, counter, ...) that drives the protocols' own nodes, an event per transmission.
+
+Theory of operation
+    A node's frames go on the air when its radio is free. At the end of a frame's airtime its receivers hear it, in
+    neighbor order: loss is drawn, collisions are looked up, the node's ``receive`` is called, and what comes out of
+    the node is recorded and put on the air in turn. So a transmission costs one heap entry however many hear it
+    (two with csma, which looks at the channel first).
+
+    Every random draw is a hash of (seed, purpose, node or link, counter): see `workbench/draws.py`. Together with the
+    heap's counter, which orders what happens at the same microsecond, that makes a run a function of its scenario.
+
+Cost
+    One heap operation per transmission and one ``receive`` per reception; with collisions, also one entry per
+    audible neighbor and a scan of the few transmissions that a receiver has heard lately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from workbench import draws
+from workbench.attributes import parse, to_text
+from workbench.protocols.contract import NOBODY, Node
+from workbench.sim import workload
+from workbench.sim.trace import Recorder
+
+# What a heap entry is: (time_us, counter, kind, argument).
+_ACTION, _WAKE, _CHANNEL_CHECK, _FRAME_END, _FRAME_READY = range(5)
+
+# IEEE 802.15.4-2006, 7.4.2 and 7.5.1.4, at 2.4 GHz: 16 µs per symbol.
+UNIT_BACKOFF_US = 320
+TURNAROUND_US = 192
+MIN_BACKOFF_EXPONENT = 3
+MAX_BACKOFF_EXPONENT = 5
+MAX_BACKOFFS = 4
+ACKNOWLEDGEMENT_B = 5
+
+
+class Transmission:
+    """One frame on its way from a node's radio to its receivers; ``attempt`` counts unicast retries."""
+
+    __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
+
+    def __init__(self, sender: int, destination: int | None, frame: bytes, label: tuple, outage: int) -> None:
+        self.sender = sender
+        self.destination = destination
+        self.frame = frame
+        self.label = label  # (message, origin, sequence)
+        self.outage = outage  # how often the sender had failed when the frame was made
+        self.start = 0
+        self.end = 0
+        self.backoffs = 0
+        self.attempt = 0
+
+
+class Channel:
+    """Who hears whom, and how well: the topology as flat lists, indexed by a node's place in ascending order."""
+
+    def __init__(self, topology: Any, radio: Any, seed: int) -> None:
+        self.addresses = tuple(sorted(topology.nodes))
+        place = {address: i for i, address in enumerate(self.addresses)}
+        self.place = place
+        self.receivers: list[list[tuple]] = []
+        for address in self.addresses:
+            arcs = []
+            for neighbor in sorted(topology.successors(address)):
+                ratio = radio.delivery_ratio(topology.edges[address, neighbor]["pdr"])
+                key = None if ratio >= 1.0 else draws.make_key(seed, draws.LINK_LOSS, address, neighbor)
+                arcs.append((place[neighbor], ratio, key))
+            self.receivers.append(arcs)
+        self.arc = [{receiver: arc for arc in arcs for receiver in arc[:1]} for arcs in self.receivers]
+
+
+class Kernel:
+    """One run of one scenario. Use `run(scenario, record)`."""
+
+    def __init__(self, scenario: Any, recorder: Recorder) -> None:
+        self.scenario = scenario
+        self.recorder = recorder
+        self.record = recorder.append
+        self.radio = scenario.radio
+        self.channel = Channel(scenario.topology, scenario.radio, scenario.seed)
+        self.heap: list[tuple] = []
+        self.counter = 0
+        addresses = self.channel.addresses
+        count = len(addresses)
+        self.nodes: list[Node] = [
+            scenario.protocol.make_node(address, draws.Stream(draws.make_key(scenario.seed, draws.PROTOCOL, address)))
+            for address in addresses
+        ]
+        self.wake_at: list[int | None] = [None] * count
+        self.free_at = [0] * count  # when a node's radio has sent all it was given so far
+        self.sent = [0] * count  # frames begun: the counter of a node's radio draws
+        self.outages = [0] * count
+        self.down = [False] * count
+        self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # csma: frames that wait their turn
+        self.on_air: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears, with collisions
+        self.subscriptions: dict[tuple[int, int], Any] = {}
+        self.jitter_keys = [draws.make_key(scenario.seed, draws.JITTER, a) for a in addresses]
+        self.backoff_keys = [draws.make_key(scenario.seed, draws.BACKOFF, a) for a in addresses]
+        self.jitter_us = tuple(round(1000 * ms) for ms in scenario.radio.jitter_ms)
+        self.describe = scenario.protocol.describe
+
+    # The main loop
+
+    def run(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
+        """Play the scenario to its end."""
+        self._start(duration_us)
+        heap = self.heap
+        handlers: list[Callable[[int, Any], None]] = [
+            self._act,
+            self._wake,
+            self._check_channel,
+            self._end_frame,
+            self._contend,
+        ]
+        done = 0
+        while heap and heap[0][0] <= duration_us:
+            now, _, kind, argument = heappop(heap)
+            handlers[kind](now, argument)
+            done += 1
+            if progress is not None and done % 20_000 == 0:
+                progress(now / duration_us)
+
+    def _start(self, duration_us: int) -> None:
+        scenario = self.scenario
+        for action in workload.expand(scenario.workload, self.channel.addresses, duration_us, scenario.seed):
+            self._push(action.time_us, _ACTION, action)
+        for node in self.nodes:
+            node.start(0)
+        if type(self.nodes[0]).link_quality is not Node.link_quality:
+            self._tell_link_quality()
+        for i in range(len(self.nodes)):
+            self._collect(i, 0)
+
+    def _tell_link_quality(self) -> None:
+        """Nodes start with what a link layer would have learnt of their neighbors: the true delivery ratios."""
+        ratios = {
+            (sender, receiver): ratio
+            for sender, arcs in enumerate(self.channel.receivers)
+            for receiver, ratio, _ in arcs
+        }
+        for (sender, receiver), ratio in ratios.items():
+            back = ratios.get((receiver, sender), 0.0)
+            self.nodes[receiver].link_quality(self.channel.addresses[sender], ratio, back, 0)
+
+    def _push(self, time: int, kind: int, argument: Any) -> None:
+        self.counter += 1
+        heappush(self.heap, (time, self.counter, kind, argument))
+
+    # The application
+
+    def _act(self, now: int, action: workload.Action) -> None:
+        i = self.channel.place[action.node]
+        if action.kind == workload.FAIL:
+            self._fail(i, now)
+        elif action.kind == workload.RECOVER:
+            self._recover(i, now)
+        elif not self.down[i]:
+            if action.kind == workload.PUBLISH:
+                self._publish(i, now, action)
+            elif action.kind == workload.SUBSCRIBE:
+                self._subscribe(i, now, action)
+            else:
+                self._unsubscribe(i, now, action)
+            self._collect(i, now)
+
+    def _subscribe(self, i: int, now: int, action: workload.Action) -> None:
+        item = action.item
+        attributes = parse(item.what)
+        subscription = self.nodes[i].subscribe(attributes, now, item.expires_s, item.match_all)
+        self.subscriptions[i, action.index] = subscription
+        expires_us = NOBODY if subscription.expires_us is None else subscription.expires_us
+        self._record_action(now, action.node, "subscribed", subscription.number, expires_us, to_text(attributes))
+
+    def _unsubscribe(self, i: int, now: int, action: workload.Action) -> None:
+        subscription = self.subscriptions.pop((i, action.index), None)
+        if subscription is not None:
+            self._record_action(now, action.node, "unsubscribed", subscription.number, 0, "")
+            self.nodes[i].unsubscribe(subscription, now)
+
+    def _publish(self, i: int, now: int, action: workload.Action) -> None:
+        item = action.item
+        text = item.what
+        if not isinstance(text, str):
+            x_m, y_m = self.scenario.topology.nodes[action.node]["pos"]
+            text = text.attributes(action.node, x_m, y_m, now / 1e6, self.scenario.extent_m)
+        attributes = parse(text)
+        number = self.nodes[i].publish(attributes, now, item.payload)
+        self._record_action(now, action.node, "published", number, 0, to_text(attributes))
+
+    def _record_action(self, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
+        self.record((now, node, event, NOBODY, "", node, sequence, 0, value, detail))
+
+    def _fail(self, i: int, now: int) -> None:
+        if not self.down[i]:
+            self.down[i] = True
+            self.outages[i] += 1
+            self.queues[i] = []
+            self._record_action(now, self.channel.addresses[i], "failed", 0, 0, "")
+
+    def _recover(self, i: int, now: int) -> None:
+        if self.down[i]:
+            self.down[i] = False
+            self.free_at[i] = now
+            self._record_action(now, self.channel.addresses[i], "recovered", 0, 0, "")
+            self.wake_at[i] = None
+            self._collect(i, now)
+
+    # Nodes
+
+    def _wake(self, now: int, i: int) -> None:
+        if self.wake_at[i] == now and not self.down[i]:
+            self.wake_at[i] = None
+            node = self.nodes[i]
+            if node.next_wake is not None and node.next_wake <= now:
+                node.wake(now)
+            self._collect(i, now)
+
+    def _collect(self, i: int, now: int) -> None:
+        """Record what happened at a node, put its frames on the air, note when it wants to be woken."""
+        node = self.nodes[i]
+        if node.events:
+            address = self.channel.addresses[i]
+            for event in node.take_events():
+                self.recorder.protocol_event(now, address, event)
+        if node.outbox:
+            for destination, frame in node.take_frames():
+                self._send(i, destination, frame, now)
+        wake = node.next_wake
+        if wake != self.wake_at[i]:
+            self.wake_at[i] = wake
+            if wake is not None:
+                # A wake-up that lies in the past is due now.
+                self.wake_at[i] = max(wake, now)
+                self._push(max(wake, now), _WAKE, i)
+
+    # Radio
+
+    def _send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
+        """Give a node's radio a frame to send."""
+        receiver = None if destination is None else self.channel.place.get(destination, -1)
+        label = self.describe(frame, destination is None)
+        transmission = Transmission(i, receiver, frame, label, self.outages[i])
+        ready = now + self._jitter(i) if destination is None else now
+        if self.radio.csma:
+            # Frames wait their turn in the queue from the moment they are ready.
+            self._push(ready, _FRAME_READY, transmission)
+        else:
+            self._begin(transmission, max(ready, self.free_at[i]))
+
+    def _jitter(self, i: int) -> int:
+        low, high = self.jitter_us
+        if high == 0:
+            return 0
+        self.sent[i] += 1
+        return low + draws.below(self.jitter_keys[i], self.sent[i], high - low + 1)
+
+    def _begin(self, transmission: Transmission, start: int) -> None:
+        """A frame goes on the air at ``start``."""
+        i = transmission.sender
+        transmission.start = start
+        transmission.end = end = start + self.radio.airtime_us(len(transmission.frame))
+        self.free_at[i] = end
+        if self.radio.collisions or self.radio.csma:
+            for receiver, _, _ in self.channel.receivers[i]:
+                self._hear(receiver, transmission)
+            self._hear(i, transmission)
+        self._push(end, _FRAME_END, transmission)
+
+    def _hear(self, i: int, transmission: Transmission) -> None:
+        """Note a transmission that node ``i`` can hear, and forget those that can no longer disturb anything."""
+        audible = self.on_air[i]
+        if len(audible) >= 16:
+            # What is still in the air began at most the longest airtime ago; 802.15.4's longest frame takes 4.3 ms.
+            horizon = transmission.start - 2 * self.radio.airtime_us(max(len(t.frame) for t in audible))
+            audible = self.on_air[i] = [t for t in audible if t.end > horizon]
+        audible.append(transmission)
+
+    def _end_frame(self, now: int, transmission: Transmission) -> None:
+        """The airtime is over: the receivers hear the frame, or do not."""
+        i = transmission.sender
+        sender = self.channel.addresses[i]
+        message, origin, sequence = transmission.label
+        size = len(transmission.frame)
+        if transmission.outage != self.outages[i]:
+            self.record((now, sender, "given_up", NOBODY, message, origin, sequence, size, 0, "down"))
+            return
+        destination = transmission.destination
+        peer = NOBODY if destination is None else self._address(destination)
+        airtime = transmission.end - transmission.start
+        self.record((now, sender, "sent", peer, message, origin, sequence, size, airtime, ""))
+        if destination is None:
+            for arc in self.channel.receivers[i]:
+                self._arrive(arc, transmission, now)
+        else:
+            arc = self.channel.arc[i].get(destination)
+            arrived = arc is not None and self._arrive(arc, transmission, now)
+            if self.radio.retries:
+                self._acknowledge(arrived, transmission, now)
+        if self.radio.csma:
+            self._next_in_queue(i, now)
+
+    def _address(self, place: int) -> int:
+        return self.channel.addresses[place] if place >= 0 else NOBODY
+
+    def _arrive(self, arc: tuple, transmission: Transmission, now: int) -> bool:
+        """One receiver hears the frame or loses it; returns whether it was heard."""
+        receiver, ratio, key = arc
+        sender = self.channel.addresses[transmission.sender]
+        address = self.channel.addresses[receiver]
+        message, origin, sequence = transmission.label
+        size = len(transmission.frame)
+        if self.down[receiver]:
+            reason = "down"
+        elif key is not None and self._is_lost(ratio, key, transmission):
+            reason = "link"
+        elif self.radio.collisions:
+            reason = self._disturbance(receiver, transmission)
+        else:
+            reason = ""
+        if reason:
+            self.record((now, address, "lost", sender, message, origin, sequence, size, 0, reason))
+            return False
+        self.record((now, address, "received", sender, message, origin, sequence, size, 0, ""))
+        node = self.nodes[receiver]
+        node.receive(transmission.frame, sender, now, transmission.destination is None)
+        if node.events or node.outbox or node.next_wake != self.wake_at[receiver]:
+            self._collect(receiver, now)
+        return True
+
+    def _is_lost(self, ratio: float, key: int, transmission: Transmission) -> bool:
+        # The start time tells a sender's frames apart: its radio sends one at a time.
+        return draws.uniform(key, transmission.start) >= ratio
+
+    def _disturbance(self, receiver: int, transmission: Transmission) -> str:
+        """Why a receiver cannot make out a frame, or an empty text."""
+        start, end = transmission.start, transmission.end
+        reason = ""
+        for other in self.on_air[receiver]:
+            if other is transmission or other.start >= end or other.end <= start:
+                continue
+            if other.sender == receiver:
+                return "half_duplex"
+            reason = "collision"
+        return reason
+
+    # CSMA/CA and acknowledgements (IEEE 802.15.4)
+
+    def _contend(self, now: int, transmission: Transmission) -> None:
+        """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
+        i = transmission.sender
+        if transmission.outage != self.outages[i]:
+            self._give_up(transmission, now, "down")
+            return
+        self.queues[i].append(transmission)
+        if len(self.queues[i]) == 1:
+            self._back_off(transmission, now)
+
+    def _back_off(self, transmission: Transmission, now: int) -> None:
+        i = transmission.sender
+        exponent = min(MIN_BACKOFF_EXPONENT + transmission.backoffs, MAX_BACKOFF_EXPONENT)
+        self.sent[i] += 1
+        slots = draws.below(self.backoff_keys[i], self.sent[i], 1 << exponent)
+        self._push(max(now, self.free_at[i]) + slots * UNIT_BACKOFF_US, _CHANNEL_CHECK, transmission)
+
+    def _check_channel(self, now: int, transmission: Transmission) -> None:
+        i = transmission.sender
+        if transmission.outage != self.outages[i]:
+            self._give_up(transmission, now, "down")
+            return
+        if not any(other.start <= now < other.end for other in self.on_air[i]):
+            self._begin(transmission, now + TURNAROUND_US)
+        elif transmission.backoffs < MAX_BACKOFFS:
+            transmission.backoffs += 1
+            self._back_off(transmission, now)
+        else:
+            self._give_up(transmission, now, "channel_busy")
+            self._next_in_queue(i, now)
+
+    def _give_up(self, transmission: Transmission, now: int, reason: str) -> None:
+        message, origin, sequence = transmission.label
+        sender = self.channel.addresses[transmission.sender]
+        self.record((now, sender, "given_up", NOBODY, message, origin, sequence, len(transmission.frame), 0, reason))
+
+    def _next_in_queue(self, i: int, now: int) -> None:
+        queue = self.queues[i]
+        if queue:
+            queue.pop(0)
+        if queue:
+            self._back_off(queue[0], now)
+
+    def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> None:
+        """Without an acknowledgement a unicast frame is sent again, up to ``retries`` times."""
+        i = transmission.sender
+        wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)
+        self.free_at[i] = max(self.free_at[i], now + wait)
+        if arrived and not self._acknowledgement_lost(transmission):
+            return
+        if transmission.attempt >= self.radio.retries:
+            return
+        again = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
+        again.attempt = transmission.attempt + 1
+        if self.radio.csma:
+            self.queues[i].insert(1, again)
+        else:
+            self._begin(again, self.free_at[i])
+
+    def _acknowledgement_lost(self, transmission: Transmission) -> bool:
+        receiver = transmission.destination
+        if receiver is None:
+            return False
+        arc = self.channel.arc[receiver].get(transmission.sender)
+        if arc is None:
+            return True
+        _, ratio, _ = arc
+        if ratio >= 1.0:
+            return False
+        addresses = self.channel.addresses
+        key = draws.make_key(
+            self.scenario.seed, draws.ACKNOWLEDGEMENT_LOSS, addresses[receiver], addresses[transmission.sender]
+        )
+        return draws.uniform(key, transmission.start) >= ratio
+
+
+def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Recorder:
+    """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Returns what was recorded."""
+    sinks = frozenset(
+        node
+        for item in scenario.workload
+        if isinstance(item, workload.Subscribe)
+        for node in (scenario.topology.nodes if isinstance(item.at, str) else item.at)
+    )
+    recorder = Recorder(record == "metrics", sinks)
+    Kernel(scenario, recorder).run(round(scenario.duration_s * 1_000_000), progress)
+    return recorder

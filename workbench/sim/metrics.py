@@ -1,0 +1,249 @@
+"""Metrics: numbers out of a trace. Nothing here knows which protocol ran.
+
+    delivery_ratio           of the samples that a subscription asked for and a sink could get, the share it got
+    expected, delivered      how many samples that is, and how many of them arrived
+    wrong_deliveries         samples handed to a subscription that they do not match, that nobody published, or that
+                             came when it had ended
+    duplicate_deliveries     samples handed to the same subscription again
+    latency_ms_p50, _p95     from publish to delivery, over the samples delivered
+    stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
+    coverage                 share of nodes that hold a publication, mean; only for protocols that mean to reach all
+    interest_coverage        share of the nodes a sink can reach that cached its interest, mean over interests
+    transmissions, receptions, lost, bytes_sent, energy_mJ      what it cost (bytes without the radio's overhead)
+    sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
+
+A sample counts as expected if its publication matches the subscription (`attributes.matching_samples`), was made
+while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.attributes import matching_samples, one_way_match, parse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOT_A_NUMBER = float("nan")
+_parsed = lru_cache(maxsize=100_000)(parse)
+
+
+@lru_cache(maxsize=1_000_000)
+def _matches(subscription: str, publication: str) -> int:
+    """How many samples of a publication match a subscription."""
+    return len(matching_samples(_parsed(subscription), _parsed(publication)))
+
+
+class _Subscription:
+    def __init__(self, node: int, number: int, what: str, start_us: int, end_us: int | None) -> None:
+        self.node = node
+        self.number = number
+        self.what = what
+        self.start_us = start_us
+        self.end_us = end_us
+        self.credited: Counter = Counter()
+
+    def is_open(self, time_us: int) -> bool:
+        return self.start_us <= time_us and (self.end_us is None or time_us < self.end_us)
+
+
+def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> pd.Series:
+    """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
+    import pandas as pd
+
+    values = _deliveries(scenario, rows)
+    values.update(_coverage(scenario, rows, counts))
+    values.update(_costs(scenario, counts, sizes))
+    return pd.Series({name: float(value) for name, value in values.items()}, name="metrics")
+
+
+def _select(rows: pa.Table, *events: str) -> list[dict[str, Any]]:
+    mask = pc.is_in(rows.column("event").cast(pa.string()), value_set=pa.array(events))
+    return rows.filter(mask).to_pylist()
+
+
+def _subscriptions(rows: pa.Table) -> dict[tuple[int, int], _Subscription]:
+    found = {}
+    for row in _select(rows, "subscribed", "unsubscribed"):
+        key = row["node"], row["sequence"]
+        if row["event"] == "subscribed":
+            end_us = None if row["value"] < 0 else row["value"]
+            found[key] = _Subscription(*key, row["detail"], row["time_us"], end_us)
+        else:
+            found[key].end_us = row["time_us"]
+    return found
+
+
+def _down_times(rows: pa.Table) -> dict[int, list[tuple[int, int | None]]]:
+    """node -> [(failed at, recovered at or None)]"""
+    times: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
+    for row in _select(rows, "failed", "recovered"):
+        if row["event"] == "failed":
+            times[row["node"]].append((row["time_us"], None))
+        else:
+            times[row["node"]][-1] = (times[row["node"]][-1][0], row["time_us"])
+    return times
+
+
+def _distances(scenario: Any, sinks: set[int]) -> dict[int, dict[int, int]]:
+    """sink -> {node: hops of the shortest path from the node to the sink}"""
+    usable = [(a, b) for a, b, pdr in scenario.topology.edges(data="pdr") if pdr > 0]
+    backwards = nx.DiGraph()
+    backwards.add_nodes_from(scenario.topology)
+    backwards.add_edges_from((b, a) for a, b in usable)
+    return {sink: nx.single_source_shortest_path_length(backwards, sink) for sink in sinks}
+
+
+def _deliveries(scenario: Any, rows: pa.Table) -> dict[str, float]:
+    subscriptions = _subscriptions(rows)
+    distances = _distances(scenario, {subscription.node for subscription in subscriptions.values()})
+    published = {(row["node"], row["sequence"]): row for row in _select(rows, "published")}
+    readings: dict[tuple[int, int], list[dict]] = defaultdict(list)  # message -> the publications it carries
+    for row in _select(rows, "originated"):
+        readings[row["origin"], row["sequence"]].append(published[row["node"], row["value"]])
+    expected = _expected(subscriptions, published.values(), distances, _down_times(rows))
+    outcome = _Outcome()
+    for row in _select(rows, "delivered"):
+        _credit(row, subscriptions, readings, expected, outcome)
+    total = sum(expected.values())
+    latency = sorted(outcome.latencies_us)
+    return {
+        "delivery_ratio": outcome.delivered / total if total else NOT_A_NUMBER,
+        "expected": total,
+        "delivered": outcome.delivered,
+        "wrong_deliveries": outcome.wrong,
+        "duplicate_deliveries": outcome.duplicates,
+        "latency_ms_p50": _percentile(latency, 0.50) / 1000,
+        "latency_ms_p95": _percentile(latency, 0.95) / 1000,
+        "stretch": _stretch(rows, distances),
+    }
+
+
+class _Outcome:
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.wrong = 0
+        self.duplicates = 0
+        self.latencies_us: list[int] = []
+
+
+def _expected(subscriptions: dict, published: Any, distances: dict, down: dict) -> Counter:
+    """(sink, subscription number, publisher, reading number) -> samples that the subscription should get."""
+    expected: Counter = Counter()
+    for row in published:
+        publisher, time_us = row["node"], row["time_us"]
+        for (sink, number), subscription in subscriptions.items():
+            if not subscription.is_open(time_us) or publisher not in distances[sink] or _is_down(down, sink, time_us):
+                continue
+            samples = _matches(subscription.what, row["detail"])
+            if samples:
+                expected[sink, number, publisher, row["sequence"]] = samples
+    return expected
+
+
+def _is_down(down: dict, node: int, time_us: int) -> bool:
+    return any(start <= time_us and (end is None or time_us < end) for start, end in down.get(node, ()))
+
+
+def _credit(row: dict, subscriptions: dict, readings: dict, expected: Counter, outcome: _Outcome) -> None:
+    """Book one delivered sample: it stands for the next sample of its message that was not delivered yet."""
+    subscription = subscriptions.get((row["node"], row["value"]))
+    message = row["origin"], row["sequence"]
+    carried = readings.get(message)
+    if subscription is None or carried is None:
+        outcome.wrong += 1
+        return
+    if not subscription.is_open(row["time_us"]) or not one_way_match(
+        _parsed(subscription.what), _parsed(row["detail"])
+    ):
+        outcome.wrong += 1
+        return
+    place = subscription.credited[message]
+    subscription.credited[message] += 1
+    for publication in carried:
+        samples = _matches(subscription.what, publication["detail"])
+        if place < samples:
+            break
+        place -= samples
+    else:
+        # More than the publications hold: again, unless a filter made a sample match that did not when published.
+        if subscription.credited[message] > sum(len(matching_samples((), _parsed(p["detail"]))) for p in carried):
+            outcome.duplicates += 1
+        return
+    if (*_key(row), publication["node"], publication["sequence"]) in expected:
+        outcome.delivered += 1
+        outcome.latencies_us.append(row["time_us"] - publication["time_us"])
+
+
+def _key(row: dict) -> tuple[int, int]:
+    return row["node"], row["value"]
+
+
+def _percentile(ordered: list[int], share: float) -> float:
+    """The smallest value that at least that share does not exceed."""
+    if not ordered:
+        return NOT_A_NUMBER
+    return ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))]
+
+
+def _stretch(rows: pa.Table, distances: dict[int, dict[int, int]]) -> float:
+    ratios = []
+    for row in _select(rows, "held"):
+        shortest = distances.get(row["node"], {}).get(row["origin"], 0)
+        if shortest > 0:
+            ratios.append(row["value"] / shortest)
+    return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER
+
+
+def _coverage(scenario: Any, rows: pa.Table, counts: Counter) -> dict[str, float]:
+    nodes = len(scenario.topology)
+    coverage = NOT_A_NUMBER
+    if scenario.protocol.disseminates:
+        originated = {(row["origin"], row["sequence"]) for row in _select(rows, "originated")}
+        held = sum(count for (event, _, _), count in counts.items() if event == "held")
+        coverage = held / (nodes * len(originated)) if originated else NOT_A_NUMBER
+    return {"coverage": coverage, "interest_coverage": _interest_coverage(scenario, rows)}
+
+
+def _interest_coverage(scenario: Any, rows: pa.Table) -> float:
+    """Mean over interests of: nodes that cached it (its sink included) over the nodes that arcs lead to from its sink."""
+    holders: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for row in _select(rows, "interest_cached"):
+        holders[row["origin"], row["sequence"]].add(row["node"])
+    if not holders:
+        return NOT_A_NUMBER
+    usable = nx.DiGraph((a, b) for a, b, pdr in scenario.topology.edges(data="pdr") if pdr > 0)
+    shares = []
+    for (sink, _), nodes in holders.items():
+        reachable = {sink, *(nx.descendants(usable, sink) if sink in usable else ())}
+        shares.append(len(nodes & reachable) / len(reachable))
+    return sum(shares) / len(shares)
+
+
+def _costs(scenario: Any, counts: Counter, sizes: Counter) -> dict[str, float]:
+    radio = scenario.radio
+    totals: Counter = Counter()
+    detailed: Counter = Counter()
+    for (event, message, reason), count in counts.items():
+        totals[event] += count
+        if event == "sent":
+            detailed[f"sent_{message}"] += count
+        elif event in ("lost", "dropped", "given_up"):
+            detailed[f"{event}_{reason}"] += count
+    sent_B = sizes["sent"] + totals["sent"] * radio.overhead_B
+    heard_B = sizes["received"] + totals["received"] * radio.overhead_B
+    return {
+        "transmissions": totals["sent"],
+        "receptions": totals["received"],
+        "lost": totals["lost"],
+        "bytes_sent": sizes["sent"],
+        "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
+        **{name: detailed[name] for name in sorted(detailed)},
+    }

@@ -1,0 +1,112 @@
+"""The radio: what a transmission costs and who hears it. A value; the kernel does as it says.
+
+Model
+    airtime      (frame + overhead_B) bytes at bit_rate_bps. 802.15.4: 250 kb/s, 6 bytes of PHY header.
+    loss         "links": each arc's own delivery ratio (``pdr``); "none": every arc delivers; a number: every arc loses
+                 that share. Drawn anew for each frame and receiver.
+    jitter_ms    (lowest, highest) delay before a broadcast, so that neighbors that heard the same frame do not answer
+                 at once. Unicast frames wait for nothing but their own radio.
+    collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
+                 itself (half duplex). Every arc of the topology is loud enough to disturb; there is no capture.
+    csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, a look at the channel, again up to five times
+                 with a doubling range; then the frame is given up. Needs collisions=True to matter.
+    retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is
+                 lost as any frame on the way back would be; it takes its time, but disturbs nobody.
+    energy       per byte sent and per byte heard by its receiver, overhead included. Defaults: CC2420 at 3 V, 17.4 mA
+                 sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5); listening in vain is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from workbench.errors import ParameterError, ScenarioError
+
+
+@dataclass(frozen=True)
+class Radio:
+    """How frames travel; see the module's page for the model. Times in ms, energies in µJ per byte."""
+
+    loss: str | float = "links"
+    collisions: bool = False
+    jitter_ms: tuple[float, float] = (1.0, 5.0)
+    csma: bool = False
+    retries: int = 0
+    bit_rate_bps: int = 250_000
+    overhead_B: int = 6
+    tx_uJ_per_B: float = 1.67
+    rx_uJ_per_B: float = 1.80
+
+    def __post_init__(self) -> None:
+        if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
+            object.__setattr__(self, "jitter_ms", (0.0, self.jitter_ms))
+        for name, allowed, right in (
+            ("loss", self._loss_is_right(), '"links", "none" or a share from 0 to 1'),
+            ("jitter_ms", self._jitter_is_right(), "(lowest, highest) in ms, 0 <= lowest <= highest"),
+            ("collisions", isinstance(self.collisions, bool), "True or False"),
+            ("csma", isinstance(self.csma, bool), "True or False"),
+            ("retries", _is_whole(self.retries, 0, 100), "a whole number from 0 to 100"),
+            ("bit_rate_bps", _is_whole(self.bit_rate_bps, 1, 10**10), "a whole number of bits per second"),
+            ("overhead_B", _is_whole(self.overhead_B, 0, 1000), "a whole number of bytes from 0 to 1000"),
+            ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B), "a number, 0 or more"),
+            ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B), "a number, 0 or more"),
+        ):
+            if not allowed:
+                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r}; it must be {right}")
+        object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
+        if not isinstance(self.loss, str):
+            object.__setattr__(self, "loss", float(self.loss))
+
+    def _loss_is_right(self) -> bool:
+        if isinstance(self.loss, str):
+            return self.loss in ("links", "none")
+        return _is_number(self.loss) and self.loss <= 1
+
+    def _jitter_is_right(self) -> bool:
+        jitter = self.jitter_ms
+        return (
+            isinstance(jitter, (tuple, list))
+            and len(jitter) == 2
+            and all(_is_number(value) for value in jitter)
+            and jitter[0] <= jitter[1]
+        )
+
+    def airtime_us(self, frame_B: int) -> int:
+        """How long a frame of that many bytes is on the air."""
+        bits = (frame_B + self.overhead_B) * 8
+        return -(-bits * 1_000_000 // self.bit_rate_bps)
+
+    def delivery_ratio(self, pdr: float) -> float:
+        """The share of frames that an arc with that ``pdr`` delivers."""
+        if self.loss == "links":
+            return pdr
+        return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The radio as plain values."""
+        return {**asdict(self), "jitter_ms": list(self.jitter_ms)}
+
+    @staticmethod
+    def from_dict(values: Any) -> Radio:
+        """The radio of plain values; ScenarioError says which field is wrong."""
+        known = [field.name for field in fields(Radio)]
+        if not isinstance(values, Mapping):
+            raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known)}")
+        for name in values:
+            if name not in known:
+                raise ScenarioError(f"radio has no field {name!r}; it has: {', '.join(known)}")
+        return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
+
+
+def _is_pair(values: Mapping) -> bool:
+    return isinstance(values.get("jitter_ms"), list)
+
+
+def _is_whole(value: Any, lowest: int, highest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")

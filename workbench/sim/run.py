@@ -1,0 +1,100 @@
+"""A run: what came of a scenario. Its trace, its metrics, and ways to look at it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from workbench.errors import ScenarioError
+from workbench.sim import metrics as metrics_module
+from workbench.sim import trace as trace_module
+from workbench.sim.trace import Recorder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Run:
+    """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it."""
+
+    def __init__(self, scenario: Any, engine: str, recorder: Recorder) -> None:
+        self.scenario = scenario
+        self.engine = engine
+        self._recorder = recorder
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether the run was recorded in full."""
+        return not self._recorder.metrics_only
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        return self._recorder.table()
+
+    @property
+    def trace(self) -> pa.Table:
+        """One row per thing that happened; the columns are described in `workbench.sim.trace`."""
+        if not self.has_trace:
+            raise ScenarioError('this run kept no trace; run the scenario with record="trace" to have one')
+        return self._rows
+
+    @cached_property
+    def trace_hash(self) -> str:
+        """sha256 of the trace: equal wherever the same scenario ran."""
+        return trace_module.digest(self.trace)
+
+    @cached_property
+    def metrics(self) -> pd.Series:
+        """Delivery, latency, cost and losses as numbers; each is described in `workbench.sim.metrics`."""
+        if self.has_trace:
+            counts, sizes = trace_module.tally(self._rows)
+        else:
+            counts, sizes = self._recorder.counts, self._recorder.bytes
+        return metrics_module.compute(self.scenario, self._rows, counts, sizes)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write scenario.json, metrics.json and trace.parquet (if there is a trace) into a folder; returns it."""
+        import pyarrow.parquet as pq
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "scenario.json").write_text(self.scenario.to_json() + "\n")
+        (folder / "metrics.json").write_text(self.metrics.to_json(indent=2) + "\n")
+        if self.has_trace:
+            pq.write_table(self.trace, folder / "trace.parquet")
+        return folder
+
+    # Views. Imported when they are used: a sweep on a worker never draws.
+
+    def show(self) -> Any:
+        """The run to watch: network, gradients, packets, timeline, with play and scrub."""
+        from workbench import views
+
+        return views.show(self)
+
+    def figure(self, time_s: float | None = None) -> Any:
+        """The network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``."""
+        from workbench import views
+
+        return views.network_drawing(self, time_s)
+
+    def save_html(self, path: str | Path, extra: tuple = ()) -> Path:
+        """Write what ``show()`` shows as one page that needs neither kernel nor network."""
+        from workbench import views
+
+        return views.save_html(self, path, extra)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from workbench import views
+
+        return views.bundle(self)
+
+    def __repr__(self) -> str:
+        m = self.metrics
+        return (
+            f"Run({self.scenario!r}, engine={self.engine!r}: delivery ratio {m['delivery_ratio']:.3f}, "
+            f"{m['transmissions']:.0f} transmissions)"
+        )

@@ -1,0 +1,283 @@
+"""The scenario: everything that decides what happens in a run, as one frozen value.
+
+A scenario is comparable, has a JSON form both ways and a stable content hash, and holds no code: a protocol is a name
+and its parameters, a filter is a name and its settings. What a scenario names has to be known where it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+
+from workbench import attributes, protocols, topology
+from workbench.errors import ParameterError, ScenarioError, WorkbenchError
+from workbench.protocols.contract import Protocol
+from workbench.protocols.filters import Filter
+from workbench.sim import workload
+from workbench.sim.radio import Radio
+from workbench.sim.run import Run
+
+FORMAT = "workbench-scenario"
+VERSION = 1
+_FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
+_EXTRA = ("format", "version", "keys")
+ENGINES = ("auto", "reference")
+RECORDS = ("trace", "metrics")
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """Topology, protocol, workload, radio, duration (s) and seed. ``run()`` plays it.
+
+    ``topology`` is a networkx graph as `workbench.topology` makes them: ``pos`` in metres at nodes, ``pdr`` at arcs.
+    Raises ScenarioError or ParameterError, in a sentence, for anything that could not be run.
+    """
+
+    topology: nx.DiGraph
+    protocol: Protocol
+    workload: tuple[workload.Item, ...] = ()
+    radio: Radio = field(default_factory=Radio)
+    duration_s: float = 60.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.protocol, Protocol):
+            raise ScenarioError(f"protocol is {self.protocol!r}; it must be a protocol such as Diffusion()")
+        if not isinstance(self.radio, Radio):
+            raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
+        if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
+            raise ScenarioError(f"workload is {self.workload!r}; it must be a list of subscribe(...), publish(...)")
+        object.__setattr__(self, "topology", nx.freeze(topology.check(self.topology)))
+        object.__setattr__(self, "workload", tuple(self.workload))
+        for item in self.workload:
+            if not isinstance(item, workload.Item):
+                raise ScenarioError(f"workload has {item!r}; its items are subscribe(...), publish(...), outage(...)")
+        if not _is_number(self.duration_s) or not 0 < self.duration_s <= 10**9:
+            raise ScenarioError(f"duration_s is {self.duration_s!r}; it must be a number of seconds above 0")
+        object.__setattr__(self, "duration_s", float(self.duration_s))
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool):
+            raise ScenarioError(f"seed is {self.seed!r}; it must be a whole number")
+        self._check_nodes()
+
+    def _check_nodes(self) -> None:
+        nodes = self.topology.nodes
+        if not nodes:
+            raise ScenarioError("the topology has no nodes")
+        largest, limit = max(nodes), self.protocol.largest_address
+        if largest > limit:
+            name = type(self.protocol).__name__
+            raise ScenarioError(
+                f"node {largest} is beyond {name}'s largest address {limit}: its frames have no room for more; "
+                f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
+            )
+        workload.check_nodes(self.workload, nodes)
+
+    # What it is
+
+    @cached_property
+    def hash(self) -> str:
+        """16 hex digits that are the same wherever the scenario is, and differ for any other."""
+        content = {**self._to_dict(), "topology": topology.digest(self.topology)}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    @cached_property
+    def extent_m(self) -> tuple[float, float]:
+        """Width and height of the network's bounding box, in metres from the origin."""
+        positions = [data["pos"] for _, data in self.topology.nodes(data=True)]
+        return max(x for x, _ in positions), max(y for _, y in positions)
+
+    def __repr__(self) -> str:
+        return (
+            f"Scenario({len(self.topology)} nodes, {self.protocol!r}, {len(self.workload)} workload items, "
+            f"{self.duration_s:g} s, seed={self.seed}, hash={self.hash})"
+        )
+
+    def replace(self, **changes: Any) -> Scenario:
+        """The same scenario with some things different: ``replace(seed=3, **{"protocol.ttl": 9, "radio.loss": 0.1})``.
+
+        A path is a field, ``protocol.`` or ``radio.`` and a parameter, or ``workload.`` an item's number and a field.
+        """
+        values = {name: getattr(self, name) for name in _FIELDS}
+        for path, value in changes.items():
+            head, _, rest = path.partition(".")
+            if head not in _FIELDS or (rest and head not in ("protocol", "radio", "workload")):
+                raise ScenarioError(
+                    f"a scenario has no {path!r}; it has {', '.join(_FIELDS)}, and protocol.*, radio.*, workload.N.*"
+                )
+            values[head] = _replaced(values[head], head, rest, value) if rest else value
+        return Scenario(**values)
+
+    # JSON
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The scenario as JSON text that `from_json` reads back."""
+        return json.dumps(self._to_dict(), indent=indent)
+
+    def _to_dict(self) -> dict[str, Any]:
+        keys = self._user_keys()
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "topology": topology.to_dict(self.topology),
+            "protocol": protocol_to_dict(self.protocol),
+            "workload": [workload.to_dict(item) for item in self.workload],
+            "radio": self.radio.to_dict(),
+            "duration_s": self.duration_s,
+            "seed": self.seed,
+            **({"keys": keys} if keys else {}),
+        }
+
+    def _user_keys(self) -> list[list[Any]]:
+        """The user's own keys that the workload speaks of: a file that uses them has to say what they mean."""
+        used = set()
+        for item in self.workload:
+            what = getattr(item, "what", None)
+            if isinstance(what, str):
+                used |= {attribute.key for attribute in attributes.parse(what)}
+            elif what is not None:
+                used.add(attributes.key_of(what.key).number)
+        mine = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
+        return [list(attributes.key_of(number)) for number in sorted(used) if number in mine]
+
+    @staticmethod
+    def from_json(text: str) -> Scenario:
+        """The scenario of a JSON text; ScenarioError says which field is wrong and what would be right."""
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ScenarioError(f"the scenario is not JSON: {error}") from None
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            raise ScenarioError(f'the text is no scenario; it must be an object with "format": "{FORMAT}"')
+        if values.get("version") != VERSION:
+            raise ScenarioError(f"the scenario has version {values.get('version')!r}; this workbench reads {VERSION}")
+        for name in values:
+            if name not in _FIELDS + _EXTRA:
+                raise ScenarioError(f"a scenario has no field {name!r}; it has: {', '.join(_FIELDS)}")
+        for name in ("topology", "protocol"):
+            if name not in values:
+                raise ScenarioError(f"the scenario has no {name}")
+        return _from_dict(values)
+
+    # Running
+
+    def run(self, engine: str = "auto", record: str = "trace", progress: Callable[[float], None] | None = None) -> Run:
+        """Play the scenario and return its Run.
+
+        ``record="metrics"`` keeps no trace. ``progress`` is called now and then with the share done, 0 to 1.
+        """
+        if engine not in ENGINES:
+            raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+        if record not in RECORDS:
+            raise ScenarioError(f"record is {record!r}; it must be one of {', '.join(RECORDS)}")
+        from workbench.sim import kernel
+
+        return Run(self, "reference", kernel.run(self, record, progress))
+
+
+def _from_dict(values: dict[str, Any]) -> Scenario:
+    items = values.get("workload", [])
+    if not isinstance(items, list):
+        raise ScenarioError(f"workload is {items!r}; it must be a list")
+    _register_keys(values.get("keys", []))
+    try:
+        return Scenario(
+            topology=topology.from_dict(values["topology"]),
+            protocol=protocol_from_dict(values["protocol"]),
+            workload=tuple(workload.from_dict(item, f"workload item {i}") for i, item in enumerate(items)),
+            radio=Radio.from_dict(values.get("radio", {})),
+            duration_s=values.get("duration_s", 60.0),
+            seed=values.get("seed", 1),
+        )
+    except ScenarioError:
+        raise
+    except WorkbenchError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _register_keys(keys: Any) -> None:
+    try:
+        for number, name, type_, unit, steps, minimum, maximum in keys:
+            attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
+    except WorkbenchError as error:
+        raise ScenarioError(f"keys: {error}") from None
+    except (TypeError, ValueError):
+        raise ScenarioError(
+            f"keys is {keys!r}; it must be a list of [number, name, type, unit, steps, minimum, maximum]"
+        ) from None
+
+
+def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
+    """A protocol as plain values: its name and all of its parameters."""
+    cls = type(protocol)
+    name = cls.__name__
+    if protocols.BUILT_IN.get(name) != cls.__module__:
+        name = f"{cls.__module__}:{name}"
+    return {"name": name, **{key: _plain(value) for key, value in protocol.settings.items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Filter):
+        return value.to_dict()
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
+
+
+def protocol_from_dict(values: Any) -> Protocol:
+    """The protocol of plain values; ScenarioError if it is not known here or has no such parameter."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
+        raise ScenarioError(f'protocol is {values!r}; it must be an object with a "name" and parameters')
+    settings = {name: value for name, value in values.items() if name != "name"}
+    if "filters" in settings:
+        if not isinstance(settings["filters"], list):
+            raise ScenarioError(f"protocol: filters is {settings['filters']!r}; it must be a list")
+        settings["filters"] = tuple(Filter.from_dict(one) for one in settings["filters"])
+    try:
+        return _protocol_class(values["name"])(**settings)
+    except ParameterError as error:
+        raise ScenarioError(f"protocol: {error}") from None
+
+
+def _protocol_class(name: str) -> type[Protocol]:
+    if name in protocols.BUILT_IN:
+        return getattr(importlib.import_module(protocols.BUILT_IN[name]), name)
+    module, _, cls = name.partition(":")
+    # A file must not make us import anything: a protocol from elsewhere has to be there already.
+    found = getattr(sys.modules.get(module), cls, None) if cls else None
+    if isinstance(found, type) and issubclass(found, Protocol):
+        return found
+    hint = f"import {module} first" if cls else f"known are {', '.join(sorted(protocols.BUILT_IN))}"
+    raise ScenarioError(f"the scenario's protocol {name!r} is not known here; {hint}")
+
+
+def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
+    if head == "protocol":
+        return type(value)(**{**value.settings, path: new})
+    if head == "radio":
+        return Radio.from_dict({**value.to_dict(), path: list(new) if isinstance(new, tuple) else new})
+    number, _, name = path.partition(".")
+    if not number.isdigit() or int(number) >= len(value) or not name:
+        raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
+    index = int(number)
+    kind, fields_ = next(iter(workload.to_dict(value[index]).items()))
+    if hasattr(new, "to_dict"):
+        new = new.to_dict()
+    changed = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
+    return value[:index] + (changed,) + value[index + 1 :]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value

@@ -1,0 +1,164 @@
+"""The trace: one append-only table, a row per thing that happened. Metrics, views and pipelines read only it.
+
+Columns
+    time_us    int64   when, in microseconds from the start
+    node       int32   where
+    event      text    what: see below
+    peer       int32   the other node it concerns, -1 for nobody or everybody
+    message    text    the protocol's name of the message ("interest", "data", "flood", ...)
+    origin     int32   where the message came from in the first place, -1 if there is none
+    sequence   int64   its number there
+    size_B     int32   bytes of the frame, without the radio's overhead; 0 where there is no frame
+    value      int64   depends on the event
+    detail     text    depends on the event
+
+Events of the radio (time is the end of the airtime)
+    sent       peer: destination, -1 for a broadcast; value: airtime in µs
+    received   peer: transmitter
+    lost       node: who should have heard it; peer: transmitter; detail: link, collision, half_duplex or down
+    given_up   the channel was busy too often (csma) or the node went down before the frame was out; detail says which
+Events of the application
+    subscribed     sequence: the subscription's number at this node; value: when it expires in µs, -1 never
+    unsubscribed   sequence: the subscription's number
+    published      sequence: the reading's number at this node
+    failed, recovered
+Events of the protocols: those of `protocols/contract.py`, in small letters (Delivered -> delivered).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.attributes import to_text
+from workbench.protocols import contract
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        ("time_us", pa.int64()),
+        ("node", pa.int32()),
+        ("event", _TEXT),
+        ("peer", pa.int32()),
+        ("message", _TEXT),
+        ("origin", pa.int32()),
+        ("sequence", pa.int64()),
+        ("size_B", pa.int32()),
+        ("value", pa.int64()),
+        ("detail", _TEXT),
+    ]
+)
+_ROWS_PER_BATCH = 200_000
+
+
+def event_name(event_type: type) -> str:
+    """The trace's name of an event type: GradientSet -> gradient_set."""
+    name = event_type.__name__
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+EVENT_NAMES = {
+    cls: event_name(cls)
+    for cls in vars(contract).values()
+    if isinstance(cls, type) and issubclass(cls, tuple) and getattr(cls, "_fields", ()) == contract.Held._fields
+}
+
+
+class Recorder:
+    """Collects rows; ``metrics_only`` keeps those that metrics need and counts the others."""
+
+    # Events whose single rows metrics look at; of all others they need the numbers only.
+    _NEEDED = frozenset(
+        ("delivered", "originated", "published", "subscribed", "unsubscribed", "interest_cached", "failed", "recovered")
+    )
+
+    def __init__(self, metrics_only: bool, sinks: frozenset[int]) -> None:
+        self.metrics_only = metrics_only
+        self._sinks = sinks
+        self._rows: list[tuple] = []
+        self._batches: list[pa.RecordBatch] = []
+        self.counts: Counter = Counter()
+        self.bytes: Counter = Counter()
+        self.append = self._count_or_keep if metrics_only else self._keep
+        self._texts: dict[tuple, str] = {}
+
+    def _keep(self, row: tuple) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_PER_BATCH:
+            self._flush()
+
+    def _count_or_keep(self, row: tuple) -> None:
+        event = row[2]
+        self.counts[event, row[4], row[9] if event in ("lost", "dropped", "given_up") else ""] += 1
+        if row[7]:
+            self.bytes[event] += row[7]
+        if event in self._NEEDED or (event == "held" and row[1] in self._sinks):
+            self._rows.append(row)
+
+    def protocol_event(self, time_us: int, node: int, event: Any) -> None:
+        """Append the row of a protocol's event; attributes in its detail become text."""
+        peer, message, origin, sequence, value, detail = event
+        if not isinstance(detail, str):
+            detail = self.text(detail)
+        self.append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
+
+    def text(self, attributes: tuple) -> str:
+        """`to_text`, remembered: the same attributes come again and again."""
+        text = self._texts.get(attributes)
+        if text is None:
+            text = self._texts[attributes] = to_text(attributes)
+        return text
+
+    def _flush(self) -> None:
+        self._batches.append(_to_batch(self._rows))
+        self._rows = []
+
+    def table(self) -> pa.Table:
+        """All rows kept, in order."""
+        if self._rows or not self._batches:
+            self._flush()
+        return pa.Table.from_batches(self._batches, schema=SCHEMA).unify_dictionaries()
+
+
+def _to_batch(rows: list[tuple]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
+    arrays = []
+    for field, column in zip(SCHEMA, columns, strict=True):
+        if field.type == _TEXT:
+            arrays.append(pa.array(column, pa.string()).dictionary_encode())
+        else:
+            arrays.append(pa.array(np.asarray(column, dtype=field.type.to_pandas_dtype()), field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def digest(table: pa.Table) -> str:
+    """sha256 over all rows in order: two runs with the same digest had the same trace, on any machine."""
+    hasher = hashlib.sha256()
+    for field in SCHEMA:
+        column = table.column(field.name).combine_chunks()
+        hasher.update(field.name.encode())
+        if field.type == _TEXT:
+            hasher.update("\n".join(column.cast(pa.string()).to_pylist()).encode())
+        else:
+            hasher.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).astype("<i8").tobytes())
+    return hasher.hexdigest()
+
+
+def tally(table: pa.Table) -> tuple[Counter, Counter]:
+    """(counts by (event, message, reason), bytes by event) of a full trace: what a metrics-only recorder counts."""
+    counts: Counter = Counter()
+    sizes: Counter = Counter()
+    plain = pa.table({name: table.column(name).cast(pa.string()) for name in ("event", "message", "detail")})
+    plain = plain.append_column("size_B", table.column("size_B").cast(pa.int64()))
+    grouped = plain.group_by(["event", "message", "detail"]).aggregate([("size_B", "sum"), ("size_B", "count")])
+    for row in grouped.to_pylist():
+        event = row["event"]
+        reason = row["detail"] if event in ("lost", "dropped", "given_up") else ""
+        counts[event, row["message"], reason] += row["size_B_count"]
+        if row["size_B_sum"]:
+            sizes[event] += row["size_B_sum"]
+    return counts, sizes

@@ -1,0 +1,253 @@
+"""What the application does in a scenario: who subscribes to what, who publishes what and when, who fails.
+
+Every item is a frozen value with a plain form for JSON. Times are in seconds from the start of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from workbench import attributes as attributes_module
+from workbench import draws
+from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sensor_field import SensorField
+
+ALL = "all"
+At = tuple[int, ...] | str
+
+# At the same instant the earlier kind happens first: a subscription made at t sees what is published at t.
+RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH = range(5)
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that happens at one node: (time_us, kind, node), the item it comes from and that item's number."""
+
+    time_us: int
+    kind: int
+    node: int
+    item: Any
+    index: int
+
+
+@dataclass(frozen=True)
+class Subscribe:
+    """Node(s) ``at`` subscribe to ``what`` at ``start_s``; it expires after ``expires_s`` or is ended at ``stop_s``."""
+
+    at: At
+    what: str
+    expires_s: float | None = None
+    start_s: float = 0.0
+    stop_s: float | None = None
+    match_all: bool = False
+
+    def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
+        """The subscriptions, and the ends of those that are ended before they expire."""
+        for node in _nodes(self.at, nodes):
+            yield Action(_microseconds(self.start_s), SUBSCRIBE, node, self, index)
+            if self.stop_s is not None:
+                yield Action(_microseconds(self.stop_s), UNSUBSCRIBE, node, self, index)
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Node(s) ``at`` publish ``what`` at ``start_s`` and, if ``every_s`` is given, again and again until ``stop_s``.
+
+    ``what`` is text ("TEMP IS 26.5") or a SensorField, which says what each node reads at its place and time.
+    ``stagger`` gives each node its own phase within ``every_s``, so that many sources do not speak at once.
+    """
+
+    at: At
+    what: str | SensorField
+    every_s: float | None = None
+    start_s: float = 0.0
+    stop_s: float | None = None
+    payload: bytes = b""
+    stagger: bool = False
+
+    def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
+        """One action per reading and node."""
+        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s) - 1)
+        period_us = None if self.every_s is None else _microseconds(self.every_s)
+        for node in _nodes(self.at, nodes):
+            time_us = _microseconds(self.start_s)
+            if self.stagger and period_us:
+                time_us += draws.below(draws.make_key(seed, draws.JITTER, index, node), 0, period_us)
+            while time_us <= stop_us:
+                yield Action(time_us, PUBLISH, node, self, index)
+                if period_us is None:
+                    break
+                time_us += period_us
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Node(s) ``at`` are off from ``start_s`` to ``stop_s`` (None: to the end).
+
+    A node that is off sends and hears nothing and its timers do not fire; it keeps its memory and goes on with it.
+    """
+
+    at: At
+    start_s: float
+    stop_s: float | None = None
+
+    def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
+        """The failure and, if there is one, the recovery of each node."""
+        for node in _nodes(self.at, nodes):
+            yield Action(_microseconds(self.start_s), FAIL, node, self, index)
+            if self.stop_s is not None:
+                yield Action(_microseconds(self.stop_s), RECOVER, node, self, index)
+
+
+Item = Subscribe | Publish | Outage
+_KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
+
+
+def subscribe(
+    at: int | Iterable[int] | str,
+    what: str,
+    expires_s: float | None = None,
+    start_s: float = 0.0,
+    stop_s: float | None = None,
+    match_all: bool = False,
+) -> Subscribe:
+    """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``."""
+    return _checked(Subscribe(_at(at), what, _seconds(expires_s), float(start_s), _seconds(stop_s), match_all))
+
+
+def publish(
+    at: int | Iterable[int] | str,
+    what: str | SensorField,
+    every_s: float | None = None,
+    start_s: float = 0.0,
+    stop_s: float | None = None,
+    payload: bytes = b"",
+    stagger: bool = False,
+) -> Publish:
+    """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``."""
+    times = (_seconds(every_s), float(start_s), _seconds(stop_s))
+    return _checked(Publish(_at(at), what, *times, bytes(payload), stagger))
+
+
+def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Outage:
+    """Node ``at`` is off from ``start_s`` until ``stop_s``, or to the end of the run."""
+    return _checked(Outage(_at(at), float(start_s), _seconds(stop_s)))
+
+
+def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
+    """All actions of a workload in the order in which they happen; those after the end of the run are left out."""
+    actions = [
+        action
+        for index, item in enumerate(items)
+        for action in item.actions(index, nodes, duration_us, seed)
+        if action.time_us <= duration_us
+    ]
+    return sorted(actions, key=lambda action: (action.time_us, action.kind, action.index, action.node))
+
+
+def to_dict(item: Item) -> dict[str, Any]:
+    """An item as plain values: {"subscribe": {...}}; fields that have their default are left out."""
+    kind = next(name for name, cls in _KINDS.items() if isinstance(item, cls))
+    values: dict[str, Any] = {}
+    for field in fields(item):
+        value = getattr(item, field.name)
+        if value == field.default and type(value) is type(field.default):
+            continue
+        if isinstance(value, bytes):
+            value = value.hex()
+        elif isinstance(value, SensorField):
+            value = value.to_dict()
+        elif isinstance(value, tuple):
+            value = list(value) if len(value) != 1 else value[0]
+        values[field.name] = value
+    return {kind: values}
+
+
+def from_dict(values: Any, where: str = "workload item") -> Item:
+    """The item of plain values; ScenarioError says which field of which item is wrong."""
+    if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in _KINDS:
+        raise ScenarioError(f'{where} is {values!r}; it must be {{"subscribe"|"publish"|"outage": {{...}}}}')
+    ((kind, given),) = values.items()
+    if not isinstance(given, Mapping):
+        raise ScenarioError(f"{where}: {kind} is {given!r}; it must be an object with fields")
+    known = [field.name for field in fields(_KINDS[kind])]
+    for name in given:
+        if name not in known:
+            raise ScenarioError(f"{where}: {kind} has no field {name!r}; it has: {', '.join(known)}")
+    arguments = dict(given)
+    try:
+        if "payload" in arguments:
+            arguments["payload"] = bytes.fromhex(arguments["payload"])
+        if isinstance(arguments.get("what"), Mapping):
+            arguments["what"] = SensorField.from_dict(arguments["what"])
+        maker = {"subscribe": subscribe, "publish": publish, "outage": outage}[kind]
+        return maker(**arguments)
+    except WorkbenchError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"{where}: {kind} cannot be read: {error}") from None
+
+
+def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
+    """Raise ScenarioError for an item at a node that the topology does not have."""
+    known = set(nodes)
+    for index, item in enumerate(items):
+        for node in () if item.at == ALL else item.at:
+            if node not in known:
+                raise ScenarioError(
+                    f"workload item {index} is at node {node}, which the topology does not have; "
+                    f"its {len(known)} nodes are numbered {min(known)} to {max(known)}"
+                )
+
+
+def _checked(item: Any) -> Any:
+    """Tell what is wrong with an item when it is made, not in the middle of a run."""
+    for name in ("expires_s", "start_s", "stop_s", "every_s"):
+        value = getattr(item, name, None)
+        zero_allowed = name in ("start_s", "stop_s")
+        if value is not None and not (value >= 0 if zero_allowed else value > 0):
+            limit = "0 or more" if zero_allowed else "more than 0"
+            raise ScenarioError(f"{name} is {value}; it must be {limit} seconds")
+    stop_s = getattr(item, "stop_s", None)
+    if stop_s is not None and stop_s < item.start_s:
+        raise ScenarioError(f"stop_s is {stop_s}, before start_s {item.start_s}; it must come after it")
+    what = getattr(item, "what", None)
+    if isinstance(item, Subscribe):
+        attributes_module.check_subscription(_parsed(what), item.match_all)
+    elif isinstance(item, Publish) and not isinstance(what, SensorField):
+        attributes_module.check_publication(_parsed(what))
+    return item
+
+
+def _parsed(what: Any) -> tuple:
+    if not isinstance(what, str):
+        raise ScenarioError(f"what is {what!r}; it must be text such as 'TEMP GE 25'")
+    return attributes_module.parse(what)
+
+
+def _at(at: Any) -> At:
+    if at == ALL:
+        return ALL
+    if isinstance(at, int) and not isinstance(at, bool):
+        return (at,)
+    try:
+        nodes = tuple(int(node) for node in at)
+    except (TypeError, ValueError):
+        nodes = ()
+    if isinstance(at, str) or not nodes:
+        raise ScenarioError(f'at is {at!r}; it must be a node number, several, or "all"')
+    return nodes
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _microseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def _nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    return nodes if isinstance(at, str) else at
