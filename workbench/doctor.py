@@ -9,14 +9,20 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
+import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+
+from workbench import datasets
+from workbench.errors import DataError
 
 DISTRIBUTION = "sensor-pubsub-workbench"
 OLDEST_PYTHON = (3, 11)
 FIRST_PYTHON_TOO_NEW = (3, 14)
 OLDEST_JAVA = 17
+LINE_WIDTH = 120
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -98,19 +104,42 @@ def _chromium() -> Finding:
 
 
 def _data_sets() -> list[Finding]:
-    return []
+    return [_data_set(data_set) for data_set in datasets.DATA_SETS]
+
+
+def _data_set(data_set: datasets.DataSet) -> Finding:
+    what = f"data: {data_set.name}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = datasets.find(data_set.name)
+        except DataError as error:
+            return Finding(what, "", False, False, str(error))
+    remarks = [str(warning.message) for warning in caught]
+    absent = [file.role for file in data_set.files if file.role not in found]
+    if absent:
+        remarks.append(f"without {', '.join(absent)}: {data_set.how}")
+    return Finding(what, ", ".join(found), True, False, " ".join(remarks))
 
 
 def report(findings: list[Finding]) -> str:
-    """The findings as a table of text, and one closing sentence."""
-    widths = [max(len(finding.what) for finding in findings), max(len(finding.found) for finding in findings)]
+    """The findings as a table of text, a long remedy on lines of its own, and one closing sentence."""
+    what_width = max(len(finding.what) for finding in findings)
+    found_width = max(len(finding.found) for finding in findings)
     lines = []
     for finding in findings:
-        state = "ok" if finding.is_ok else "MISSING" if finding.is_required else "missing"
-        if finding.found and not finding.is_ok:
-            state = "UNFIT" if finding.is_required else "unfit"
-        lines.append(f"{finding.what:{widths[0]}}  {finding.found:{widths[1]}}  {state:7}  {finding.remedy}".rstrip())
+        line = f"{finding.what:{what_width}}  {finding.found:{found_width}}  {_state(finding):7}  {finding.remedy}"
+        if len(line) <= LINE_WIDTH:
+            lines.append(line.rstrip())
+        else:
+            lines.append(line.removesuffix(finding.remedy).rstrip())
+            lines += textwrap.wrap(finding.remedy, LINE_WIDTH, initial_indent="    ", subsequent_indent="    ")
     broken = [finding.what for finding in findings if finding.is_required and not finding.is_ok]
-    lines.append("")
-    lines.append(f"needs attention: {', '.join(broken)}" if broken else "everything required is here")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"needs attention: {', '.join(broken)}" if broken else "everything required is here"])
+
+
+def _state(finding: Finding) -> str:
+    if finding.is_ok:
+        return "ok"
+    state = "unfit" if finding.found else "missing"
+    return state.upper() if finding.is_required else state

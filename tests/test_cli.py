@@ -1,0 +1,103 @@
+"""The ``workbench`` command: what it prints, what it writes, and the sentences it ends in."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import workbench as wb
+from workbench import cli
+
+#   0 --- 1 --- 2      the sink is node 0, the source node 2
+SCENARIO = wb.Scenario(
+    topology=wb.topology.line(3),
+    protocol=wb.Diffusion(),
+    workload=[
+        wb.subscribe(at=0, what="TEMP GE 25", expires_s=60),
+        wb.publish(at=2, what="TEMP IS 26.5", every_s=5, start_s=5),
+    ],
+    duration_s=20,
+    seed=7,
+)
+
+
+@pytest.fixture
+def scenario_file(tmp_path):
+    path = tmp_path / "line.json"
+    path.write_text(SCENARIO.to_json())
+    return path
+
+
+def test_run_prints_the_metrics_and_writes_its_results(scenario_file, tmp_path, capsys):
+    out = tmp_path / "results"
+    assert cli.main(["run", str(scenario_file), "--out", str(out)]) == 0
+    printed = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines())
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert float(printed["delivery_ratio"]) == pytest.approx(metrics["delivery_ratio"])
+    assert pq.read_table(out / "trace.parquet").num_rows == SCENARIO.run().trace.num_rows
+    assert "<html" in (out / "run.html").read_text()
+    assert (out / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", scenario_file.name]) == 0
+    assert (tmp_path / "out" / "line" / "metrics.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'{"format":', "is not JSON"),
+        (b"\xff\xfe\x00", "no text in UTF-8"),
+        (b"[]", "is no scenario"),
+        (SCENARIO.to_json().replace('"duration_s"', '"duration"').encode(), "no field 'duration'"),
+    ],
+    ids=["cut off", "binary", "other JSON", "unknown field"],
+)
+def test_bad_scenario_ends_in_one_sentence_that_names_the_file(tmp_path, capsys, content, sentence):
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    assert cli.main(["run", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert str(path) in printed.err and sentence in printed.err
+
+
+def test_missing_file_ends_in_one_sentence(tmp_path, capsys):
+    assert cli.main(["run", str(tmp_path / "none.json")]) == 2
+    assert capsys.readouterr().err == f"workbench run: {tmp_path / 'none.json'}: No such file or directory\n"
+
+
+def test_unknown_engine_ends_in_one_sentence(scenario_file, capsys):
+    assert cli.main(["run", str(scenario_file), "--engine", "warp"]) == 2
+    assert "'warp'" in capsys.readouterr().err
+
+
+def test_doctor_prints_a_row_for_each_library(capsys):
+    assert cli.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "pyspark" in printed and "data: iotlab/strasbourg" in printed
+
+
+def test_lab_serves_the_notebooks_on_loopback_only(repository):
+    command = cli.lab_command(no_browser=True, as_root=False)
+    assert "--ServerApp.ip=127.0.0.1" in command
+    assert f"--ServerApp.root_dir={repository / 'notebooks'}" in command
+    assert "--no-browser" in command and "--allow-root" not in command
+
+
+def test_version_is_the_package_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"workbench {wb.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["run"]])
+def test_wrong_usage_is_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert "usage: workbench" in capsys.readouterr().err

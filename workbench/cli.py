@@ -1,0 +1,128 @@
+"""The ``workbench`` command: demo, run, lab, doctor.
+
+Bad input ends in one sentence on standard error and exit code 2; nothing heavy is imported before a command
+needs it.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import workbench
+from workbench.errors import ScenarioError, WorkbenchError
+
+if TYPE_CHECKING:
+    from workbench.sim.scenario import Scenario
+
+BAD_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = make_parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except (WorkbenchError, OSError) as error:
+        print(f"workbench {options.name}: {_sentence(error)}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line: one sub-command per function below."""
+    parser = argparse.ArgumentParser(prog="workbench", description=(workbench.__doc__ or "").partition("\n")[0])
+    parser.add_argument("--version", action="version", version=f"workbench {workbench.__version__}")
+    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="the first experiment: directed diffusion on 64 nodes, and a small sweep")
+    demo.add_argument("--out", type=Path, default=Path("out"), help="folder for demo.html and demo.png (default: out)")
+    demo.add_argument("--no-sweep", action="store_true", help="leave the sweep on Spark out (no Java needed)")
+    demo.set_defaults(command=show_demo)
+
+    run = commands.add_parser("run", help="run a scenario from its JSON file")
+    run.add_argument("scenario", type=Path, metavar="SCENARIO.json")
+    run.add_argument(
+        "--out", type=Path, help="folder for trace, metrics, page and picture (default: out/ and the file's name)"
+    )
+    run.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
+    run.set_defaults(command=run_scenario)
+
+    lab = commands.add_parser("lab", help="open JupyterLab in the notebooks' folder")
+    lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    lab.set_defaults(command=open_lab)
+
+    doctor = commands.add_parser("doctor", help="what is installed, what is missing, how to get it")
+    doctor.set_defaults(command=show_doctor)
+    return parser
+
+
+def show_demo(options: argparse.Namespace) -> int:
+    """The demo: its metrics on the screen, a page and a picture in the folder."""
+    from workbench import demo
+
+    demo.main(options.out, sweep=not options.no_sweep)
+    return 0
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def run_scenario(options: argparse.Namespace) -> int:
+    """Run one scenario file; print its metrics, write its trace, metrics, page and picture."""
+    scenario = read_scenario(options.scenario)
+    out = options.out or Path("out", options.scenario.stem)
+    run = scenario.run(engine=options.engine)
+    print(run.metrics.to_string(float_format=lambda value: f"{value:.6g}"))
+    run.save(out)
+    run.save_html(out / "run.html")
+    (out / "run.png").write_bytes(run.figure().to_png())
+    print(f"wrote scenario.json, metrics.json, trace.parquet, run.html and run.png into {out}")
+    return 0
+
+
+def read_scenario(path: Path) -> "Scenario":
+    """The scenario of a JSON file; ScenarioError names the file."""
+    from workbench.sim.scenario import Scenario
+
+    try:
+        return Scenario.from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ScenarioError(
+            f"{path}: this is no text in UTF-8; a scenario file is what Scenario.to_json() writes"
+        ) from None
+    except WorkbenchError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+
+
+def open_lab(options: argparse.Namespace) -> int:
+    """Replace this process by JupyterLab."""
+    command = lab_command(options.no_browser, os.geteuid() == 0 if hasattr(os, "geteuid") else False)
+    os.execv(command[0], command)
+
+
+def lab_command(no_browser: bool, as_root: bool) -> list[str]:
+    """How JupyterLab is started: in the notebooks' folder, on this machine's loopback only."""
+    notebooks = Path(workbench.__file__).parents[1] / "notebooks"
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
+    command.append(f"--ServerApp.root_dir={notebooks if notebooks.is_dir() else Path.cwd()}")
+    command += ["--no-browser"] if no_browser else []
+    command += ["--allow-root"] if as_root else []
+    return command
+
+
+def show_doctor(_: argparse.Namespace) -> int:
+    """The doctor's table; exit code 1 if something required is missing."""
+    from workbench import doctor
+
+    findings = doctor.examine()
+    print(doctor.report(findings))
+    return 0 if all(finding.is_ok for finding in findings if finding.is_required) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
