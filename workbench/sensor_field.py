@@ -1,0 +1,213 @@
+"""What sensors measure: a field over space and time that is warm by day, smooth, noisy, and has a moving hot spot.
+
+Theory of operation
+    value = base + diurnal wave + spatial variation + hot spot + noise, rounded to the resolution
+
+    diurnal wave        a cosine of the time of day, greatest at ``diurnal_peak_s``
+    spatial variation   a Gaussian random field with the covariance sigma^2 exp(-d^2 / (2 length^2)), as a sum of 32
+                        waves of drawn direction and phase (random Fourier features); it does not change in time
+    hot spot            amplitude exp(-d^2 / (2 radius^2)) around a point that goes back and forth on a path
+    noise               normal, drawn anew for each (node, time)
+
+    Every draw is a hash of (seed, node, time), so ``value`` is a pure function: two engines, or two machines, read
+    the same numbers.
+
+Reference
+    A. Rahimi, B. Recht: Random features for large-scale kernel machines, NIPS 2007.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+from workbench import draws
+from workbench.errors import ParameterError, ScenarioError
+
+_WAVES = 32
+_SPATIAL, _NOISE = 1, 2  # what the field's draws are for
+_LARGEST = 1e9
+
+# Parameter -> (minimum, maximum, unit); strings, the seed and the path are checked by hand.
+_RANGES = {
+    "base": (-_LARGEST, _LARGEST, ""),
+    "diurnal_amplitude": (0.0, _LARGEST, ""),
+    "diurnal_period_s": (1.0, _LARGEST, "s"),
+    "diurnal_peak_s": (-_LARGEST, _LARGEST, "s"),
+    "spatial_sigma": (0.0, _LARGEST, ""),
+    "correlation_length_m": (0.01, _LARGEST, "m"),
+    "noise_sigma": (0.0, _LARGEST, ""),
+    "hot_spot_amplitude": (-_LARGEST, _LARGEST, ""),
+    "hot_spot_radius_m": (0.01, _LARGEST, "m"),
+    "hot_spot_speed_m_s": (0.0, _LARGEST, "m/s"),
+    "hot_spot_start_s": (-_LARGEST, _LARGEST, "s"),
+    "resolution": (1e-6, _LARGEST, ""),
+}
+
+
+@dataclass(frozen=True)
+class SensorField:
+    """A field of sensor readings. ParameterError for a value outside its range.
+
+    ===================== ================ ====== ==============================================================
+    parameter             default          unit   meaning
+    ===================== ================ ====== ==============================================================
+    key                   "TEMP"                  the attribute that readings are published under
+    base                  21               °C *   mean of the field
+    diurnal_amplitude     2                °C     half the difference between day and night
+    diurnal_period_s      86400            s      length of a day
+    diurnal_peak_s        54000            s      time of the greatest warmth (15:00); a run begins at midnight
+    spatial_sigma         0.8              °C     standard deviation between places
+    correlation_length_m  15               m      distance at which places are still alike (correlation 0.61)
+    noise_sigma           0.1              °C     standard deviation of a sensor's noise
+    hot_spot_amplitude    14               °C     how much warmer its middle is; 0: there is none
+    hot_spot_radius_m     6                m      distance from its middle at which 61 % of that is left
+    hot_spot_speed_m_s    0.25             m/s    how fast it moves along its path, back and forth
+    hot_spot_path         (.15, .5),       width, corners of its path, in parts of the extent (0, 0 is lower left,
+                          (.85, .5)        height 1, 1 upper right); a single one: it stays there
+    hot_spot_start_s      0                s      when it appears, at the first corner
+    resolution            0.01             °C     of the sensor: values are rounded to it
+    seed                  1                       of the spatial variation and the noise
+    ===================== ================ ====== ==============================================================
+
+    * or whatever unit the key has. With the defaults the field stays below 30 except near the hot spot, so that
+    only nodes within about a radius of it have an answer to "TEMP GE 30".
+
+    >>> SensorField().attributes(node=3, x_m=10.0, y_m=5.0, time_s=60.0, extent=(48.0, 14.4))
+    'TEMP IS 20.59'
+    """
+
+    key: str = "TEMP"
+    base: float = 21.0
+    diurnal_amplitude: float = 2.0
+    diurnal_period_s: float = 86400.0
+    diurnal_peak_s: float = 54000.0
+    spatial_sigma: float = 0.8
+    correlation_length_m: float = 15.0
+    noise_sigma: float = 0.1
+    hot_spot_amplitude: float = 14.0
+    hot_spot_radius_m: float = 6.0
+    hot_spot_speed_m_s: float = 0.25
+    hot_spot_path: tuple[tuple[float, float], ...] = ((0.15, 0.5), (0.85, 0.5))
+    hot_spot_start_s: float = 0.0
+    resolution: float = 0.01
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name, (minimum, maximum, unit) in _RANGES.items():
+            value = getattr(self, name)
+            if not _is_number(value) or not minimum <= value <= maximum:
+                allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
+                raise ParameterError(f"SensorField: {name} is {value!r:.60}; it must be a number from {allowed}.")
+            object.__setattr__(self, name, float(value))
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or abs(self.seed) >= 2**63:
+            raise ParameterError(f"SensorField: seed is {self.seed!r:.60}; it must be a whole number of 64 bits.")
+        if not isinstance(self.key, str) or not self.key.isidentifier() or not self.key.isascii():
+            raise ParameterError(f"SensorField: key is {self.key!r:.60}; it must be an attribute's key like TEMP.")
+        object.__setattr__(self, "hot_spot_path", _path(self.hot_spot_path))
+
+    def value(
+        self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
+    ) -> float:
+        """The reading of ``node`` at (x_m, y_m), ``time_s`` after midnight; ``extent`` is (width_m, height_m)."""
+        value = self.base + self._diurnal(time_s) + self._spatial(x_m, y_m)
+        value += self._hot_spot(x_m, y_m, time_s, extent) + self._noise(node, time_s)
+        return round(round(value / self.resolution) * self.resolution, 6)
+
+    def attributes(
+        self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
+    ) -> str:
+        """The reading as a publication's text: "TEMP IS 26.53"."""
+        return f"{self.key} IS {self.value(node, x_m, y_m, time_s, extent):.2f}"
+
+    def hot_spot_at(self, time_s: float, extent: tuple[float, float] = (100.0, 100.0)) -> tuple[float, float] | None:
+        """(x_m, y_m) of the middle of the hot spot, None before it appears."""
+        if time_s < self.hot_spot_start_s:
+            return None
+        corners = [(x * extent[0], y * extent[1]) for x, y in self.hot_spot_path]
+        legs = [math.dist(start, end) for start, end in pairwise(corners)]
+        length_m = sum(legs)
+        if length_m == 0:
+            return corners[0]
+        gone_m = math.fmod((time_s - self.hot_spot_start_s) * self.hot_spot_speed_m_s, 2 * length_m)
+        return _along(corners, legs, min(gone_m, 2 * length_m - gone_m))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters, ready for JSON."""
+        return {**asdict(self), "hot_spot_path": [list(corner) for corner in self.hot_spot_path]}
+
+    @classmethod
+    def from_dict(cls, form: object) -> "SensorField":
+        """The field that ``to_dict`` wrote; parameters left out are the defaults; ScenarioError for others."""
+        known = [field.name for field in fields(cls)]
+        if not isinstance(form, Mapping):
+            raise ScenarioError(
+                f"The sensor field is {form!r:.60}; it must be an object with some of {', '.join(known)}."
+            )
+        unknown = [str(name) for name in form if name not in known]
+        if unknown:
+            raise ScenarioError(f"The sensor field has no parameter {unknown[0]!r:.60}; it has {', '.join(known)}.")
+        try:
+            return cls(**form)
+        except ParameterError as error:
+            raise ScenarioError(str(error)) from error
+
+    def _diurnal(self, time_s: float) -> float:
+        return self.diurnal_amplitude * math.cos(2 * math.pi * (time_s - self.diurnal_peak_s) / self.diurnal_period_s)
+
+    def _spatial(self, x_m: float, y_m: float) -> float:
+        waves = _waves(self.seed, self.correlation_length_m)
+        total = math.fsum(math.cos(wave_x * x_m + wave_y * y_m + phase) for wave_x, wave_y, phase in waves)
+        return self.spatial_sigma * math.sqrt(2 / _WAVES) * total
+
+    def _hot_spot(self, x_m: float, y_m: float, time_s: float, extent: tuple[float, float]) -> float:
+        middle = self.hot_spot_at(time_s, extent)
+        if middle is None:
+            return 0.0
+        distance = math.dist(middle, (x_m, y_m)) / self.hot_spot_radius_m
+        return self.hot_spot_amplitude * math.exp(-0.5 * distance * distance)
+
+    def _noise(self, node: int, time_s: float) -> float:
+        key = draws.make_key(self.seed, draws.SENSOR_FIELD, _NOISE, node, round(time_s * 1e6))
+        return self.noise_sigma * draws.Stream(key).normal()
+
+
+@lru_cache(maxsize=64)
+def _waves(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
+    """[(wave number along x, along y, phase), ...]: the spectrum of a Gaussian covariance is Gaussian."""
+    stream = draws.Stream(draws.make_key(seed, draws.SENSOR_FIELD, _SPATIAL))
+    return [
+        (stream.normal() / correlation_length_m, stream.normal() / correlation_length_m, 2 * math.pi * stream.uniform())
+        for _ in range(_WAVES)
+    ]
+
+
+def _path(corners: Any) -> tuple[tuple[float, float], ...]:
+    """Corners as a tuple of (x, y) floats from 0 to 1."""
+    try:
+        path = tuple((x, y) for x, y in corners)
+    except (TypeError, ValueError):
+        path = ()
+    numbers = [number for corner in path for number in corner]
+    if not path or not all(_is_number(number) and 0 <= number <= 1 for number in numbers):
+        raise ParameterError(
+            f"SensorField: hot_spot_path is {corners!r:.60}; it must be a list of corners (x, y), each from 0 to 1."
+        )
+    return tuple((float(x), float(y)) for x, y in path)
+
+
+def _along(corners: list[tuple[float, float]], legs: list[float], gone_m: float) -> tuple[float, float]:
+    """The point ``gone_m`` along a path."""
+    for (start, end), leg in zip(pairwise(corners), legs, strict=True):
+        if gone_m <= leg and leg > 0:
+            part = gone_m / leg
+            return (start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1]))
+        gone_m -= leg
+    return corners[-1]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,38 @@
+"""Networks to experiment on: networkx graphs with positions and a delivery ratio for each direction of each link.
+
+    regular     grid, line, ring                  every link delivers everything
+    strewn      disc, from_positions              links within a radius, everything delivered
+    radio       random_geometric, office          delivery ratios from distance, walls and shadowing (Propagation)
+    measured    from_links, testbed               delivery ratios as somebody counted them
+    form        check, digest, to_dict, from_dict what a scenario stores and compares
+
+Every function returns a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int
+nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter, receiver) order with ``pdr``.
+``graph.graph["recipe"]`` says how it was made. A graph of your own needs only int nodes: ``check`` does the rest.
+Paths, components and the like are networkx's business.
+"""
+
+from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
+from workbench.topology.graphs import check, digest
+from workbench.topology.links import from_links, testbed
+from workbench.topology.office import office
+from workbench.topology.propagation import Propagation, packet_reception
+from workbench.topology.recipes import from_dict, to_dict
+
+__all__ = [
+    "Propagation",
+    "check",
+    "digest",
+    "disc",
+    "from_dict",
+    "from_links",
+    "from_positions",
+    "grid",
+    "line",
+    "office",
+    "packet_reception",
+    "random_geometric",
+    "ring",
+    "testbed",
+    "to_dict",
+]

@@ -1,0 +1,201 @@
+"""Made-up networks: regular ones, nodes strewn over a rectangle, and nodes at given positions."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.topology.graphs import LARGEST_COORDINATE_M, MOST_ARCS, MOST_NODES, build, number, round_positions, whole
+from workbench.topology.neighborhood import mean_degree, pairs_within
+from workbench.topology.propagation import POSITION, Propagation, draw_links, key_of, uniforms
+from workbench.topology.tables import read_positions
+
+_DISC_TRIES = 100
+_HOPELESS = 10  # nodes without a neighbor: the chance that a new draw has none at all is below 1 in 20,000
+
+
+def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
+    """``rows`` x ``columns`` nodes, numbered row by row from 0, linked to the 4 around them.
+
+    >>> sorted(grid(2, 3)[0])
+    [1, 3]
+    """
+    rows, columns = whole("rows", rows, 1, MOST_NODES), whole("columns", columns, 1, MOST_NODES)
+    spacing_m = _spacing(spacing_m, max(rows, columns))
+    if rows * columns > MOST_NODES:
+        raise ParameterError(f"A grid of {rows} x {columns} nodes is too large; {MOST_NODES:,} nodes are the most.")
+    index = np.arange(rows * columns).reshape(rows, columns)
+    positions = np.column_stack((index.ravel() % columns, index.ravel() // columns)) * spacing_m
+    pairs = np.concatenate((_pairs(index[:, :-1], index[:, 1:]), _pairs(index[:-1], index[1:])))
+    return _ideal(positions, pairs, {"kind": "grid", "rows": rows, "columns": columns, "spacing_m": spacing_m})
+
+
+def line(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
+    """``nodes`` in a row, each linked to the next."""
+    nodes = whole("nodes", nodes, 1, MOST_NODES)
+    spacing_m = _spacing(spacing_m, nodes)
+    index = np.arange(nodes)
+    positions = np.column_stack((index * spacing_m, np.zeros(nodes)))
+    return _ideal(positions, _pairs(index[:-1], index[1:]), {"kind": "line", "nodes": nodes, "spacing_m": spacing_m})
+
+
+def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
+    """``nodes`` (3 or more) on a circle, each linked to the next and the last to the first."""
+    nodes = whole("nodes", nodes, 3, MOST_NODES)
+    spacing_m = _spacing(spacing_m, nodes)
+    index = np.arange(nodes)
+    angle = 2 * np.pi * index / nodes
+    radius_m = spacing_m / (2 * math.sin(math.pi / nodes))
+    positions = radius_m * (1 + np.column_stack((np.cos(angle), np.sin(angle))))
+    recipe = {"kind": "ring", "nodes": nodes, "spacing_m": spacing_m}
+    return _ideal(positions, _pairs(index, (index + 1) % nodes), recipe)
+
+
+def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, seed: int = 1) -> nx.DiGraph:
+    """``nodes`` uniform in a rectangle, linked when at most ``radius_m`` apart, and connected.
+
+    A network that falls apart is drawn again as a whole (attempt 0, 1, 2, ... of the seed), so the result is
+    uniform among the connected ones. After 100 attempts, or when more than 10 nodes have no neighbor, it gives
+    up: ParameterError, with a radius that would do.
+    """
+    arguments = _area(nodes, width_m, height_m, seed)
+    radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
+    recipe = {"kind": "disc", **arguments, "radius_m": radius_m}
+    _check_density(arguments, radius_m)
+    for attempt in range(_DISC_TRIES):
+        positions = _strewn(arguments, attempt)
+        pairs = pairs_within(positions, radius_m)
+        lonely = np.count_nonzero(np.bincount(pairs.ravel(), minlength=len(positions)) == 0)
+        if lonely == 0 or len(positions) == 1:
+            graph = _ideal(positions, pairs, recipe)
+            if nx.is_weakly_connected(graph):  # every link goes both ways
+                return graph
+        elif lonely > _HOPELESS:
+            break
+    raise ParameterError(_not_connected(arguments, radius_m))
+
+
+def random_geometric(
+    nodes: int,
+    width_m: float,
+    height_m: float,
+    min_pdr: float = 0.1,
+    propagation: Propagation | None = None,
+    seed: int = 1,
+) -> nx.DiGraph:
+    """``nodes`` uniform in a rectangle, with delivery ratios from distance, shadowing and the reception curve.
+
+    Arcs with a delivery ratio below ``min_pdr`` are left out; the network need not be connected, nor its links
+    symmetric. ``propagation`` is a Propagation, its defaults if None: they reach about 75 m.
+    """
+    arguments = _area(nodes, width_m, height_m, seed)
+    min_pdr = number("min_pdr", min_pdr, 0.001, 1)
+    propagation = as_propagation(propagation, Propagation())
+    reach_m = propagation.range_m(min_pdr, propagation.greatest_luck_dB)
+    _check_density(arguments, reach_m)
+    positions = _strewn(arguments, 0)
+    pairs = pairs_within(positions, reach_m)
+    distances = np.hypot(*(positions[pairs[:, 0]] - positions[pairs[:, 1]]).T)
+    arcs, pdr = draw_links(pairs, propagation.snr_dB(distances), propagation, (arguments["seed"], 0), min_pdr)
+    recipe = {"kind": "random_geometric", **arguments, "min_pdr": min_pdr, "propagation": asdict(propagation)}
+    return build(np.arange(len(positions)), positions, arcs, pdr, recipe=recipe)
+
+
+def from_positions(positions: object, radius_m: float = 20.0) -> nx.DiGraph:
+    """Nodes at given positions, linked when at most ``radius_m`` apart; they need not be connected.
+
+    ``positions`` is {node: (x_m, y_m)}, a pandas DataFrame or a CSV file with the columns node, x_m, y_m.
+    """
+    known = read_positions(positions)
+    radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
+    nodes = np.array(sorted(known))
+    places = round_positions([known[node] for node in nodes.tolist()])
+    pairs = nodes[pairs_within(places, radius_m)]
+    rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), places.tolist(), strict=True)]
+    recipe = {"kind": "from_positions", "positions": rows, "radius_m": radius_m}
+    return _ideal(places, pairs, recipe, nodes)
+
+
+def as_propagation(value: object, default: Propagation) -> Propagation:
+    """A Propagation from itself, from None (the default) or from a mapping of its parameters, as recipes have it."""
+    if value is None:
+        return default
+    if isinstance(value, Propagation):
+        return value
+    known = asdict(default)
+    if not isinstance(value, Mapping) or not set(value) <= set(known):
+        raise ParameterError(f"propagation is {value!r:.60}; it must be a Propagation with {', '.join(known)}.")
+    return Propagation(**{**known, **value})
+
+
+def _spacing(spacing_m: float, nodes: int) -> float:
+    return number("spacing_m", spacing_m, 0.001, LARGEST_COORDINATE_M / nodes, "m")
+
+
+def _area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, Any]:
+    """The arguments that say where nodes are strewn, checked."""
+    return {
+        "nodes": whole("nodes", nodes, 1, MOST_NODES),
+        "width_m": number("width_m", width_m, 0.01, LARGEST_COORDINATE_M, "m"),
+        "height_m": number("height_m", height_m, 0.01, LARGEST_COORDINATE_M, "m"),
+        "seed": whole("seed", seed, -(2**63), 2**63 - 1),
+    }
+
+
+def _strewn(arguments: dict[str, Any], attempt: int) -> np.ndarray:
+    """Positions (n, 2) of one attempt: draws 2i and 2i + 1 are node i's x and y."""
+    key = key_of((arguments["seed"], attempt), POSITION)
+    parts = uniforms(key, np.arange(2 * arguments["nodes"])).reshape(-1, 2)
+    return round_positions(parts * (arguments["width_m"], arguments["height_m"]))
+
+
+def _check_density(arguments: dict[str, Any], radius_m: float) -> None:
+    nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
+    arcs = nodes * mean_degree(nodes, width_m, height_m, radius_m)
+    if arcs > MOST_ARCS:
+        raise ParameterError(
+            f"{nodes} nodes in {width_m:g} m x {height_m:g} m with links of up to {radius_m:g} m would have about "
+            f"{arcs:,.0f} links; at most {MOST_ARCS:,} are allowed: take a smaller radius or a larger area."
+        )
+
+
+def _not_connected(arguments: dict[str, Any], radius_m: float) -> str:
+    nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
+    degree = mean_degree(nodes, width_m, height_m, radius_m)
+    radius = _radius_that_would_do(arguments, radius_m)
+    advice = f"a radius_m of {radius:.4g} would do" if radius else "it needs a larger radius_m"
+    return (
+        f"A disc network of {nodes} nodes in {width_m:g} m x {height_m:g} m with radius_m={radius_m:g} has a mean "
+        f"degree of about {degree:.1f} and no connected one was found (seed {arguments['seed']}); {advice}."
+    )
+
+
+def _radius_that_would_do(arguments: dict[str, Any], radius_m: float) -> float | None:
+    """A radius that connects the first attempt, in steps of 10 % from where it can be hoped for; None if too dense."""
+    nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
+    positions = _strewn(arguments, 0)
+    hoped_m = math.sqrt(width_m * height_m * math.log(nodes) / (math.pi * nodes))
+    radius_m = max(radius_m, hoped_m, max(width_m, height_m) / nodes)
+    while nodes * mean_degree(nodes, width_m, height_m, radius_m) <= MOST_ARCS:
+        radius_m = float(f"{radius_m * 1.1:.4g}")
+        graph = nx.Graph(pairs_within(positions, radius_m).tolist())
+        if len(graph) == nodes and nx.is_connected(graph):
+            return radius_m
+    return None
+
+
+def _pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.column_stack((np.ravel(first), np.ravel(second)))
+
+
+def _ideal(
+    positions: np.ndarray, pairs: np.ndarray, recipe: dict[str, Any], nodes: np.ndarray | None = None
+) -> nx.DiGraph:
+    """A graph whose links go both ways and lose nothing."""
+    nodes = np.arange(len(positions)) if nodes is None else nodes
+    arcs = np.concatenate((pairs, pairs[:, ::-1]))
+    return build(nodes, positions, arcs, np.ones(len(arcs)), recipe=recipe)

@@ -1,0 +1,223 @@
+"""What every topology is: a ``networkx.DiGraph`` in one normal form, and the digest of its contents.
+
+Normal form
+    Nodes are ints from 0 to 2**31 - 1 in ascending order, each with ``pos=(x_m, y_m)``; arcs are in ascending
+    (transmitter, receiver) order, each with ``pdr``, its packet delivery ratio, above 0 and at most 1. Positions
+    are rounded to 0.1 mm and delivery ratios to one in a million, so that the last bits in which one machine's
+    mathematics library differs from another's rarely reach a result. ``graph.graph`` may hold ``recipe``,
+    ``digest``, ``walls`` (((x0, y0), (x1, y1)) segments), ``positions_estimated`` and ``positions_moved`` (nodes).
+"""
+
+import hashlib
+import math
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import ParameterError, ScenarioError
+from workbench.topology.layout import estimate_positions, lay_out
+
+LARGEST_NODE = 2**31 - 1  # a trace keeps nodes in 32 bits
+LARGEST_COORDINATE_M = 1e8  # 0.1 mm of it is still exact in a float
+MOST_NODES = 1_000_000
+MOST_ARCS = 10_000_000  # networkx takes about 300 B for each
+
+_POSITION_STEPS = 1e4
+_PDR_STEPS = 1e6
+_KEPT = ("walls", "positions_estimated", "positions_moved", "name")
+
+
+class Arrays(NamedTuple):
+    """A topology as arrays, sorted: nodes (n,), positions_m (n, 2), arcs (m, 2), pdr (m,)."""
+
+    nodes: np.ndarray
+    positions_m: np.ndarray
+    arcs: np.ndarray
+    pdr: np.ndarray
+
+
+def round_positions(positions_m: npt.ArrayLike) -> np.ndarray:
+    """Positions to the nearest 0.1 mm."""
+    return np.rint(np.asarray(positions_m, dtype=float) * _POSITION_STEPS) / _POSITION_STEPS + 0.0
+
+
+def round_pdr(pdr: npt.ArrayLike) -> np.ndarray:
+    """Delivery ratios to the nearest millionth."""
+    return np.rint(np.asarray(pdr, dtype=float) * _PDR_STEPS) / _PDR_STEPS + 0.0
+
+
+def build(
+    nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike, **kept: Any
+) -> nx.DiGraph:
+    """A graph in normal form from arrays in any order; ``kept`` goes into ``graph.graph``, with the digest."""
+    return _to_graph(_sorted(nodes, positions_m, arcs, pdr), kept)
+
+
+def digest(graph: nx.Graph) -> str:
+    """SHA-256 (hex) over nodes, positions, arcs and delivery ratios: equal for equal networks, on any machine."""
+    return digest_of(to_arrays(graph))
+
+
+def digest_of(arrays: Arrays) -> str:
+    """The digest of a topology in arrays."""
+    sha = hashlib.sha256(b"topology 1 %d %d " % (len(arrays.nodes), len(arrays.arcs)))
+    for values, steps in (
+        (arrays.nodes, 1),
+        (arrays.positions_m, _POSITION_STEPS),
+        (arrays.arcs, 1),
+        (arrays.pdr, _PDR_STEPS),
+    ):
+        sha.update(np.rint(values * steps).astype("<i8").tobytes())
+    return sha.hexdigest()
+
+
+def check(graph: nx.Graph) -> nx.DiGraph:
+    """A copy of ``graph`` in normal form, as a scenario needs it; ScenarioError if it cannot be had.
+
+    A link without ``pdr`` delivers everything (1.0); one with pdr 0 is no link. An undirected link becomes two
+    arcs. Nodes are laid out if none has ``pos``; if only some have, the others are put among their neighbors.
+    """
+    arrays = to_arrays(graph)
+    kept = {key: graph.graph[key] for key in _KEPT if key in graph.graph}
+    if "walls" in kept:
+        kept["walls"] = check_walls(kept["walls"])
+    if "recipe" in graph.graph and graph.graph.get("digest") == digest_of(arrays):
+        kept["recipe"] = graph.graph["recipe"]
+    missing = [node for node, attributes in graph.nodes(data=True) if attributes.get("pos") is None]
+    if missing and len(missing) < len(arrays.nodes):
+        kept["positions_estimated"] = sorted(int(node) for node in missing)
+    return _to_graph(arrays, kept)
+
+
+def to_arrays(graph: nx.Graph) -> Arrays:
+    """The contents of any usable networkx graph as arrays in normal form; ScenarioError if it is not usable."""
+    if not isinstance(graph, nx.Graph):
+        raise ScenarioError(f"The topology is a {type(graph).__name__}; it must be a networkx graph.")
+    if graph.is_multigraph():
+        raise ScenarioError("The topology has parallel links (a multigraph); it must be a networkx DiGraph or Graph.")
+    if len(graph) == 0:
+        raise ScenarioError("The topology has no nodes; it needs at least one.")
+    nodes = sorted(_node(node) for node in graph)
+    transmitters, receivers, pdr = _links(graph)
+    arcs = np.column_stack((transmitters, receivers))
+    if not graph.is_directed():
+        arcs, pdr = np.concatenate((arcs, arcs[:, ::-1])), np.concatenate((pdr, pdr))
+    return _sorted(nodes, _positions(graph, nodes), arcs, pdr)
+
+
+def check_walls(walls: Any) -> list:
+    """Walls as [((x0, y0), (x1, y1)), ...] of floats in metres; ScenarioError otherwise."""
+    try:
+        ends = np.array([[[float(x) for x in end] for end in wall] for wall in walls], dtype=float)
+        ends = ends.reshape(-1, 2, 2) if ends.size == 0 else ends
+    except (TypeError, ValueError, OverflowError):
+        ends = np.full((1, 1), math.nan)
+    if ends.shape[1:] != (2, 2) or not np.all(np.abs(ends) <= LARGEST_COORDINATE_M):
+        raise ScenarioError("The topology's walls must be a list of segments ((x0_m, y0_m), (x1_m, y1_m)).")
+    return [tuple(map(tuple, wall)) for wall in round_positions(ends).tolist()]
+
+
+def is_whole(value: Any) -> bool:
+    """Is it an integer of Python or numpy, and not a truth value?"""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Is it a real number of Python or numpy (perhaps infinite or NaN), and not a truth value?"""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def whole(name: str, value: Any, minimum: int, maximum: int) -> int:
+    """``value`` as an int; ParameterError unless it is a whole number in the range."""
+    if not is_whole(value) or not minimum <= value <= maximum:
+        raise ParameterError(f"{name} is {value!r:.60}; it must be a whole number from {minimum} to {maximum}.")
+    return int(value)
+
+
+def number(name: str, value: Any, minimum: float, maximum: float, unit: str = "") -> float:
+    """``value`` as a float; ParameterError unless it is a number in the range."""
+    if not is_number(value) or not minimum <= value <= maximum:
+        allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
+        raise ParameterError(f"{name} is {value!r:.60}; it must be a number from {allowed}.")
+    return float(value)
+
+
+def coordinates(position: Any) -> tuple[float, float] | None:
+    """(x_m, y_m) of anything that holds two finite numbers, else None."""
+    try:
+        x, y = position
+        if isinstance(x, str | bytes) or isinstance(y, str | bytes):
+            return None
+        x, y = float(x), float(y)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    inside = abs(x) <= LARGEST_COORDINATE_M and abs(y) <= LARGEST_COORDINATE_M
+    return (x, y) if inside else None
+
+
+def _sorted(nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike) -> Arrays:
+    nodes = np.asarray(nodes, dtype=np.int64)
+    arcs = np.asarray(arcs, dtype=np.int64).reshape(-1, 2)
+    pdr = round_pdr(pdr)
+    arcs, pdr = arcs[pdr > 0], pdr[pdr > 0]
+    node_order = np.argsort(nodes, kind="stable")
+    arc_order = np.lexsort((arcs[:, 1], arcs[:, 0]))
+    positions_m = round_positions(positions_m).reshape(-1, 2)
+    return Arrays(nodes[node_order], positions_m[node_order], arcs[arc_order], pdr[arc_order])
+
+
+def _to_graph(arrays: Arrays, kept: dict[str, Any]) -> nx.DiGraph:
+    graph = nx.DiGraph(**kept, digest=digest_of(arrays))
+    positions = map(tuple, arrays.positions_m.tolist())
+    graph.add_nodes_from((node, {"pos": pos}) for node, pos in zip(arrays.nodes.tolist(), positions, strict=True))
+    transmitters, receivers = arrays.arcs[:, 0].tolist(), arrays.arcs[:, 1].tolist()
+    qualities = ({"pdr": pdr} for pdr in arrays.pdr.tolist())
+    graph.add_edges_from(zip(transmitters, receivers, qualities, strict=True))
+    return graph
+
+
+def _node(node: Any) -> int:
+    if not is_whole(node) or not 0 <= node <= LARGEST_NODE:
+        raise ScenarioError(
+            f"The topology has a node {node!r:.60}; nodes must be whole numbers from 0 to {LARGEST_NODE} "
+            "(networkx.convert_node_labels_to_integers numbers them)."
+        )
+    return int(node)
+
+
+def _links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(transmitters, receivers, pdr), in the graph's own order."""
+    transmitters, receivers, qualities = [], [], []
+    for transmitter, receiver, attributes in graph.edges(data=True):
+        pdr = attributes.get("pdr", 1.0)
+        if transmitter == receiver:
+            raise ScenarioError(f"The topology has a link from node {transmitter} to itself; remove it.")
+        if not is_number(pdr) or not 0 <= pdr <= 1:
+            raise ScenarioError(
+                f"The topology's link {transmitter} -> {receiver} has pdr {pdr!r:.60}; it must be a number from 0 to 1."
+            )
+        transmitters.append(transmitter)
+        receivers.append(receiver)
+        qualities.append(float(pdr))
+    return np.array(transmitters, dtype=np.int64), np.array(receivers, dtype=np.int64), np.array(qualities)
+
+
+def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
+    """Positions of ``nodes`` (n, 2): as given, or laid out, or estimated for those that have none."""
+    known: dict[int, tuple[float, float]] = {}
+    for node, position in graph.nodes(data="pos"):
+        if position is not None:
+            place = coordinates(position)
+            if place is None:
+                raise ScenarioError(
+                    f"The topology's node {node} has pos {position!r:.60}; it must be (x_m, y_m), two finite numbers."
+                )
+            known[int(node)] = place
+    if not known:
+        known = lay_out(graph)
+    elif len(known) < len(nodes):
+        known = {**known, **estimate_positions(graph, known)}
+    return [known[node] for node in nodes]

@@ -1,0 +1,133 @@
+"""Where to draw nodes whose positions nobody knows: the same place every time, on any machine.
+
+Theory of operation
+    ``lay_out`` is multidimensional scaling of hop distances: distances to pivots (all nodes, if they are few) are
+    doubly centred, projected on their two main axes by power iteration from a fixed start, and for small graphs
+    improved by majorization of the stress. Force layouts were rejected: they are chaotic, so that the last bit
+    of a sine decides the picture.
+
+Reference
+    U. Brandes, C. Pich: Eigensolver methods for progressive multidimensional scaling of large data, GD 2006;
+    E. Gansner, Y. Koren, S. North: Graph drawing by stress majorization, GD 2004.
+"""
+
+import math
+
+import networkx as nx
+import numpy as np
+
+HOP_M = 10.0
+_PIVOTS = 50
+_SMALL = 400  # nodes; up to here every node is a pivot and the stress is majorized
+_POWER_STEPS = 100
+_STRESS_STEPS = 60
+_GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
+_BEST_HEARD = 5
+_APART_M = 0.3
+
+
+def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
+    """{node: (x_m, y_m)} for every node, from (0, 0) on, one hop about 10 m long."""
+    nodes = sorted(graph)
+    undirected = graph.to_undirected(as_view=True) if graph.is_directed() else graph
+    hops = _hops_to_pivots(undirected, nodes)
+    points = _principal_axes(hops) + 0.05 * _sunflower(len(nodes))
+    if hops.shape[0] == hops.shape[1]:
+        points = _majorize(points, hops)
+    points = (points - points.min(axis=0)) * HOP_M
+    return {int(node): (x, y) for node, (x, y) in zip(nodes, points.tolist(), strict=True)}
+
+
+def estimate_positions(graph: nx.Graph, known: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
+    """{node: (x_m, y_m)} for the nodes not in ``known``: the mean position of the five neighbors heard best.
+
+    The quality of a neighbor is the mean pdr of both directions; neighbors as good as the fifth count too. A node
+    without placed neighbors waits for them, or ends in the middle. Each is moved 0.3 m aside, so that two that
+    have the same neighbors can be told apart.
+    """
+    placed = dict(known)
+    estimated: dict[int, tuple[float, float]] = {}
+    waiting = sorted(node for node in graph if node not in known)
+    while waiting:
+        best = {node: _best_heard(graph, node, placed) for node in waiting}
+        ready = [node for node in waiting if best[node]] or waiting
+        for node in ready:
+            around = [placed[neighbor] for neighbor in best[node]] or list(known.values())
+            estimated[node] = _aside(np.mean(around, axis=0), len(estimated))
+        placed.update(estimated)
+        waiting = [node for node in waiting if node not in placed]
+    return {int(node): position for node, position in estimated.items()}
+
+
+def _best_heard(graph: nx.Graph, node: int, placed: dict[int, tuple[float, float]]) -> list[int]:
+    quality: dict[int, float] = {}
+    for transmitter, receiver in _arcs_around(graph, node):
+        neighbor = receiver if transmitter == node else transmitter
+        if neighbor in placed:
+            quality[neighbor] = quality.get(neighbor, 0.0) + graph.edges[transmitter, receiver].get("pdr", 1.0)
+    ranked = sorted(quality.values(), reverse=True)[:_BEST_HEARD]
+    return sorted(neighbor for neighbor in quality if quality[neighbor] >= ranked[-1])
+
+
+def _arcs_around(graph: nx.Graph, node: int) -> list[tuple[int, int]]:
+    if not graph.is_directed():
+        return [(node, neighbor) for neighbor in graph[node]]
+    return [*graph.out_edges(node), *graph.in_edges(node)]
+
+
+def _aside(position: np.ndarray, index: int) -> tuple[float, float]:
+    angle = index * _GOLDEN_ANGLE
+    return (float(position[0] + _APART_M * math.cos(angle)), float(position[1] + _APART_M * math.sin(angle)))
+
+
+def _hops_to_pivots(graph: nx.Graph, nodes: list[int]) -> np.ndarray:
+    """Hop distances (nodes, pivots); pivots are all nodes, or each the farthest from those before it."""
+    index = {node: row for row, node in enumerate(nodes)}
+    pivots = len(nodes) if len(nodes) <= _SMALL else _PIVOTS
+    hops = np.full((len(nodes), pivots), np.nan)
+    nearest = np.full(len(nodes), np.inf)
+    for column in range(pivots):
+        pivot = column if pivots == len(nodes) else (int(np.argmax(nearest)) if column else 0)
+        for node, distance in nx.single_source_shortest_path_length(graph, nodes[pivot]).items():
+            hops[index[node], column] = distance
+        nearest = np.minimum(nearest, np.where(np.isnan(hops[:, column]), np.inf, hops[:, column]))
+    return np.nan_to_num(hops, nan=np.nanmax(hops) + 1)
+
+
+def _principal_axes(hops: np.ndarray) -> np.ndarray:
+    """Coordinates (nodes, 2) in hops, by pivot multidimensional scaling."""
+    squared = hops**2
+    centred = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean())
+    matrix = centred.T @ centred
+    columns = []
+    for axis in range(2):
+        vector = np.cos(np.arange(1, len(matrix) + 1) * (axis + 1.0))
+        for _ in range(_POWER_STEPS):
+            vector = _unit(matrix @ vector)
+        matrix = matrix - np.outer(vector, vector) * (vector @ matrix @ vector)
+        coordinates = centred @ vector
+        # Their length is an eigenvalue of the doubly centred matrix; a distance is its square root.
+        eigenvalue = math.sqrt(float(coordinates @ coordinates) * hops.shape[0] / hops.shape[1])
+        columns.append(_unit(coordinates) * math.sqrt(eigenvalue))
+    return np.column_stack(columns)
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    length = math.sqrt(float(vector @ vector))
+    return vector / length if length > 1e-12 else np.zeros_like(vector)
+
+
+def _majorize(points: np.ndarray, hops: np.ndarray) -> np.ndarray:
+    """Points (n, 2) moved so that their distances come closer to the hops between them (n, n)."""
+    for _ in range(_STRESS_STEPS):
+        apart = np.hypot(*(points[:, None, :] - points[None, :, :]).transpose(2, 0, 1))
+        ratio = np.divide(hops, apart, out=np.zeros_like(hops), where=apart > 1e-9)
+        points = (ratio.sum(axis=1, keepdims=True) * points - ratio @ points) / len(points)
+    return points
+
+
+def _sunflower(count: int) -> np.ndarray:
+    """Points (count, 2) spread evenly over the unit disc."""
+    index = np.arange(count)
+    radius = np.sqrt((index + 0.5) / count)
+    return np.column_stack((radius * np.cos(index * _GOLDEN_ANGLE), radius * np.sin(index * _GOLDEN_ANGLE)))

@@ -1,0 +1,175 @@
+"""An office floor: rooms on both sides of a corridor, walls that cost decibels, and motes in every room."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.topology.generators import as_propagation
+from workbench.topology.graphs import build, number, round_positions, whole
+from workbench.topology.neighborhood import pairs_within
+from workbench.topology.propagation import POSITION, ROOM, Propagation, draw_links, key_of, uniforms
+
+MOST_NODES = 5000
+GOOD_PDR = 0.5
+
+_TRIES = 50
+_DOOR_M = 0.9
+_FROM_WALL_M = 0.5  # motes keep this distance from walls
+_CORRIDOR_SHARE = 0.2  # of the motes; the others are in the rooms
+_OPEN_PARTITIONS = 0.35  # share of the partitions left out, which makes larger rooms
+_QUARTERS = ((0, 0), (1, 1), (0, 1), (1, 0))  # of a room, diagonally opposite ones first
+
+# Motes turned down, as testbeds do that want several hops (the CC2420's two lowest levels are -25 and -15 dBm).
+# The exponent is the one of IEEE Std 802.15.4-2006, E.5.3, beyond 8 m.
+OFFICE = Propagation(transmit_power_dBm=-20.0, exponent=3.3, shadowing_dB=4.0)
+
+
+def office(
+    nodes: int = 64,
+    rooms: int = 16,
+    wall_dB: float = 8.0,
+    min_pdr: float = 0.1,
+    propagation: Propagation | None = None,
+    seed: int = 1,
+) -> nx.DiGraph:
+    """An office floor with ``rooms`` rooms (an even number) of 6 m x 6 m along a corridor 2.4 m wide.
+
+    Some neighboring rooms are joined into larger ones; each room has a door to the corridor. A fifth of the nodes
+    hang along the corridor, the others are spread over the rooms; they are numbered from left to right. Each wall
+    between two nodes takes ``wall_dB`` (8 dB is brick, plasterboard takes 3 to 5), doors nothing; loss, shadowing
+    and delivery ratios are Propagation's (with -20 dBm and exponent 3.3 if None). Arcs below ``min_pdr`` are left out.
+
+    The floor is drawn again (attempt 0, 1, ... of the seed) until links that deliver half their frames or more
+    connect every node to every other; ParameterError if 50 attempts do not. ``graph.graph["walls"]`` has the walls
+    as ((x0_m, y0_m), (x1_m, y1_m)).
+    """
+    nodes = whole("nodes", nodes, 1, MOST_NODES)
+    rooms = whole("rooms", rooms, 2, 200)
+    if rooms % 2:
+        raise ParameterError(f"rooms is {rooms}; it must be even, as there are as many on both sides of the corridor.")
+    wall_dB, min_pdr = number("wall_dB", wall_dB, 0, 100, "dB"), number("min_pdr", min_pdr, 0.001, GOOD_PDR)
+    propagation = as_propagation(propagation, OFFICE)
+    seed = whole("seed", seed, -(2**63), 2**63 - 1)
+    recipe: dict[str, Any] = {"kind": "office", "nodes": nodes, "rooms": rooms, "wall_dB": wall_dB, "min_pdr": min_pdr}
+    recipe |= {"propagation": asdict(propagation), "seed": seed}
+    for attempt in range(_TRIES):
+        floor = Floor(rooms // 2, (seed, attempt))
+        positions = floor.place(nodes)
+        pairs, snr_dB = _mean_links(positions, floor.walls, wall_dB, propagation, min_pdr)
+        arcs, pdr = draw_links(pairs, snr_dB, propagation, (seed, attempt), min_pdr)
+        if _well_connected(nodes, arcs[pdr >= GOOD_PDR]):
+            walls = [tuple(map(tuple, wall)) for wall in round_positions(floor.walls).tolist()]
+            return build(np.arange(nodes), positions, arcs, pdr, recipe=recipe, walls=walls)
+    raise ParameterError(
+        f"An office with {nodes} nodes in {rooms} rooms is not connected by links that deliver half their frames or "
+        f"more ({_TRIES} attempts with seed {seed}); take more nodes, fewer rooms, thinner walls (wall_dB is "
+        f"{wall_dB:g}) or more transmit power ({propagation.transmit_power_dBm:g} dBm)."
+    )
+
+
+Segment = list[tuple[float, float]]
+
+
+class Floor:
+    """The floor plan of one attempt: ``columns`` modules on each side of the corridor, walls (w, 2, 2) in metres."""
+
+    module_m, depth_m, corridor_m = 6.0, 6.0, 2.4
+
+    def __init__(self, columns: int, draw: tuple[int, int]):
+        self.columns = columns
+        self.draw = draw
+        self.width_m = columns * self.module_m
+        self.height_m = 2 * self.depth_m + self.corridor_m
+        closed = uniforms(key_of(draw, ROOM), np.arange(2 * (columns - 1))) >= _OPEN_PARTITIONS
+        # The borders between rooms of the lower and the upper side, in modules from the left.
+        self.borders = [[0, *(1 + np.flatnonzero(side)).tolist(), columns] for side in closed.reshape(2, columns - 1)]
+        self.walls = np.array([*self._outside(), *self._partitions(), *self._corridor_walls()])
+
+    def _outside(self) -> list[Segment]:
+        corners = [(0, 0), (self.width_m, 0), (self.width_m, self.height_m), (0, self.height_m)]
+        return [[corners[index - 1], corner] for index, corner in enumerate(corners)]
+
+    def _partitions(self) -> Iterator[Segment]:
+        for borders, (bottom, top) in zip(self.borders, self._sides(), strict=True):
+            for border in borders[1:-1]:
+                x = border * self.module_m
+                yield [(x, bottom), (x, top)]
+
+    def _corridor_walls(self) -> Iterator[Segment]:
+        """The walls between rooms and corridor, with a gap for the door near the left end of each room."""
+        for borders, y in zip(self.borders, (self.depth_m, self.depth_m + self.corridor_m), strict=True):
+            x = 0.0
+            for border in borders[:-1]:
+                door = border * self.module_m + 1.0
+                yield [(x, y), (door, y)]
+                x = door + _DOOR_M
+            yield [(x, y), (self.width_m, y)]
+
+    def _sides(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """(bottom, top) of the lower and of the upper row of rooms."""
+        return (0.0, self.depth_m), (self.depth_m + self.corridor_m, self.height_m)
+
+    def place(self, nodes: int) -> np.ndarray:
+        """Positions (n, 2), from left to right: a share along the corridor, the others spread over the modules."""
+        along = min(nodes, max(1, round(_CORRIDOR_SHARE * nodes)))
+        spread = uniforms(key_of(self.draw, POSITION), np.arange(2 * nodes)).reshape(-1, 2)
+        positions = np.concatenate((self._in_corridor(spread[:along]), self._in_rooms(spread[along:])))
+        positions = round_positions(positions)
+        return positions[np.lexsort((positions[:, 1], positions[:, 0]))]
+
+    def _in_corridor(self, spread: np.ndarray) -> np.ndarray:
+        """Evenly along the corridor, within its middle half."""
+        step_m = self.width_m / len(spread)
+        x = (np.arange(len(spread)) + 0.3 + 0.4 * spread[:, 0]) * step_m
+        y = self.height_m / 2 + (spread[:, 1] - 0.5) * self.corridor_m / 2
+        return np.column_stack((x, y))
+
+    def _in_rooms(self, spread: np.ndarray) -> np.ndarray:
+        """As many in each module as in any other, or one more, dealt round the modules in a drawn order.
+
+        A module's motes go to its four quarters in turn, so that they do not hang on top of each other.
+        """
+        modules = 2 * self.columns
+        dealt = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
+        order, first_quarter = np.argsort(dealt[0], kind="stable"), (4 * dealt[1]).astype(int)
+        index = np.arange(len(spread))
+        module = order[index % modules]
+        quarter = np.array(_QUARTERS)[(first_quarter[module] + index // modules) % 4]
+        inner = np.array((self.module_m - 2 * _FROM_WALL_M, self.depth_m - 2 * _FROM_WALL_M))
+        bottoms = np.array([bottom for bottom, _ in self._sides()])
+        corners = np.column_stack(((module % self.columns) * self.module_m, bottoms[module // self.columns]))
+        return corners + _FROM_WALL_M + (quarter + 0.2 + 0.6 * spread) * inner / 2
+
+
+def _mean_links(
+    positions: np.ndarray, walls: np.ndarray, wall_dB: float, propagation: Propagation, min_pdr: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(pairs (p, 2), snr_dB (p,)) of the nodes near enough to hear each other, by distance and walls alone."""
+    pairs = pairs_within(positions, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
+    ends = positions[pairs]
+    distances = np.hypot(*(ends[:, 0] - ends[:, 1]).T)
+    crossed = sum((_cross(ends, wall) for wall in walls), start=np.zeros(len(pairs)))
+    return pairs, propagation.snr_dB(distances) - wall_dB * crossed
+
+
+def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
+    """Which of the segments (p, 2, 2) cross the wall (2, 2); they may touch its ends, as nodes keep off walls."""
+    wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
+    node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
+    return (wall_sides < 0) & (node_sides < 0)
+
+
+def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """On which side of the line from start to end the point lies: the sign of the result."""
+    along, across = end - start, point - start
+    return np.sign(along[..., 0] * across[..., 1] - along[..., 1] * across[..., 0])
+
+
+def _well_connected(nodes: int, arcs: np.ndarray) -> bool:
+    graph = nx.DiGraph(arcs.tolist())
+    graph.add_nodes_from(range(nodes))
+    return bool(nx.is_strongly_connected(graph))

@@ -1,0 +1,156 @@
+"""From distance to packet delivery ratio: path loss, shadowing and the reception curve of IEEE 802.15.4.
+
+Theory of operation
+    received power = transmit power - loss_1m - 10 exponent log10(distance) - walls - shadowing      [dB]
+    Shadowing is normal, the same in both directions of a link; each direction adds a smaller normal variation of
+    its own (transmit powers and noise floors of real motes differ), which is what makes links asymmetric. Both are
+    cut off at three standard deviations, so a link has a greatest length. The signal-to-noise ratio then gives the
+    bit error rate of 2.4 GHz O-QPSK, and that the share of frames without a wrong bit.
+
+Reference
+    IEEE Std 802.15.4-2006, annex E: bit error rate (E.4.1.8) and loss at 1 m, 40.2 dB (E.5.3);
+    M. Zuniga, B. Krishnamachari: An analysis of unreliability and asymmetry in low-power wireless links,
+    ACM TOSN 3(2), 2007 (log-normal shadowing, variance per direction).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench import draws
+from workbench.topology.graphs import number, round_pdr, whole
+
+SHADOWING, ASYMMETRY, POSITION, ROOM = 1, 2, 3, 4  # what a topology's draws are for
+CUT_OFF = 3.0  # standard deviations
+
+_ORDERS = np.arange(2, 17)
+_SIGNED_BINOMIALS = np.array([(-1) ** k * math.comb(16, k) for k in range(2, 17)], dtype=float)
+_GOLDEN = np.uint64(draws.GOLDEN)
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """The radio environment. ParameterError for a value outside its range.
+
+    =================== ======== ===== =====================================================================
+    parameter           default  unit  meaning
+    =================== ======== ===== =====================================================================
+    transmit_power_dBm       0   dBm   power of every transmitter (CC2420 and AT86RF231 go from -25 to 3)
+    loss_1m_dB            40.2   dB    path loss at 1 m, free space at 2.4 GHz
+    exponent               3.0         path loss exponent: 2 free space, 3 to 4 among people and furniture
+    shadowing_dB           4.0   dB    standard deviation of the shadowing, the same in both directions
+    asymmetry_dB           1.0   dB    standard deviation of each direction's own variation
+    noise_dBm            -95.0   dBm   noise floor: half the 40 B frames are lost 1.4 dB below it, 1 in 100 at +0.7
+    frame_B                 40   B     length of the frame whose delivery ratio is given
+    =================== ======== ===== =====================================================================
+    """
+
+    transmit_power_dBm: float = 0.0
+    loss_1m_dB: float = 40.2
+    exponent: float = 3.0
+    shadowing_dB: float = 4.0
+    asymmetry_dB: float = 1.0
+    noise_dBm: float = -95.0
+    frame_B: int = 40
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "transmit_power_dBm": (-100, 50, "dBm"),
+            "loss_1m_dB": (0, 100, "dB"),
+            "exponent": (1, 10, ""),
+            "shadowing_dB": (0, 30, "dB"),
+            "asymmetry_dB": (0, 30, "dB"),
+            "noise_dBm": (-150, 0, "dBm"),
+        }
+        for name, (minimum, maximum, unit) in ranges.items():
+            object.__setattr__(self, name, number(name, getattr(self, name), minimum, maximum, unit))
+        object.__setattr__(self, "frame_B", whole("frame_B", self.frame_B, 1, 127))
+
+    def snr_dB(self, distance_m: npt.ArrayLike) -> np.ndarray:
+        """Mean signal-to-noise ratio at a distance (any shape); nearer than 1 m counts as 1 m."""
+        loss_dB = self.loss_1m_dB + 10 * self.exponent * np.log10(np.maximum(distance_m, 1.0))
+        return self.transmit_power_dBm - loss_dB - self.noise_dBm
+
+    def range_m(self, pdr: float, luck_dB: float = 0.0) -> float:
+        """The distance at which the mean link, ``luck_dB`` better, still has ``pdr``."""
+        spare_dB = float(self.snr_dB(1.0)) + luck_dB - _snr_needed_dB(pdr, self.frame_B)
+        return float(10 ** min(9.0, max(0.0, spare_dB) / (10 * self.exponent)))
+
+    @property
+    def greatest_luck_dB(self) -> float:
+        """How much better than the mean link any link can be."""
+        return CUT_OFF * (self.shadowing_dB + self.asymmetry_dB)
+
+
+def packet_reception(snr_dB: npt.ArrayLike, frame_B: int) -> np.ndarray:
+    """Share of frames of ``frame_B`` bytes received at a signal-to-noise ratio in dB (any shape)."""
+    snr = 10 ** (np.clip(snr_dB, -40, 40) / 10)
+    terms = _SIGNED_BINOMIALS * np.exp(20 * np.asarray(snr)[..., None] * (1 / _ORDERS - 1))
+    bit_error_rate = np.clip(8 / 15 / 16 * terms.sum(axis=-1), 0.0, 0.5)
+    return (1 - bit_error_rate) ** (8 * frame_B)
+
+
+def draw_links(
+    pairs: np.ndarray, snr_dB: np.ndarray, propagation: Propagation, draw: tuple[int, int], min_pdr: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(arcs (m, 2), pdr (m,)) of ``pairs`` (p, 2) of nodes whose mean links have ``snr_dB`` (p,).
+
+    ``draw`` is (seed, attempt): the draws of a link depend on them and on its two nodes alone.
+    """
+    first, second = pairs.min(axis=1), pairs.max(axis=1)
+    shadowing = propagation.shadowing_dB * normals(link_keys(draw, SHADOWING, first, second))
+    directions, ratios = [], []
+    for transmitter, receiver in ((first, second), (second, first)):
+        variation = propagation.asymmetry_dB * normals(link_keys(draw, ASYMMETRY, transmitter, receiver))
+        directions.append(np.column_stack((transmitter, receiver)))
+        ratios.append(round_pdr(packet_reception(snr_dB - shadowing + variation, propagation.frame_B)))
+    arcs, pdr = np.concatenate(directions), np.concatenate(ratios)
+    heard = (pdr >= min_pdr) & (pdr > 0)
+    return arcs[heard], pdr[heard]
+
+
+def _snr_needed_dB(pdr: float, frame_B: int) -> float:
+    """The signal-to-noise ratio at which the reception curve reaches ``pdr``, by bisection."""
+    low, high = -40.0, 40.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if packet_reception(middle, frame_B) < pdr else (low, middle)
+    return low
+
+
+# Draws as in workbench.draws, for arrays: the same numbers as its scalar functions give.
+
+
+def key_of(draw: tuple[int, int], purpose: int) -> int:
+    """The key of one purpose of one attempt at a topology; ``draw`` is (seed, attempt)."""
+    seed, attempt = draw
+    return draws.make_key(seed, draws.TOPOLOGY, purpose, attempt)
+
+
+def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, receivers: npt.ArrayLike) -> np.ndarray:
+    """``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)`` for arrays of nodes."""
+    keys = np.array([key_of(draw, purpose)], dtype=np.uint64)
+    for word in (transmitters, receivers):
+        keys = _mix64(keys ^ _mix64(np.asarray(word).astype(np.uint64) + _GOLDEN))
+    return keys
+
+
+def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
+    """``draws.uniform(key, counter)`` for a key or array of keys and an array of counters, broadcast."""
+    counters = np.atleast_1d(np.asarray(counters)).astype(np.uint64)
+    mixed = _mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)
+    return (mixed >> np.uint64(11)).astype(float) / (1 << 53)
+
+
+def normals(keys: np.ndarray) -> np.ndarray:
+    """One draw from the normal distribution, cut off at three standard deviations, for each of an array of keys."""
+    radius = np.sqrt(-2.0 * np.log(1.0 - uniforms(keys, 0)))
+    return np.clip(radius * np.cos(2.0 * np.pi * uniforms(keys, 1)), -CUT_OFF, CUT_OFF)
+
+
+def _mix64(z: np.ndarray) -> np.ndarray:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

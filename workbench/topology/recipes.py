@@ -1,0 +1,172 @@
+"""Topologies as JSON: the recipe they were made from, or every node and link."""
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import networkx as nx
+
+from workbench.errors import ParameterError, ScenarioError
+from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
+from workbench.topology.graphs import (
+    LARGEST_NODE,
+    build,
+    check_walls,
+    coordinates,
+    digest_of,
+    is_number,
+    is_whole,
+    to_arrays,
+)
+from workbench.topology.links import testbed
+from workbench.topology.office import office
+
+# Not from_links: files move, so a network of measured links is stored link by link.
+_KINDS: dict[str, Callable[..., nx.DiGraph]] = {
+    "grid": grid,
+    "line": line,
+    "ring": ring,
+    "disc": disc,
+    "random_geometric": random_geometric,
+    "office": office,
+    "testbed": testbed,
+}
+
+
+def to_dict(graph: nx.Graph) -> dict[str, Any]:
+    """{"recipe", "digest"} of a network that is still as its generator made it, else {"nodes", "links", "walls"}.
+
+    nodes [[node, x_m, y_m], ...], links [[transmitter, receiver, pdr], ...], walls [[[x0, y0], [x1, y1]], ...] or
+    absent. Any networkx graph that ``check`` accepts will do.
+    """
+    arrays = to_arrays(graph)
+    recipe, walls = graph.graph.get("recipe"), check_walls(graph.graph.get("walls", []))
+    digest = digest_of(arrays)
+    if graph.graph.get("digest") == digest and _can_be_repeated(recipe) and (not walls or recipe["kind"] == "office"):
+        return {"recipe": recipe, "digest": digest}
+    places = zip(arrays.nodes.tolist(), arrays.positions_m.tolist(), strict=True)
+    arcs = zip(arrays.arcs.tolist(), arrays.pdr.tolist(), strict=True)
+    full: dict[str, Any] = {"nodes": [[node, x, y] for node, (x, y) in places]}
+    full["links"] = [[transmitter, receiver, pdr] for (transmitter, receiver), pdr in arcs]
+    if walls:
+        full["walls"] = [[list(end) for end in wall] for wall in walls]
+    return full
+
+
+def from_dict(form: object) -> nx.DiGraph:
+    """The network that ``to_dict`` wrote; ScenarioError for anything else, and if a recipe now makes another one.
+
+    A testbed whose data are not on this machine is a DataError that says where to get them.
+    """
+    if not isinstance(form, Mapping):
+        raise ScenarioError(
+            f"The topology is {form!r:.60}; it must be an object with a recipe, or with nodes and links."
+        )
+    known = {"recipe", "digest", "nodes", "links", "walls"}
+    unknown = sorted(str(key) for key in form if key not in known)
+    if unknown:
+        raise ScenarioError(f"The topology has a field {unknown[0]!r:.60}; it may have {', '.join(sorted(known))}.")
+    if "recipe" in form and len(form) > 1 + ("digest" in form):
+        raise ScenarioError("The topology has a recipe and also nodes, links or walls; it must have one or the other.")
+    graph = _from_recipe(form["recipe"]) if "recipe" in form else _from_lists(form)
+    expected = form.get("digest")
+    if expected is not None and expected != graph.graph["digest"]:
+        raise ScenarioError(
+            f"The topology comes out otherwise than when it was stored (digest {graph.graph['digest'][:12]}..., "
+            f"stored {str(expected)[:12]}...): its recipe, its data or this version of the workbench differ; store its "
+            "nodes and links instead."
+        )
+    return graph
+
+
+def _can_be_repeated(recipe: Any) -> bool:
+    if not isinstance(recipe, Mapping) or recipe.get("kind") not in {*_KINDS, "from_positions"}:
+        return False
+    try:
+        return bool(json.loads(json.dumps(recipe, allow_nan=False)) == recipe)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _from_recipe(recipe: Any) -> nx.DiGraph:
+    kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
+    if kind == "from_positions":
+        return _from_positions(recipe)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        kinds = ", ".join((*_KINDS, "from_positions"))
+        raise ScenarioError(f"The topology's recipe has the kind {kind!r:.60}; it must be one of {kinds}.")
+    arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
+    return _call(kind, _KINDS[kind], arguments)
+
+
+def _from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:
+    arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
+    arguments["positions"] = dict(_places("the recipe's positions", arguments.get("positions")))
+    return _call("from_positions", from_positions, arguments)
+
+
+def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, Any]) -> nx.DiGraph:
+    parameters = inspect.signature(generator).parameters
+    for name in arguments:
+        if name not in parameters:
+            known = ", ".join(parameters)
+            raise ScenarioError(f"The topology's recipe {kind} has no argument {name!r:.60}; it has {known}.")
+    for name, parameter in parameters.items():
+        if name not in arguments and parameter.default is parameter.empty:
+            raise ScenarioError(f"The topology's recipe {kind} lacks the argument {name}.")
+    try:
+        return generator(**arguments)
+    except ParameterError as error:
+        raise ScenarioError(f"The topology's recipe {kind} does not work: {error}") from error
+
+
+def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
+    places = _places("the topology's nodes", form.get("nodes"))
+    nodes = [node for node, _ in places]
+    links = _links(form.get("links"), set(nodes))
+    walls = check_walls(form["walls"]) if form.get("walls") else []
+    kept = {"walls": walls} if walls else {}
+    return build(nodes, [place for _, place in places], [link[:2] for link in links], [x[2] for x in links], **kept)
+
+
+def _places(what: str, rows: Any) -> list[tuple[int, tuple[float, float]]]:
+    """[(node, (x_m, y_m)), ...] of a list of [node, x_m, y_m]."""
+    if not isinstance(rows, list) or not rows:
+        raise ScenarioError(f"In a stored topology {what} must be a list of [node, x_m, y_m] with at least one.")
+    seen: dict[int, tuple[float, float]] = {}
+    for index, row in enumerate(rows):
+        numbers = isinstance(row, list) and len(row) == 3 and _is_node(row[0]) and all(map(_is_finite, row[1:]))
+        place = coordinates(row[1:]) if numbers else None
+        if place is None:
+            raise ScenarioError(f"Entry {index} of {what} is {row!r:.60}; it must be [node, x_m, y_m].")
+        if row[0] in seen:
+            raise ScenarioError(f"Entry {index} of {what} repeats node {row[0]}; each node must be there once.")
+        seen[row[0]] = place
+    return list(seen.items())
+
+
+def _links(rows: Any, nodes: set[int]) -> list:
+    if not isinstance(rows, list):
+        raise ScenarioError("The topology's links must be a list of [transmitter, receiver, pdr].")
+    seen: set[tuple[int, int]] = set()
+    for index, row in enumerate(rows):
+        if not (isinstance(row, list) and len(row) == 3 and all(map(_is_finite, row)) and 0 <= row[2] <= 1):
+            raise ScenarioError(
+                f"Entry {index} of the topology's links is {row!r:.60}; it must be [transmitter, receiver, pdr]."
+            )
+        if not (_is_node(row[0]) and _is_node(row[1]) and {row[0], row[1]} <= nodes) or row[0] == row[1]:
+            raise ScenarioError(f"Entry {index} of the topology's links is {row!r:.60}; it must join two of its nodes.")
+        if (row[0], row[1]) in seen:
+            raise ScenarioError(f"Entry {index} of the topology's links repeats {row[0]} -> {row[1]}; keep one.")
+        seen.add((row[0], row[1]))
+    return rows
+
+
+def _is_node(value: Any) -> bool:
+    return is_whole(value) and 0 <= value <= LARGEST_NODE
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and abs(value) < math.inf

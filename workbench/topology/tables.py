@@ -1,0 +1,156 @@
+"""Links and positions out of CSV files and pandas DataFrames, with errors that name file, row and column."""
+
+import csv
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.errors import DataError
+from workbench.topology.graphs import LARGEST_NODE, coordinates
+
+
+class Row(NamedTuple):
+    """Some columns of one row, and where it stands, for messages."""
+
+    place: str
+    values: tuple[Any, ...]
+
+
+def read_links(source: object) -> list[tuple[int, int, float]]:
+    """[(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order."""
+    links: list[tuple[int, int, float]] = []
+    seen: dict[tuple[int, int], str] = {}
+    for row in read_rows(source, ("transmitter", "receiver", "pdr"), "links"):
+        transmitter = node_in(row, "transmitter", row.values[0])
+        receiver = node_in(row, "receiver", row.values[1])
+        if transmitter == receiver:
+            raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
+        if (transmitter, receiver) in seen:
+            first = seen[transmitter, receiver]
+            raise DataError(f"{row.place}: link {transmitter} -> {receiver} was given before ({first}); keep one.")
+        seen[transmitter, receiver] = row.place
+        links.append((transmitter, receiver, _ratio_in(row, row.values[2])))
+    if not links:
+        raise DataError(
+            f"{_name(source, 'links')} has no rows; it needs a row transmitter, receiver, pdr for each link."
+        )
+    return links
+
+
+def read_positions(source: object) -> dict[int, tuple[float, float]]:
+    """{node: (x_m, y_m)} of a mapping, or of a DataFrame or CSV file with the columns node, x_m, y_m.
+
+    Rows whose x and y are both blank (or NaN) are nodes without a position and are left out.
+    """
+    if isinstance(source, Mapping):
+        rows = [Row(f"positions, node {node!r:.60}", (node, *_two(node, at))) for node, at in source.items()]
+    else:
+        rows = list(read_rows(source, ("node", "x_m", "y_m"), "positions"))
+    positions: dict[int, tuple[float, float]] = {}
+    for row in rows:
+        node = node_in(row, "node", row.values[0])
+        if node in positions:
+            raise DataError(f"{row.place}: node {node} was given before; keep one position for each node.")
+        if all(_is_blank(value) for value in row.values[1:]):
+            continue
+        place = coordinates((_float(row.values[1]), _float(row.values[2])))
+        if place is None:
+            raise DataError(f"{row.place}: x_m, y_m are {row.values[1:]!r:.60}; they must be two finite numbers, in m.")
+        positions[node] = place
+    if not positions:
+        raise DataError(f"{_name(source, 'positions')} has no node with a position; it needs node, x_m, y_m.")
+    return positions
+
+
+def read_rows(source: object, columns: tuple[str, ...], what: str) -> Iterator[Row]:
+    """The named columns of a CSV file (a path) or a DataFrame, row by row; DataError if one is missing."""
+    if isinstance(source, str | os.PathLike):
+        yield from _file_rows(Path(source), columns)
+    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        yield from _frame_rows(source, columns, what)
+    else:
+        raise DataError(f"The {what} are a {type(source).__name__}; they must be a CSV file or a pandas DataFrame.")
+
+
+def node_in(row: Row, column: str, value: Any) -> int:
+    """A node number; "7", 7 and 7.0 (what pandas makes of a column with gaps) are all node 7."""
+    node = _float(value)
+    if isinstance(value, bool) or node is None or not node.is_integer() or not 0 <= node <= LARGEST_NODE:
+        raise DataError(
+            f"{row.place}, column {column}: {value!r:.60} is no node, a whole number from 0 to {LARGEST_NODE}."
+        )
+    return int(node)
+
+
+def _ratio_in(row: Row, value: Any) -> float:
+    pdr = _float(value)
+    if pdr is None or not 0 <= pdr <= 1:
+        raise DataError(
+            f"{row.place}, column pdr: {value!r:.60} is not a delivery ratio; it must be a number from 0 to 1."
+        )
+    return pdr
+
+
+def _float(value: Any) -> float | None:
+    """A finite float, or None; underscores, which Python reads as digits' separators, are no number here."""
+    try:
+        result = None if isinstance(value, str) and "_" in value else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return result if result is not None and abs(result) < float("inf") else None
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip()) or bool(value != value)  # NaN
+
+
+def _two(node: Any, position: Any) -> tuple[float, float]:
+    place = coordinates(position)
+    if place is None:
+        raise DataError(f"positions, node {node!r:.60}: {position!r:.60} must be (x_m, y_m), two finite numbers.")
+    return place
+
+
+def _name(source: object, what: str) -> str:
+    return Path(source).name if isinstance(source, str | os.PathLike) else f"The {what} table"
+
+
+def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            header = [name.strip() for name in next(reader, [])]
+            wanted = [_column(header, name, path.name) for name in columns]
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    yield Row(f"{path.name}, line {reader.line_num}", _cells(cells, wanted))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); give the path of a CSV file.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path.name} is not a CSV text file in UTF-8 ({error}).") from error
+    except ValueError as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{str(path)!r:.60} is not the path of a file ({error}).") from error
+
+
+def _cells(cells: list[str], wanted: list[int]) -> tuple[str | None, ...]:
+    """The wanted cells of a row; a row that ends too early has None there."""
+    return tuple(cells[index].strip() if index < len(cells) else None for index in wanted)
+
+
+def _frame_rows(frame: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
+    names = [str(name) for name in frame.columns]
+    for name in columns:
+        _column(names, name, f"The {what} table")
+    values = [frame[name].tolist() for name in columns]
+    for label, row in zip(frame.index.tolist(), zip(*values, strict=True), strict=True):
+        yield Row(f"{what} table, row {label}", row)
+
+
+def _column(header: list[str], name: str, where: str) -> int:
+    if name not in header:
+        present = ", ".join(header)[:200] or "none"
+        raise DataError(f"{where} has no column {name!r}; its columns are: {present}.")
+    return header.index(name)
