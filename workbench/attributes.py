@@ -19,6 +19,7 @@ Differs from the original in
     A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` asks one value to meet them all.
     A12  "TEMP EQ 32 or TEMP LE 40" are alternatives, hence separate subscriptions; constraints are never ORed.
     A13  a subscription of IS attributes alone matches everything, so `check_subscription` refuses it.
+    A16  interests overlap whatever their INTERVAL, unless it is a constraint on data ("INTERVAL LE 5") and no IS.
     A20  `is_within` is the relaxed match of a reinforcement: never less constrained than the interest.
 
 Reference
@@ -69,6 +70,7 @@ APPLICATION_TYPES = {
 }
 _APPLICATION_NAMES = {number: name for name, number in APPLICATION_TYPES.items()}
 _APPLICATION_NUMBERS = {name.lower(): number for name, number in APPLICATION_TYPES.items()}
+_DIGITS = "0123456789"
 
 INT16 = "int16"
 BLOB = "blob"
@@ -138,6 +140,11 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
         raise AttributeFormatError(
             "key %d cannot be called %r; a name is capital letters, digits and _" % (number, name)
         )
+    if name.endswith("_KEY"):
+        raise AttributeFormatError(
+            "key %d cannot be called %s: every key may be written with _KEY behind it; call it %s"
+            % (number, name, name[:-4])
+        )
     if type not in (INT16, BLOB):
         raise AttributeFormatError("key %s has type %r; it must be 'int16' or 'blob'" % (name, type))
     if not (isinstance(steps, int) and steps >= 1):
@@ -146,6 +153,11 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
         key = Key(number, name, BLOB, unit, 1, 0, LONGEST_BLOB)
     else:
         key = _int16_key(number, name, unit, steps, minimum, maximum)
+        if not LOWEST / steps <= key.minimum <= key.maximum <= HIGHEST / steps:
+            raise AttributeFormatError(
+                "key %s has a range from %s to %s; with %d steps per unit it must lie within %s to %s"
+                % (name, key.minimum, key.maximum, steps, LOWEST / steps, HIGHEST / steps)
+            )
     for known in (_keys_by_number.get(number), _keys_by_name.get(name)):
         if known is not None and known != key:
             raise AttributeFormatError(
@@ -218,7 +230,9 @@ def make(key, operator, value=0):
 def _to_steps(key, value):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise AttributeFormatError("%s is %r; it must be a number" % (key.name, value))
-    if not key.minimum <= value <= key.maximum:
+    # What rounds to the end of the range is in it: text has a limited number of decimals.
+    slack = 0.499999 / key.steps
+    if not key.minimum - slack <= value <= key.maximum + slack:
         raise AttributeFormatError(
             "%s is %s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
         )
@@ -227,7 +241,7 @@ def _to_steps(key, value):
     # Half a step rounds up. The small extra keeps 30.455 * 100 = 3045.4999... from falling below its half.
     shifted = value * key.steps + 0.500001
     whole = int(shifted)
-    return min(whole - 1 if whole > shifted else whole, HIGHEST)
+    return whole - 1 if whole > shifted else whole
 
 
 def in_units(attribute):
@@ -274,7 +288,8 @@ def _parse_one(text):
     words = text.split(None, 2)
     if len(words) < 2:
         raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"' % text)
-    key = key_of(int(words[0]) if words[0].isdigit() else words[0])
+    # Five digits: a longer number is no key, and int() takes neither "²" nor thousands of digits.
+    key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
     operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
     if operator is None:
         raise AttributeFormatError("%r has operator %s; operators are IS EQ NE GT GE LT LE EQ_ANY" % (text, words[1]))
@@ -292,28 +307,32 @@ def _parse_value(key, word):
         return _parse_blob(key, word)
     if key.number == APP and word.lower() in _APPLICATION_NUMBERS:
         return _APPLICATION_NUMBERS[word.lower()]
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        return float(word)
-    except ValueError:
-        hint = "; alternatives are separate subscriptions" if " or" in word.lower() else ""
-        raise AttributeFormatError(
-            "%s is %r; it must be a number%s%s"
-            % (key.name, word, " or an application type" if key.number == APP else "", hint)
-        ) from None
+    # int() and float() take more than a number as people write it: "1_0", "nan", digits of other scripts.
+    if _has_only(word, _DIGITS + "+-.eE"):
+        for read in (int, float):
+            try:
+                return read(word)
+            except ValueError:
+                pass
+    hint = "; alternatives are separate subscriptions" if " or" in word.lower() else ""
+    raise AttributeFormatError(
+        "%s is %r; it must be a number%s%s"
+        % (key.name, word, " or an application type" if key.number == APP else "", hint)
+    )
+
+
+def _has_only(word, characters):
+    return all([character in characters for character in word])
 
 
 def _parse_blob(key, word):
-    if len(word) >= 2 and word[0] == '"' and word[-1] == '"':
-        return word[1:-1].encode()
-    if word[:2] == "0x" and len(word) % 2 == 0:
+    if len(word) >= 2 and word[0] == '"' and word[-1] == '"' and '"' not in word[1:-1]:
         try:
-            return bytes([int(word[i : i + 2], 16) for i in range(2, len(word), 2)])
+            return word[1:-1].encode()
         except ValueError:
-            pass
+            pass  # Half of a surrogate pair, as JSON may carry one, has no bytes.
+    if word[:2] == "0x" and len(word) % 2 == 0 and _has_only(word[2:], _DIGITS + "abcdefABCDEF"):
+        return bytes([int(word[i : i + 2], 16) for i in range(2, len(word), 2)])
     raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits' % (key.name, word))
 
 
@@ -339,7 +358,8 @@ def _value_to_text(key, value):
         return _APPLICATION_NAMES[value]
     if key.steps == 1:
         return str(value)
-    decimals = len(str(key.steps - 1))
+    # One more than the steps need: 1/3 as 0.33 is read back as the same third.
+    decimals = len(str(key.steps - 1)) + 1
     text = "%.*f" % (decimals, value / key.steps)
     return text.rstrip("0").rstrip(".")
 
@@ -450,8 +470,18 @@ def check_publication(attributes):
 
 
 def constraints(attributes):
-    """The attributes in a canonical order without INTERVAL: equal for interests that overlap (A16)."""
-    return tuple(sorted([attribute for attribute in attributes if attribute.key != INTERVAL]))
+    """The attributes in a canonical order without INTERVAL: equal for interests that overlap (A16).
+
+    An INTERVAL that constrains data stays, or the sink that asks without it would be given what the other one wants.
+    The value beside EQ_ANY means nothing.
+    """
+    canonical = []
+    for key, operator, value in attributes:
+        if operator == EQ_ANY:
+            value = b"" if is_blob(key) else 0
+        if key != INTERVAL or operator != IS:
+            canonical.append((key, operator, value))
+    return tuple(sorted(canonical))
 
 
 def is_within(reinforcement, interest):

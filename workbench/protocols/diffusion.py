@@ -106,7 +106,7 @@ PARAMETERS = (
     Parameter("reinforce_after", 1, 0, 65535, "messages", "new data of a source before it is reinforced; 0 never"),
     Parameter("exploratory_gradients", 1, 1, 255, "per sink", "the head alone carries data until reinforced"),
     Parameter("replacement", "newcomer", ("newcomer", "oldest"), None, "", "who goes when a gradient list is full"),
-    Parameter("blacklist_loss", 1.0, 0, 1, "share", "two-way loss above which a neighbor is black; 1 is never"),
+    Parameter("blacklist_loss", 0.95, 0, 1, "share", "a frame and its answer get through once in twenty; 1: no list"),
     Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
     Parameter("filters", (), None, None, "Filter", "none: the network passes on what it is given"),
 )
@@ -378,7 +378,7 @@ class DiffusionNode(Node):
         expires_us = now + interest.expiration_s * SECOND_US
         gradient = entry.gradient(interest.sink, interest.previous_hop)
         if gradient is None:
-            gradient = Gradient(interest.sink, interest.previous_hop, expires_us)
+            gradient = Gradient(interest.sink, interest.previous_hop, expires_us, wave)
             taken, evicted = entry.add(gradient, self.settings.replacement)
             if evicted is not None:
                 self._removed([evicted], "evicted")
@@ -494,11 +494,13 @@ class DiffusionNode(Node):
             self._drop(reinforcement, "reinforcement", "duplicate")
             return
         self.seen_interests.put(key, reinforcement.round)
-        within = [e for e in self.cache.entries if is_within(reinforcement.attributes, e.attributes)]
+        entry = self.cache.find(reinforcement.attributes)
+        within = [entry] if entry is not None else self._interests_around(reinforcement)
         if not within:
             self._drop(reinforcement, "reinforcement", "no_interest")
             return
-        entry = self.cache.find(reinforcement.attributes) or self._new_entry(reinforcement)
+        if entry is None:
+            entry = self._new_entry(reinforcement)
         newest = max([g.wave for g in entry.gradients if g.sink == reinforcement.sink and g.wave is not None] or [-1])
         if newest > reinforcement.sequence:
             self._drop(reinforcement, "reinforcement", "stale")
@@ -509,6 +511,15 @@ class DiffusionNode(Node):
                 reinforcement, other.attributes, other.data_gradients.list, reinforcement.previous_hop
             )
         self._plan_tick(now)
+
+    def _interests_around(self, reinforcement):
+        """The same sink's cached interests that a further constrained reinforcement lies within (A20)."""
+        return [
+            entry
+            for entry in self.cache.entries
+            if is_within(reinforcement.attributes, entry.attributes)
+            and any([gradient.sink == reinforcement.sink for gradient in entry.gradients])
+        ]
 
     def _pass_on_reinforcement(self, reinforcement, interest, data_gradients, previous_hop):
         """Send a reinforcement towards the sources it means, once to each neighbor; returns to how many."""
@@ -639,8 +650,6 @@ class DiffusionNode(Node):
             return None
         data_gradient, changed = data_gradients.update(data.source, data.previous_hop, data.attributes)
         if changed:
-            # The path to this source has moved: it may be reinforced anew.
-            data_gradient.reinforced_for = []
             self.events.append(DataGradientSet(data.previous_hop, "data", data.source, data.sequence, 0, ""))
         return data_gradient
 

@@ -104,6 +104,10 @@ class InterestEntry:
         return True, evicted
 
     def _victim(self, newcomer, replacement):
+        if newcomer.wave is not None:
+            # A reinforced path that a full list left out would end here, or turn back on itself: it takes the place
+            # of the slowest.
+            return self.gradients[-1]
         if replacement == "oldest":
             return self.gradients[0]
         if any([gradient.sink == newcomer.sink for gradient in self.gradients]):

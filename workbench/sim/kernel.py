@@ -9,6 +9,9 @@ Theory of operation
     Every random draw is a hash of (seed, purpose, node or link, counter): see `workbench/draws.py`. Together with the
     heap's counter, which orders what happens at the same microsecond, that makes a run a function of its scenario.
 
+    When the duration is over nobody publishes and no timer fires any more, but the frames that are on their way are
+    played to their end: what was published in the last moment is not counted as lost.
+
 Cost
     One heap operation per transmission and one ``receive`` per reception; with collisions, also one entry per
     audible neighbor and a scan of the few transmissions that a receiver has heard lately.
@@ -117,12 +120,14 @@ class Kernel:
             self._contend,
         ]
         done = 0
-        while heap and heap[0][0] <= duration_us:
+        while heap:
             now, _, kind, argument = heappop(heap)
+            if now > duration_us and kind in (_ACTION, _WAKE):
+                continue
             handlers[kind](now, argument)
             done += 1
             if progress is not None and done % 20_000 == 0:
-                progress(now / duration_us)
+                progress(min(1.0, now / duration_us))
 
     def _start(self, duration_us: int) -> None:
         scenario = self.scenario

@@ -213,7 +213,7 @@ def _coverage(scenario: Any, rows: pa.Table, counts: Counter) -> dict[str, float
 
 
 def _interest_coverage(scenario: Any, rows: pa.Table) -> float:
-    """Mean over interests of: nodes that cached it (its sink included) over the nodes that arcs lead to from its sink."""
+    """Mean over interests of: nodes that cached it, its sink included, over the nodes that its sink can reach."""
     holders: dict[tuple[int, int], set[int]] = defaultdict(set)
     for row in _select(rows, "interest_cached"):
         holders[row["origin"], row["sequence"]].add(row["node"])

@@ -276,7 +276,7 @@ def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
     if hasattr(new, "to_dict"):
         new = new.to_dict()
     changed = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
-    return value[:index] + (changed,) + value[index + 1 :]
+    return (*value[:index], changed, *value[index + 1 :])
 
 
 def _is_number(value: Any) -> bool:

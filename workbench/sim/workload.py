@@ -69,13 +69,13 @@ class Publish:
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
         """One action per reading and node."""
-        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s) - 1)
+        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
         period_us = None if self.every_s is None else _microseconds(self.every_s)
         for node in _nodes(self.at, nodes):
             time_us = _microseconds(self.start_s)
             if self.stagger and period_us:
                 time_us += draws.below(draws.make_key(seed, draws.JITTER, index, node), 0, period_us)
-            while time_us <= stop_us:
+            while time_us < stop_us:
                 yield Action(time_us, PUBLISH, node, self, index)
                 if period_us is None:
                     break
@@ -137,12 +137,12 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
 
 
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
-    """All actions of a workload in the order in which they happen; those after the end of the run are left out."""
+    """All actions of a workload in the order in which they happen; those at or after the end of the run are left out."""
     actions = [
         action
         for index, item in enumerate(items)
         for action in item.actions(index, nodes, duration_us, seed)
-        if action.time_us <= duration_us
+        if action.time_us < duration_us
     ]
     return sorted(actions, key=lambda action: (action.time_us, action.kind, action.index, action.node))
 
