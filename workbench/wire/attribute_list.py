@@ -4,12 +4,14 @@ Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
     blob       key u8, operator u8, length u8, that many bytes (A8: the key decides which of the two)
 
+    What describes data (`encode_readings`, `decode_readings`) consists of IS attributes and nothing else.
+
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 import struct
 
-from workbench.attributes import Attribute, check, is_blob
+from workbench.attributes import IS, Attribute, check, is_blob
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
 
 ATTRIBUTE_B = 4
@@ -39,6 +41,23 @@ def encode_attributes(attributes):
         else:
             parts.append(struct.pack(_ATTRIBUTE, key, operator, value))
     return b"".join(parts)
+
+
+def encode_readings(attributes):
+    """As `encode_attributes`, of IS attributes alone."""
+    for attribute in attributes:
+        if attribute.operator != IS:
+            raise EncodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
+    return encode_attributes(attributes)
+
+
+def decode_readings(frame, offset, count):
+    """As `decode_attributes`, of IS attributes alone."""
+    attributes = decode_attributes(frame, offset, count)
+    for attribute in attributes:
+        if attribute.operator != IS:
+            raise DecodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
+    return attributes
 
 
 def decode_attributes(frame, offset, count):

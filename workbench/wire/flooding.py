@@ -11,7 +11,7 @@ import struct
 from collections import namedtuple
 
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import decode_attributes, encode_attributes
+from workbench.wire.attribute_list import decode_readings, encode_readings
 
 Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
 
@@ -25,7 +25,7 @@ def encode(flood):
     origin, sequence, ttl, attributes = flood
     if not (0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= 255 and len(attributes) <= 255):
         raise EncodeError("%r has a field out of range" % (flood,))
-    return struct.pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_attributes(attributes)
+    return struct.pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
 
 
 def decode_header(frame):
@@ -42,7 +42,7 @@ def decode_header(frame):
 def decode(frame):
     """The Flood in a frame; DecodeError, and nothing else, for any other bytes."""
     origin, sequence, ttl = decode_header(frame)
-    return Flood(origin, sequence, ttl, decode_attributes(frame, HEADER_B, frame[HEADER_B - 1]))
+    return Flood(origin, sequence, ttl, decode_readings(frame, HEADER_B, frame[HEADER_B - 1]))
 
 
 def describe(frame, broadcast=True):

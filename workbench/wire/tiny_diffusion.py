@@ -20,7 +20,7 @@ import struct
 from collections import namedtuple
 
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import decode_attributes, encode_attributes
+from workbench.wire.attribute_list import decode_attributes, decode_readings, encode_attributes, encode_readings
 
 INTEREST = 1
 DATA = 2
@@ -53,7 +53,7 @@ def encode_data(data, profile="wide"):
     sequence, source, previous_hop, ttl, attributes = data
     _check_range("data", data, (U32, U16, U16, U8))
     head = struct.pack(_DATA, DATA, sequence, source, previous_hop, ttl, len(attributes))
-    return _fitted(head + encode_attributes(attributes), profile, "data")
+    return _fitted(head + encode_readings(attributes), profile, "data")
 
 
 def _check_range(name, message, largest):
@@ -89,7 +89,7 @@ def decode(frame):
         if len(frame) < 1 + DATA_HEADER_B:
             raise DecodeError("a data message of %d bytes ends within its header" % len(frame))
         _, sequence, source, previous_hop, ttl, count = struct.unpack_from(_DATA, frame, 0)
-        return Data(sequence, source, previous_hop, ttl, decode_attributes(frame, 1 + DATA_HEADER_B, count))
+        return Data(sequence, source, previous_hop, ttl, decode_readings(frame, 1 + DATA_HEADER_B, count))
     raise DecodeError("a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",))
 
 

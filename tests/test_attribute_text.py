@@ -1,0 +1,140 @@
+"""The text form of attributes: what is read, what is written, and that nothing but its own error comes out."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from workbench.attributes import (
+    EQ,
+    EQ_ANY,
+    GE,
+    GT,
+    HIGHEST,
+    IS,
+    LE,
+    LOWEST,
+    LT,
+    NE,
+    OPERATORS,
+    PAYLOAD,
+    Attribute,
+    key_of,
+    make,
+    parse,
+    register_key,
+    to_text,
+)
+from workbench.errors import AttributeFormatError
+
+# text, attributes, and the text in its normal form
+TABLE = [
+    ("TEMP GE 25", (Attribute(51, GE, 2500),), "TEMP GE 25"),
+    ("temp_key ge 25.0", (Attribute(51, GE, 2500),), "TEMP GE 25"),
+    ("51 >= 25", (Attribute(51, GE, 2500),), "TEMP GE 25"),
+    ("TEMP IS -0.07", (Attribute(51, IS, -7),), "TEMP IS -0.07"),
+    ("TEMP IS 1e1", (Attribute(51, IS, 1000),), "TEMP IS 10"),
+    ("APP EQ temperature", (Attribute(50, EQ, 1),), "APP EQ Temperature"),
+    ("APP == 14, APP != 15", (Attribute(50, EQ, 14), Attribute(50, NE, 15)), "APP EQ BatteryVoltage, APP NE 15"),
+    ("X > 1", (Attribute(54, GT, 10),), "X GT 1"),
+    (
+        "X < 1; Y <= -1.5\nZ EQ_ANY",
+        (Attribute(54, LT, 10), Attribute(55, LE, -15), Attribute(65, EQ_ANY, 0)),
+        "X LT 1, Y LE -1.5, Z EQ_ANY",
+    ),
+    ("LATITUDE IS 30.455", (Attribute(66, IS, 3046),), "LATITUDE IS 30.46"),
+    ("INSTANCE IS 100", (Attribute(53, IS, 100),), "INSTANCE IS 100"),
+    ("PRESSURE IS 1000", (Attribute(62, IS, 10000),), "PRESSURE IS 1000"),
+    ("177 IS 5", (Attribute(177, IS, 5),), "177 IS 5"),
+    ('PAYLOAD IS "a, b; c"', (Attribute(69, IS, b"a, b; c"),), 'PAYLOAD IS "a, b; c"'),
+    ('PAYLOAD IS " "', (Attribute(69, IS, b" "),), 'PAYLOAD IS " "'),
+    ('PAYLOAD EQ ""', (Attribute(69, EQ, b""),), 'PAYLOAD EQ ""'),
+    ("PAYLOAD NE 0x00ff", (Attribute(69, NE, b"\x00\xff"),), "PAYLOAD NE 0x00ff"),
+    ("PAYLOAD NE 0x00FF", (Attribute(69, NE, b"\x00\xff"),), "PAYLOAD NE 0x00ff"),
+    ('PAYLOAD IS "é"', (Attribute(69, IS, b"\xc3\xa9"),), "PAYLOAD IS 0xc3a9"),
+    ("PAYLOAD EQ_ANY", (Attribute(69, EQ_ANY, b""),), "PAYLOAD EQ_ANY"),
+    (" ,; \n", (), ""),
+]
+
+
+@pytest.mark.parametrize(("text", "attributes", "normal"), TABLE)
+def test_text_is_read_and_written_in_its_normal_form(text, attributes, normal):
+    assert parse(text) == attributes
+    assert to_text(attributes) == normal
+    assert parse(normal) == attributes
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("TEMP", 'write KEY OPERATOR VALUE, as in "TEMP GE 25"'),
+        ("TEMP GE", "has no value"),
+        ("TEMP LIKE 25", "operators are IS EQ NE"),
+        ("TEMP GE warm", "TEMP is 'warm'; it must be a number$"),
+        ("APP EQ warm", "it must be a number or an application type$"),
+        ("TEMP EQ 32 or TEMP LE 40", "alternatives are separate subscriptions"),
+        ("TEMP EQ_ANY 5", "EQ_ANY takes no value"),
+        ("WARMTH GE 25", "there is no key WARMTH"),
+        ("TEMP GE 328", "from -327.68 to 327.67"),
+        ("TEMP GE 65536", "from -327.68 to 327.67"),
+        ("INSTANCE IS 32768", "from -32768.0 to 32767.0"),
+        ("TEMP GE nan", "must be a number"),
+        ("TEMP GE inf", "must be a number"),
+        ("TEMP GE 1_0", "must be a number"),
+        ("TEMP GE ٢٥", "must be a number"),
+        ("49 GE 1", "50-250"),
+        ("255 IS 1", "50-250"),
+        ("² GE 25", "there is no key ²"),
+        ("9" * 5000 + " GE 25", "there is no key|50-250"),
+        ("TEMP GE " + "9" * 5000, "TEMP is"),
+        ('PAYLOAD IS "open', "quote that is not closed"),
+        ('PAYLOAD IS "a" "b"', 'write a blob as "text"'),
+        ("PAYLOAD IS text", 'write a blob as "text"'),
+        ("PAYLOAD IS 0x0", "hex digits"),
+        ("PAYLOAD IS 0xzz", "hex digits"),
+        ("PAYLOAD IS 0x+1", "hex digits"),
+        ("PAYLOAD IS 5", 'write a blob as "text"'),
+        ('PAYLOAD GE "a"', "GE does not apply"),
+        ('PAYLOAD IS "%s"' % ("x" * 256), "up to 255 bytes"),
+        ('PAYLOAD IS "\ud800"', 'write a blob as "text"'),
+    ],
+)
+def test_text_that_cannot_be_understood_is_told_what_would_be_right(text, complaint):
+    with pytest.raises(AttributeFormatError, match=complaint):
+        parse(text)
+
+
+# Pieces of attributes in any order find more than arbitrary text does.
+PIECES = [*OPERATORS, "TEMP", "APP", "PAYLOAD", "55", "²", " ", ",", '"', "0x", "é", ">=", "-1", ".", "\n"]
+pieces = st.sampled_from(PIECES)
+
+
+@given(st.text() | st.lists(pieces | st.text(max_size=2), max_size=9).map("".join))
+@example('TEMP IS "')
+def test_any_text_is_read_or_refused_with_the_formats_own_error(text):
+    try:
+        attributes = parse(text)
+    except AttributeFormatError as error:
+        assert str(error)
+    else:
+        assert parse(to_text(attributes)) == attributes
+
+
+@st.composite
+def valid_attributes(draw):
+    """An attribute whose value lies in its key's range."""
+    key = draw(
+        st.sampled_from([register_key(150, "THIRDS", steps=3), register_key(151, "FINE", steps=999_999)])
+        | st.integers(50, 250).map(key_of)
+    )
+    if key.number == PAYLOAD:
+        return make(key.number, draw(st.sampled_from(["IS", "EQ", "NE", "EQ_ANY"])), draw(st.binary(max_size=255)))
+    lowest, highest = round(key.minimum * key.steps), round(key.maximum * key.steps)
+    value = draw(st.integers(lowest, highest) | st.sampled_from([lowest, highest]))
+    operator = draw(st.integers(IS, EQ_ANY))
+    return Attribute(key.number, operator, 0 if operator == EQ_ANY else value)
+
+
+@given(st.lists(valid_attributes(), max_size=5).map(tuple))
+@example((Attribute(150, IS, LOWEST), Attribute(151, IS, HIGHEST)))
+def test_what_is_written_is_read_back(attributes):
+    assert parse(to_text(attributes)) == attributes

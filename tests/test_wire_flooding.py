@@ -1,0 +1,88 @@
+"""Flooding's frame: golden bytes both ways, limits, and what bytes that are no flood come to."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.attributes import IS, Attribute, parse
+from workbench.errors import DecodeError, EncodeError
+from workbench.wire.flooding import Flood, decode, decode_header, describe, encode
+
+GOLDEN = [
+    ("46 00000000 00000000 00 00", Flood(0, 0, 0, ())),
+    ("46 04030201 08070605 ff 01  33 01 5a0a", Flood(0x01020304, 0x05060708, 255, parse("TEMP IS 26.5"))),
+    ("46 ffffffff ffffffff 01 01  45 01 02 6869", Flood(0xFFFFFFFF, 0xFFFFFFFF, 1, parse('PAYLOAD IS "hi"'))),
+    (
+        "46 01000000 02000000 32 03  42 01 e60b  43 01 aa28  33 01 800c",
+        Flood(1, 2, 50, parse("LATITUDE IS 30.46, LONGITUDE IS 104.1, TEMP IS 32")),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "flood"), GOLDEN)
+def test_frame_and_flood_are_each_others_translation(text, flood):
+    frame = bytes.fromhex(text)
+    assert encode(flood) == frame
+    assert decode(frame) == flood
+    assert decode_header(frame) == flood[:3]
+    assert describe(frame) == ("flood", flood.origin, flood.sequence)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        Flood(1 << 32, 0, 0, ()),
+        Flood(-1, 0, 0, ()),
+        Flood(0, 1 << 32, 0, ()),
+        Flood(0, 0, 256, ()),
+        Flood(0, 0, -1, ()),
+        Flood(0, 0, 0, parse("TEMP IS 1") * 256),
+        Flood(0, 0, 0, (Attribute(51, IS, 40000),)),
+        Flood(0, 0, 0, (Attribute(7, IS, 0),)),
+        Flood(0, 0, 0, parse("TEMP GE 25")),
+    ],
+)
+def test_flood_that_does_not_fit_is_an_encode_error(flood):
+    with pytest.raises(EncodeError):
+        encode(flood)
+
+
+@pytest.mark.parametrize(("text", "flood"), GOLDEN)
+def test_every_truncation_and_every_longer_frame_is_a_decode_error(text, flood):
+    frame = bytes.fromhex(text)
+    for wrong in [frame[:length] for length in range(len(frame))] + [frame + b"\x00", frame + bytes(300)]:
+        with pytest.raises(DecodeError):
+            decode(wrong)
+
+
+@pytest.mark.parametrize(("text", "flood"), GOLDEN)
+def test_every_flipped_bit_gives_another_flood_or_a_decode_error(text, flood):
+    frame = bytes.fromhex(text)
+    for bit in range(8 * len(frame)):
+        flipped = bytearray(frame)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert_decodes_to_itself_or_not_at_all(bytes(flipped))
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=60).map(b"F".__add__))
+def test_random_bytes_are_a_flood_or_a_decode_error(frame):
+    assert_decodes_to_itself_or_not_at_all(frame)
+
+
+def assert_decodes_to_itself_or_not_at_all(frame):
+    try:
+        flood = decode(frame)
+    except DecodeError as error:
+        assert str(error)
+    else:
+        assert encode(flood) == frame
+
+
+def test_constraint_is_no_reading():
+    with pytest.raises(DecodeError, match="only IS attributes"):
+        decode(bytes.fromhex("46 00000000 00000000 00 01  33 05 c409"))
+
+
+def test_frame_of_another_protocol_is_told_apart():
+    with pytest.raises(DecodeError, match=r"begin with b'\\x02' are no flood; a flood begins with b'F'"):
+        decode(bytes.fromhex("02 00000000 0000 0000 01 01  33 01 0000"))
