@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason to fail: what a test may take is not a property of the code.
+settings.register_profile("workbench", deadline=None, print_blob=True)
+settings.load_profile("workbench")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
