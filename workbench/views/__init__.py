@@ -1,0 +1,37 @@
+"""Views of a run: a player for notebooks and pages, figures for papers, tables.
+
+    show(run)                             the player, in a notebook or as a page
+    network_figure(run)                   the player's Bokeh layout
+    save_html(run, path, extra=())        the player as one self-contained page
+    network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
+    line_chart(series, ...)               a static chart with confidence bands
+    inspect_node(run, node, time_s=None)  what a node knew and had counted
+    bundle(run)                           a run's rich display
+
+All of them draw the same table: ``intervals.intervals(trace, duration_us)``.
+Bokeh is loaded by the first view that needs it.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "show": "notebook",
+    "network_figure": "network",
+    "save_html": "export",
+    "network_drawing": "figure",
+    "line_chart": "chart",
+    "inspect_node": "inspector",
+    "bundle": "rich",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'workbench.views' has no attribute {name!r}")
+    return getattr(import_module("workbench.views." + _HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,79 @@
+"""What is said about a run in words: its title, its caption, its key numbers."""
+
+import html
+import math
+from typing import Any
+
+# The metrics that a caption names, with how to write them.
+KEY_METRICS = (
+    ("delivery_ratio", "delivery ratio", "{:.1%}"),
+    ("latency_ms_p50", "median latency", "{:,.1f} ms"),
+    ("transmissions", "transmissions", "{:,.0f}"),
+    ("energy_mJ", "energy", "{:,.1f} mJ"),
+)
+
+
+def title(run: Any) -> str:
+    """One line that says what ran: the protocol and the network's size."""
+    scenario = run.scenario
+    protocol = scenario.protocol
+    name = protocol if isinstance(protocol, str) else type(protocol).__name__
+    nodes = scenario.topology.number_of_nodes()
+    recipe = scenario.topology.graph.get("recipe")
+    kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""
+    return f"{name} on {nodes:,} nodes" + (f" ({kind})" if kind else "")
+
+
+def workload(run: Any) -> str:
+    """The workload in a sentence: who subscribes to what, who publishes what; a long one is counted instead."""
+    items = list(getattr(run.scenario, "workload", ()) or ())
+    said = [_item(item) for item in items]
+    told = [text for text in said if text]
+    if 0 < len(told) <= 3:
+        return "; ".join(told)
+    return f"{len(items)} items of workload" if items else ""
+
+
+def _item(item: Any) -> str:
+    kind = type(item).__name__.lower()
+    where, what = getattr(item, "at", None), getattr(item, "what", None)
+    if what is None or where is None:
+        return ""
+    nodes = [where] if isinstance(where, (int, str)) else list(where)
+    who = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    verb = {"subscribe": "subscribes to", "publish": "publishes"}.get(kind)
+    if verb is None:
+        return ""
+    every = getattr(item, "every_s", None)
+    shown = what if isinstance(what, str) else "readings of a sensor field"
+    return f"{who} {verb} {shown}" + (f" every {every:g} s" if every else "")
+
+
+def key_numbers(run: Any) -> list[tuple[str, str]]:
+    """(name, number) of the metrics that matter most, those that the run has."""
+    metrics = run.metrics
+    found = [(said, form, float(metrics[name])) for name, said, form in KEY_METRICS if name in metrics]
+    return [(said, form.format(value)) for said, form, value in found if math.isfinite(value)]
+
+
+def conditions(run: Any) -> str:
+    """Duration and seed."""
+    return f"{run.scenario.duration_s:,g} s, seed {run.scenario.seed}"
+
+
+def heading_html(run: Any) -> str:
+    """Title and summary above the player."""
+    numbers = " · ".join(f"{name} {number}" for name, number in key_numbers(run))
+    line = " · ".join(part for part in (workload(run), conditions(run)) if part)
+    return (
+        f'<div class="heading"><h2>{html.escape(title(run))}</h2>'
+        f"<p>{html.escape(line)}</p><p>{html.escape(numbers)}</p></div>"
+    )
+
+
+def round_length(length: float) -> float:
+    """The largest of 1, 2, 5, 10, 20, ... that is not longer than ``length`` (for a scale bar)."""
+    if length <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(length))
+    return next(step * power for step in (5, 2, 1) if step * power <= length * 1.0000001)

@@ -1,0 +1,72 @@
+"""``run.show()``: the player below a notebook's cell, or a page where there is no notebook.
+
+BokehJS is sent inline, as nothing may come from the network, and once per kernel, as it is more than a megabyte. The
+cell that carries it carries it again when it is run again: else a notebook that is saved after that would reopen blank.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from workbench.views import caption, rich
+
+COMPONENTS = ("bokeh", "bokeh-widgets")
+
+
+def show(run: Any) -> None:
+    """Display the player of a run in a notebook; elsewhere write it as a page and say where."""
+    shell = _shell()
+    if shell is None:
+        _write_page(run)
+    else:
+        _display(run, shell)
+
+
+def _shell() -> Any:
+    """IPython's shell if it runs in a kernel, else None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell if getattr(shell, "kernel", None) is not None else None
+
+
+def _write_page(run: Any) -> None:
+    from workbench.views.export import save_html
+
+    folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
+    digest = str(getattr(run.scenario, "hash", "run"))[:12]
+    path = save_html(run, folder / f"workbench-{digest}.html")
+    print(f"wrote {path}; open it in a browser")
+
+
+_carrier: dict[int, str | None] = {}  # shell -> the cell that carries BokehJS
+
+
+def _display(run: Any, shell: Any) -> None:
+    from bokeh.embed.notebook import notebook_content
+    from bokeh.io.notebook import EXEC_MIME_TYPE, JS_MIME_TYPE, publish_display_data
+    from bokeh.io.output import output_notebook
+    from bokeh.resources import Resources
+
+    from workbench.views.network import network_figure
+
+    layout = network_figure(run)
+    cell = _cell(shell)
+    if id(shell) not in _carrier or (cell is not None and _carrier[id(shell)] == cell):
+        _carrier[id(shell)] = cell
+        output_notebook(Resources(mode="inline", components=list(COMPONENTS)), hide_banner=True)
+    script, division, document = notebook_content(layout)
+    publish_display_data({"text/html": division})
+    # As `bokeh.io.show`, and with a still picture for where scripts are not trusted.
+    still = {"image/png": rich.bundle(run)["image/png"], "text/plain": caption.title(run)}
+    publish_display_data(
+        {JS_MIME_TYPE: script, EXEC_MIME_TYPE: "", **still},
+        metadata={EXEC_MIME_TYPE: {"id": document.roots[0].id}},
+    )
+
+
+def _cell(shell: Any) -> str | None:
+    """The cell that is being run, as the front end names it."""
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    cell = (parent.get("metadata") or {}).get("cellId")
+    return str(cell) if cell else None

@@ -1,0 +1,89 @@
+"""One colour per role, the same in every view.
+
+The hues are those of Okabe and Ito's colour-blind safe set (Color Universal Design, 2008), lightened where a
+role is background. No role is told by colour alone: sinks are squares, sources triangles, failed nodes crosses,
+gradients have arrow heads, and what was lost is a cross on its link.
+"""
+
+SINK = "#0072B2"
+SOURCE = "#009E73"
+NODE = "#F2F4F7"
+HEARD = "#A8D5F2"
+FAILED = "#3A3F47"
+
+INTEREST = "#56B4E9"
+GRADIENT = "#4E7FB0"
+REINFORCED = "#C46FA2"
+DATA = "#E69F00"
+LOST = "#D55E00"
+DELIVERED = "#009E73"
+OTHER_MESSAGE = "#7A6A53"
+
+LINK_GOOD = "#B3BCC7"
+LINK_POOR = "#E9EDF1"
+WALL = "#5B5048"
+BACKGROUND = "#FFFFFF"
+TEXT = "#1F2933"
+FAINT_TEXT = "#6B7785"
+GRID = "#E6EAEE"
+OUTLINE = "#5D6875"
+
+# A node's role: colour and marker (a name both Bokeh and ``drawing`` know); the first that applies is drawn.
+NODE_LOOKS = {
+    "failed": (FAILED, "x"),
+    "sink": (SINK, "square"),
+    "source": (SOURCE, "triangle"),
+    "heard": (HEARD, "circle"),
+    "node": (NODE, "circle"),
+}
+
+ROLE_NAMES = {
+    "sink": "sink",
+    "source": "source",
+    "node": "node",
+    "heard": "heard the interest",
+    "failed": "failed node",
+    "picked": "selected node",
+    "link": "link (darker: better)",
+    "wall": "wall",
+    "gradient": "gradient (thicker: more data)",
+    "other gradient": "gradient in reserve",
+    "reinforced": "reinforced path",
+    "interest": "interest",
+    "data": "data",
+    "reinforcement": "reinforcement",
+    "lost": "lost",
+}
+
+# Series of a chart, in the order in which they are given out: told apart by colour and by marker.
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#C46FA2", "#E69F00", "#56B4E9", "#3A3F47", "#7A6A53")
+SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square", "triangle", "diamond")
+
+
+def message_colour(message: str) -> str:
+    """The colour of a message's packets by its name in the trace; one that no role is known for gets a neutral one."""
+    return _MESSAGES.get(message, OTHER_MESSAGE)
+
+
+_MESSAGES = {
+    "interest": INTEREST,
+    "data": DATA,
+    "flood": DATA,
+    "reinforcement": REINFORCED,
+}
+
+
+def blend(background: str, foreground: str, share: float) -> str:
+    """``share`` (0..1) of the way from one ``#rrggbb`` colour to another."""
+    mixed = [round(b + (f - b) * share) for b, f in zip(rgb(background), rgb(foreground), strict=True)]
+    return "#" + "".join(f"{part:02X}" for part in mixed)
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """``#rrggbb`` as three integers 0..255."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def link_colour(pdr: float) -> str:
+    """A link's colour by the share of frames that arrive (0..1)."""
+    return blend(LINK_POOR, LINK_GOOD, min(max(pdr, 0.0), 1.0))

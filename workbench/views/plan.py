@@ -1,0 +1,116 @@
+"""The ground a network is drawn on: where its nodes are, which links and walls to draw, who is how far from a sink."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+LINKS_PER_NODE = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Positions and links as arrays; a node is known here by its place in ``ids``.
+
+    ids: int64, ascending, shape (nodes,). x_m, y_m: float64, shape (nodes,).
+    links: columns a, b (places, a < b), pdr_ab, pdr_ba (0 where there is no arc), each shape (links,).
+    walls: float64, shape (walls, 4) as x0, y0, x1, y1. notes: what is not as it seems, in sentences.
+    """
+
+    ids: np.ndarray
+    x_m: np.ndarray
+    y_m: np.ndarray
+    links: dict[str, np.ndarray]
+    walls: np.ndarray
+    notes: tuple[str, ...] = ()
+
+    def place(self, nodes: np.ndarray) -> np.ndarray:
+        """The places of some nodes, -1 for those that are not in the network."""
+        nodes = np.asarray(nodes, dtype=np.int64)
+        if not len(self.ids):
+            return np.full(len(nodes), -1)
+        found = np.minimum(np.searchsorted(self.ids, nodes), len(self.ids) - 1)
+        return np.where(self.ids[found] == nodes, found, -1)
+
+    @cached_property
+    def box_m(self) -> tuple[float, float, float, float]:
+        """x0, y0, x1, y1 of everything, never empty."""
+        xs = np.concatenate([self.x_m, self.walls[:, 0], self.walls[:, 2]])
+        ys = np.concatenate([self.y_m, self.walls[:, 1], self.walls[:, 3]])
+        if not len(xs):
+            return -1.0, -1.0, 1.0, 1.0
+        x0, x1, y0, y1 = xs.min(), xs.max(), ys.min(), ys.max()
+        extent = max(x1 - x0, y1 - y0)
+        least = 0.12 * extent or 2.0
+        if x1 - x0 < least:
+            x0, x1 = (x0 + x1 - least) / 2, (x0 + x1 + least) / 2
+        if y1 - y0 < least:
+            y0, y1 = (y0 + y1 - least) / 2, (y0 + y1 + least) / 2
+        return float(x0), float(y0), float(x1), float(y1)
+
+    @cached_property
+    def spacing_m(self) -> float:
+        """The typical distance between neighbors on the drawing."""
+        x0, y0, x1, y1 = self.box_m
+        return float(np.sqrt((x1 - x0) * (y1 - y0) / max(len(self.ids), 1)))
+
+
+def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
+    """The plan of a topology graph (node attribute ``pos``, arc attribute ``pdr``, ``graph.graph["walls"]``)."""
+    ids = np.array(sorted(graph.nodes), dtype=np.int64)
+    notes = []
+    positions = {node: graph.nodes[node].get("pos") for node in ids.tolist()}
+    if any(pos is None for pos in positions.values()):
+        positions = nx.circular_layout(sorted(graph.nodes), scale=10.0)
+        notes.append("This network has no positions; its nodes are drawn on a circle.")
+    elif graph.graph.get("positions_estimated"):
+        notes.append("Some positions are not measured but estimated from link quality.")
+    xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
+    walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
+    plan = Plan(ids, xy[:, 0], xy[:, 1], {}, walls)
+    every = _pairs(graph, plan)
+    links = _best(every, plan, links_per_node)
+    if len(links["a"]) < len(every["a"]):
+        notes.append(f"Of {len(every['a']):,} links, the {links_per_node} best of each node are drawn.")
+    return Plan(ids, xy[:, 0], xy[:, 1], links, walls, tuple(notes))
+
+
+def hops_to(graph: nx.DiGraph, sink: int) -> dict[int, int]:
+    """Hops from each node that can reach ``sink`` over links that deliver at least now and then."""
+    usable = nx.DiGraph((b, a) for a, b, pdr in graph.edges(data="pdr", default=1.0) if pdr >= 0.1)
+    return nx.single_source_shortest_path_length(usable, sink) if sink in usable else {sink: 0}
+
+
+def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
+    """Each pair of linked nodes once, with the delivery ratio of either direction."""
+    arcs: Any = list(graph.edges(data="pdr", default=1.0))
+    if not arcs:
+        empty = np.array([], dtype=np.int64)
+        return {"a": empty, "b": empty, "pdr_ab": empty.astype(float), "pdr_ba": empty.astype(float)}
+    ends = plan.place(np.array([arc[:2] for arc in arcs]).reshape(-1)).reshape(-1, 2)
+    pdr = np.array([arc[2] for arc in arcs], dtype=float)
+    if not graph.is_directed():
+        ends, pdr = np.concatenate([ends, ends[:, ::-1]]), np.concatenate([pdr, pdr])
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    key, pair = np.unique(low * len(plan.ids) + high, return_inverse=True)
+    is_up = ends[:, 0] < ends[:, 1]
+    pdr_ab, pdr_ba = np.zeros(len(key)), np.zeros(len(key))
+    pdr_ab[pair[is_up]], pdr_ba[pair[~is_up]] = pdr[is_up], pdr[~is_up]
+    return {"a": key // len(plan.ids), "b": key % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
+
+
+def _best(links: dict[str, np.ndarray], plan: Plan, per_node: int) -> dict[str, np.ndarray]:
+    """The links that are among the ``per_node`` best of either end: good ones first, of equally good ones the short."""
+    a, b = links["a"], links["b"]
+    length = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])
+    quality = np.round((links["pdr_ab"] + links["pdr_ba"]) / 2, 1)
+    count = len(a)
+    ends = np.concatenate([a, b])
+    link = np.concatenate([np.arange(count), np.arange(count)])
+    order = np.lexsort((length[link], -quality[link], ends))
+    ends = ends[order]
+    rank = np.arange(len(ends)) - np.searchsorted(ends, ends, "left")
+    kept = np.unique(link[order][rank < per_node])
+    return {name: column[kept] for name, column in links.items()}

@@ -1,0 +1,246 @@
+"""What nodes know, replayed from a trace: caches, gradients, black lists and roles as intervals of time.
+
+Theory of operation
+    The rows that change a node's state are few, and each opens or closes an interval, so one pass over them in
+    order is enough; rows of frames (``sent``, ``received``, ``lost``) never come here.
+
+    A sink's gradients at a node are a list, best first: a reinforced one, then in the order in which the interest
+    arrived. Its head carries the data; the others are in reserve. A removed gradient is told by sink and neighbor,
+    and if several interests of a sink use that neighbor, the one that would expire first is meant. A removed
+    interest that names no sink is the oldest (evicted), or the one that was not refreshed for longest (expired).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from workbench.views.columns import Columns
+
+FOREVER_US = 1 << 62
+
+
+class Span(NamedTuple):
+    """Something that held at a node during [from_us, until_us): a row of an intervals table."""
+
+    node: int
+    peer: int
+    origin: int
+    sequence: int
+    from_us: int
+    until_us: int
+    look: str
+    value: int
+    text: str
+
+
+class Row(NamedTuple):
+    """What a replay reads of a row of the trace."""
+
+    time_us: int
+    node: int
+    event: str
+    peer: int
+    origin: int
+    sequence: int
+    value: int
+    detail: str
+
+
+@dataclass
+class _Gradient:
+    peer: int
+    sequence: int
+    expires_us: int
+    reinforced: bool = False
+    shown: tuple[str, int] = ("", 0)
+
+
+@dataclass
+class _Knowledge:
+    """What one node knows: interests by attribute text in order of arrival, gradients by sink, best first."""
+
+    interests: dict[str, Span] = field(default_factory=dict)
+    gradients: dict[int, list[_Gradient]] = field(default_factory=dict)
+
+
+class Replay:
+    """Opens and closes intervals; ``spans[what]`` holds the closed ones."""
+
+    def __init__(self, duration_us: int) -> None:
+        self.duration_us = duration_us
+        self.spans: dict[str, list[Span]] = {what: [] for what in KINDS}
+        self._open: dict[tuple, Span] = {}
+        self._known: dict[int, _Knowledge] = {}
+
+    def run(self, columns: Columns) -> dict[str, list[Span]]:
+        """Replay a whole trace; returns the spans by kind, each in order of its end."""
+        for row in state_rows(columns):
+            self._handlers[row.event](self, row)
+        for key in list(self._open):
+            self._end(key, self.duration_us)
+        return self.spans
+
+    def _begin(self, key: tuple, row: Row, look: str = "", text: str = "", until_us: int = FOREVER_US) -> None:
+        """Open an interval of kind ``key[0]``, known to end at ``until_us`` at the latest."""
+        self._end(key, row.time_us)
+        self._open[key] = Span(
+            row.node, row.peer, row.origin, row.sequence, row.time_us, until_us, look, row.value, text
+        )
+
+    def _end(self, key: tuple, time_us: int) -> None:
+        span = self._open.pop(key, None)
+        if span is None:
+            return
+        until_us = min(time_us, span.until_us)
+        if until_us > span.from_us:
+            self.spans[key[0]].append(span._replace(until_us=until_us))
+
+    # Roles
+
+    def _subscribed(self, row: Row) -> None:
+        until_us = row.value if row.value > row.time_us else FOREVER_US
+        self._begin(("subscription", row.node, row.sequence), row, text=row.detail, until_us=until_us)
+        self._begin(("node_state", row.node, "sink", row.sequence), row, "sink", until_us=until_us)
+
+    def _unsubscribed(self, row: Row) -> None:
+        self._end(("subscription", row.node, row.sequence), row.time_us)
+        self._end(("node_state", row.node, "sink", row.sequence), row.time_us)
+
+    def _failed(self, row: Row) -> None:
+        self._begin(("failed", row.node), row, "failed", row.detail)
+
+    def _recovered(self, row: Row) -> None:
+        self._end(("failed", row.node), row.time_us)
+
+    # Interests
+
+    def _interest_cached(self, row: Row) -> None:
+        if row.node == row.origin:
+            return  # a sink's own interest is a subscription; it is not in its cache
+        interests = self._of(row.node).interests
+        if not interests:
+            self._begin(("node_state", row.node, "heard"), row, "heard")
+        self._begin(("interest", row.node, row.detail), row, text=row.detail)
+        interests[row.detail] = self._open["interest", row.node, row.detail]
+
+    def _interest_removed(self, row: Row) -> None:
+        interests = self._of(row.node).interests
+        text = _removed_interest(interests, row)
+        if text is None:
+            return
+        del interests[text]
+        self._end(("interest", row.node, text), row.time_us)
+        if not interests:
+            self._end(("node_state", row.node, "heard"), row.time_us)
+
+    # Gradients
+
+    def _gradient_set(self, row: Row) -> None:
+        gradients = self._of(row.node).gradients.setdefault(row.origin, [])
+        is_reinforcement = row.detail == "reinforcement"
+        # A reinforcement has a number of its own; an interest's gradient is told by the interest's number.
+        known = [g for g in gradients if g.peer == row.peer and (is_reinforcement or g.sequence == row.sequence)]
+        if known:
+            gradient = known[0]
+        else:
+            sequence = gradients[0].sequence if is_reinforcement and gradients else row.sequence
+            gradient = _Gradient(row.peer, sequence, row.value)
+            gradients.append(gradient)
+        gradient.expires_us = row.value
+        if is_reinforcement:
+            for other in gradients:
+                other.reinforced = other is gradient or (other.reinforced and other.sequence != gradient.sequence)
+            gradients.remove(gradient)
+            gradients.insert(0, gradient)
+        self._look_again(row, gradients)
+
+    def _gradient_removed(self, row: Row) -> None:
+        gradients = self._of(row.node).gradients.get(row.origin, [])
+        candidates = [g for g in gradients if g.peer == row.peer]
+        if not candidates:
+            return
+        gone = min(candidates, key=lambda gradient: gradient.expires_us)
+        gradients.remove(gone)
+        key = (row.node, row.origin, row.peer, gone.sequence)
+        self._end(("gradient", *key), row.time_us)
+        self._end(("reinforced", *key), row.time_us)
+        self._look_again(row, gradients)
+
+    def _look_again(self, row: Row, gradients: list[_Gradient]) -> None:
+        """Begin a new interval for each gradient whose place or expiration has changed."""
+        headed = set()
+        for gradient in gradients:
+            look = "reserve" if gradient.sequence in headed else "head"
+            headed.add(gradient.sequence)
+            key = (row.node, row.origin, gradient.peer, gradient.sequence)
+            if gradient.shown != (look, gradient.expires_us):
+                gradient.shown = (look, gradient.expires_us)
+                self._begin(("gradient", *key), _told_of(gradient, row), look)
+            if not gradient.reinforced:
+                self._end(("reinforced", *key), row.time_us)
+            elif ("reinforced", *key) not in self._open:
+                self._begin(("reinforced", *key), _told_of(gradient, row), "reinforced")
+
+    def _data_gradient_set(self, row: Row) -> None:
+        self._begin(("data_gradient", row.node, row.origin), row)
+
+    def _blacklisted(self, row: Row) -> None:
+        key = ("blacklisted", row.node, row.peer)
+        if row.value:
+            self._begin(key, row)
+        else:
+            self._end(key, row.time_us)
+
+    def _of(self, node: int) -> _Knowledge:
+        return self._known.setdefault(node, _Knowledge())
+
+    _handlers: dict[str, Callable[["Replay", Row], None]] = {
+        "subscribed": _subscribed,
+        "unsubscribed": _unsubscribed,
+        "failed": _failed,
+        "recovered": _recovered,
+        "interest_cached": _interest_cached,
+        "interest_removed": _interest_removed,
+        "gradient_set": _gradient_set,
+        "gradient_removed": _gradient_removed,
+        "data_gradient_set": _data_gradient_set,
+        "blacklisted": _blacklisted,
+    }
+
+
+KINDS = (
+    "node_state",
+    "failed",
+    "subscription",
+    "interest",
+    "gradient",
+    "reinforced",
+    "data_gradient",
+    "blacklisted",
+)
+
+
+def state_rows(columns: Columns) -> Iterator[Row]:
+    """The rows of a trace that change what a node knows, in order."""
+    rows = columns.where(event=tuple(Replay._handlers))
+    numbers = [columns[name][rows].tolist() for name in ("time_us", "node")]
+    others = [columns[name][rows].tolist() for name in ("peer", "origin", "sequence", "value")]
+    events, details = columns.text("event", rows), columns.text("detail", rows)
+    for fields in zip(*numbers, events, *others, details, strict=True):
+        yield Row(*fields)
+
+
+def _told_of(gradient: _Gradient, row: Row) -> Row:
+    return row._replace(peer=gradient.peer, sequence=gradient.sequence, value=gradient.expires_us)
+
+
+def _removed_interest(interests: dict[str, Span], row: Row) -> str | None:
+    """The attribute text of the interest that a row removes, or None if it was never cached."""
+    for text, span in interests.items():
+        if row.origin >= 0 and (span.origin, span.sequence) == (row.origin, row.sequence):
+            return text
+    if not interests or row.origin >= 0:
+        return None
+    if row.detail == "expired":
+        return min(interests, key=lambda text: interests[text].from_us)
+    return next(iter(interests))
