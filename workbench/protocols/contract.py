@@ -94,7 +94,8 @@ class Subscription:
 class Node:
     """What every protocol node has: an outbox, its events, a wake-up time. Subclasses do the protocol.
 
-    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them.
+    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them, and set ``tells_drops`` to
+    False: drops are then counted in ``drops`` (reason -> number) and not told one by one.
     """
 
     def __init__(self, address, settings, random):
@@ -104,6 +105,8 @@ class Node:
         self.next_wake = None
         self.outbox = []
         self.events = []
+        self.drops = {}
+        self.tells_drops = True
 
     def start(self, now):
         """Begin; most protocols have nothing to do here."""
@@ -113,6 +116,12 @@ class Node:
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """What the link layer estimates: the delivery ratios (0 to 1) from and to a neighbor; most ignore it."""
+
+    def drop(self, previous_hop, message, origin, sequence, reason):
+        """Count a message that ends here under a reason; tell it as an event unless the driver wants counts alone."""
+        self.drops[reason] = self.drops.get(reason, 0) + 1
+        if self.tells_drops:
+            self.events.append(Dropped(previous_hop, message, origin, sequence, 0, reason))
 
     def take_frames(self):
         """Return and forget [(destination or None, bytes), ...] in the order they are to be sent."""

@@ -65,7 +65,6 @@ from workbench.protocols.contract import (
     Blacklisted,
     DataGradientSet,
     Delivered,
-    Dropped,
     Filtered,
     Forwarded,
     GradientRemoved,
@@ -80,7 +79,7 @@ from workbench.protocols.contract import (
     Reinforced,
     Subscription,
 )
-from workbench.protocols.filters import DROP, PASS
+from workbench.protocols.filters import DROP, PASS, Filter
 from workbench.protocols.interest_cache import DataGradients, Gradient, InterestCache
 from workbench.protocols.recent import RecentIds
 from workbench.wire import tiny_diffusion as wire
@@ -168,10 +167,14 @@ class DiffusionNode(Node):
             # Encoded before anything is kept: an interest that does not fit its frame leaves no trace behind.
             self._encode_interest(own, 0, own.sequence, self.settings.ttl)
             self.own_interests.append(own)
+        else:
+            # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
+            self._begin_round(own)
         subscription = Subscription(self._subscriptions, attributes, expires_us)
         self._subscriptions += 1
         own.subscriptions.append(subscription)
         self._send_interest(own, now)
+        self._plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
@@ -197,7 +200,7 @@ class DiffusionNode(Node):
         self._readings += 1
         if len(self.samples) >= self.settings.max_data:
             self.samples.pop(0)
-            self.events.append(Dropped(NOBODY, "data", self.address, 0, 0, "no_interest"))
+            self.drop(NOBODY, "data", self.address, 0, "no_interest")
         self.samples.append((number, attributes))
         self._send_samples(now)
         return number
@@ -237,8 +240,7 @@ class DiffusionNode(Node):
             if not own.subscriptions:
                 self.own_interests.remove(own)
             elif own.refresh_us is not None and own.refresh_us <= now:
-                own.round = (own.round + 1) & 0xFF
-                own.data_gradients.forget_reinforcements(self.address)
+                self._begin_round(own)
                 self._send_interest(own, now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
@@ -261,6 +263,10 @@ class DiffusionNode(Node):
             if constraints(own.attributes) == constraints(attributes):
                 return own
         return None
+
+    def _begin_round(self, own):
+        own.round = (own.round + 1) & 0xFF
+        own.data_gradients.forget_reinforcements(self.address)
 
     def _send_interest(self, own, now):
         """Flood an interest of our own: a new one, a longer one, or the next round."""
@@ -293,7 +299,7 @@ class DiffusionNode(Node):
         try:
             message = wire.decode(frame)
         except DecodeError:
-            self.events.append(Dropped(previous_hop, "", NOBODY, 0, 0, "malformed"))
+            self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         if isinstance(message, wire.Data):
             name, origin = "data", message.source
@@ -307,7 +313,7 @@ class DiffusionNode(Node):
         elif message.ttl < 1:
             reason = "ttl"
         if reason is not None:
-            self.events.append(Dropped(previous_hop, name, origin, message.sequence, 0, reason))
+            self.drop(previous_hop, name, origin, message.sequence, reason)
         elif name == "data":
             self._receive_data(message, now)
         elif broadcast:
@@ -317,7 +323,7 @@ class DiffusionNode(Node):
 
     def _drop(self, message, name, reason):
         origin = message.source if name == "data" else message.sink
-        self.events.append(Dropped(message.previous_hop, name, origin, message.sequence, 0, reason))
+        self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
     def _receive_interest(self, interest, now):
         self._clean(now)
@@ -593,7 +599,7 @@ class DiffusionNode(Node):
         return numbers, attributes, left
 
     def _receive_data(self, data, now):
-        if (data.source, data.sequence) in self.seen_data:
+        if data.source == self.address or (data.source, data.sequence) in self.seen_data:
             self._drop(data, "data", "duplicate")
             return
         self.seen_data.put((data.source, data.sequence))
@@ -616,17 +622,19 @@ class DiffusionNode(Node):
                 known = True
                 self._deliver(own, data, now)
         hops = []
+        is_wanted = False
         for entry in self.cache.entries:
             if one_way_match(entry.attributes, attributes):
-                known = True
+                is_wanted = True
                 self._update_data_gradient(entry.data_gradients, data)
                 for neighbor in entry.next_hops(now, self.settings.exploratory_gradients):
                     if neighbor != data.previous_hop and neighbor not in hops:
                         hops.append(neighbor)
-        if not known:
-            self._drop(data, "data", "no_interest")
-        elif hops:
+        if hops:
             self._send_data(data, hops)
+        elif not known:
+            # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
+            self._drop(data, "data", "no_gradient" if is_wanted else "no_interest")
 
     def _send_data(self, data, hops):
         if data.ttl <= 1:
@@ -699,3 +707,9 @@ class Diffusion(Protocol):
     parameters = PARAMETERS
     largest_address = 0xFFFE
     describe = staticmethod(wire.describe)
+
+    def __init__(self, **settings):
+        Protocol.__init__(self, **settings)
+        for one in self.filters:
+            if not isinstance(one, Filter):
+                raise ParameterError("Diffusion: filters has %r; write Filter(name, key=200, ...)" % (one,))

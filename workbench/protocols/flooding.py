@@ -20,7 +20,6 @@ from workbench.errors import DecodeError
 from workbench.protocols.contract import (
     NOBODY,
     Delivered,
-    Dropped,
     Forwarded,
     Held,
     Node,
@@ -80,20 +79,21 @@ class FloodingNode(Node):
     def receive(self, frame, previous_hop, now, broadcast=True):
         """Hold, deliver and pass on a flood heard for the first time."""
         try:
-            origin, sequence, ttl = wire.decode_header(frame)
-            if (origin, sequence) in self._known:
-                self.events.append(Dropped(previous_hop, "flood", origin, sequence, 0, "duplicate"))
+            event_id, ttl = wire.decode_header(frame)
+            origin, sequence = event_id
+            if event_id in self._known.values:
+                self.drop(previous_hop, "flood", origin, sequence, "duplicate")
                 return
-            flood = wire.decode(frame)
+            attributes = wire.decode_body(frame)
         except DecodeError:
-            self.events.append(Dropped(previous_hop, "", NOBODY, 0, 0, "malformed"))
+            self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         self._hold(origin, sequence, previous_hop, self.ttl - ttl + 1)
-        self._deliver(flood.attributes, origin, sequence, previous_hop, now)
+        self._deliver(attributes, origin, sequence, previous_hop, now)
         if ttl <= 1:
-            self.events.append(Dropped(previous_hop, "flood", origin, sequence, 0, "ttl"))
+            self.drop(previous_hop, "flood", origin, sequence, "ttl")
             return
-        self.outbox.append((None, wire.encode(wire.Flood(origin, sequence, ttl - 1, flood.attributes))))
+        self.outbox.append((None, wire.with_ttl(frame, ttl - 1)))
         self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
 
     def _hold(self, origin, sequence, previous_hop, hops):

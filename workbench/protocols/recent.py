@@ -11,25 +11,26 @@ class RecentIds:
         self.size = size
         self._ids = []
         self._oldest = 0
-        self._values = {}
+        # id -> value. To be read only; public because "id in recent.values" is the hottest line of a flood.
+        self.values = {}
 
     def get(self, id):
         """The value noted for an id, or None."""
-        return self._values.get(id)
+        return self.values.get(id)
 
     def put(self, id, value=True):
         """Note an id, in place of the oldest if the memory is full."""
-        if id not in self._values:
+        if id not in self.values:
             if len(self._ids) < self.size:
                 self._ids.append(id)
             else:
-                del self._values[self._ids[self._oldest]]
+                del self.values[self._ids[self._oldest]]
                 self._ids[self._oldest] = id
                 self._oldest = (self._oldest + 1) % self.size
-        self._values[id] = value
+        self.values[id] = value
 
     def __contains__(self, id):
-        return id in self._values
+        return id in self.values
 
     def __len__(self):
         return len(self._ids)

@@ -19,7 +19,8 @@ Cost
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -27,7 +28,7 @@ from workbench import draws
 from workbench.attributes import parse, to_text
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
-from workbench.sim.trace import Recorder
+from workbench.sim.trace import MetricsRecorder, Recorder
 
 # What a heap entry is: (time_us, counter, kind, argument).
 _ACTION, _WAKE, _CHANNEL_CHECK, _FRAME_END, _FRAME_READY = range(5)
@@ -83,6 +84,8 @@ class Kernel:
         self.scenario = scenario
         self.recorder = recorder
         self.record = recorder.append
+        # Rows that come by the million are not even made where they would only be counted.
+        self.counter_of_rows = recorder.count if isinstance(recorder, MetricsRecorder) else None
         self.radio = scenario.radio
         self.channel = Channel(scenario.topology, scenario.radio, scenario.seed)
         self.heap: list[tuple] = []
@@ -122,18 +125,24 @@ class Kernel:
         done = 0
         while heap:
             now, _, kind, argument = heappop(heap)
-            if now > duration_us and kind in (_ACTION, _WAKE):
+            if now >= duration_us and kind in (_ACTION, _WAKE):
                 continue
             handlers[kind](now, argument)
             done += 1
-            if progress is not None and done % 20_000 == 0:
-                progress(min(1.0, now / duration_us))
+            if done % 10_000 == 0:
+                self.recorder.flush_if_large()
+                if progress is not None:
+                    progress(min(1.0, now / duration_us))
+        if isinstance(self.recorder, MetricsRecorder):
+            for node in self.nodes:
+                self.recorder.count_drops(node.drops)
 
     def _start(self, duration_us: int) -> None:
         scenario = self.scenario
         for action in workload.expand(scenario.workload, self.channel.addresses, duration_us, scenario.seed):
             self._push(action.time_us, _ACTION, action)
         for node in self.nodes:
+            node.tells_drops = not self.recorder.metrics_only
             node.start(0)
         if type(self.nodes[0]).link_quality is not Node.link_quality:
             self._tell_link_quality()
@@ -228,9 +237,7 @@ class Kernel:
         """Record what happened at a node, put its frames on the air, note when it wants to be woken."""
         node = self.nodes[i]
         if node.events:
-            address = self.channel.addresses[i]
-            for event in node.take_events():
-                self.recorder.protocol_event(now, address, event)
+            self.recorder.protocol_events(now, self.channel.addresses[i], node.take_events())
         if node.outbox:
             for destination, frame in node.take_frames():
                 self._send(i, destination, frame, now)
@@ -296,13 +303,15 @@ class Kernel:
         destination = transmission.destination
         peer = NOBODY if destination is None else self._address(destination)
         airtime = transmission.end - transmission.start
-        self.record((now, sender, "sent", peer, message, origin, sequence, size, airtime, ""))
+        if self.counter_of_rows is None:
+            self.record((now, sender, "sent", peer, message, origin, sequence, size, airtime, ""))
+        else:
+            self.counter_of_rows("sent", message, "", 1, size)
         if destination is None:
-            for arc in self.channel.receivers[i]:
-                self._arrive(arc, transmission, now)
+            self._arrive(self.channel.receivers[i], transmission, now)
         else:
             arc = self.channel.arc[i].get(destination)
-            arrived = arc is not None and self._arrive(arc, transmission, now)
+            arrived = arc is not None and self._arrive((arc,), transmission, now) == 1
             if self.radio.retries:
                 self._acknowledge(arrived, transmission, now)
         if self.radio.csma:
@@ -311,34 +320,39 @@ class Kernel:
     def _address(self, place: int) -> int:
         return self.channel.addresses[place] if place >= 0 else NOBODY
 
-    def _arrive(self, arc: tuple, transmission: Transmission, now: int) -> bool:
-        """One receiver hears the frame or loses it; returns whether it was heard."""
-        receiver, ratio, key = arc
+    def _arrive(self, arcs: Sequence[tuple], transmission: Transmission, now: int) -> int:
+        """The receivers at the end of these arcs hear the frame or lose it; returns how many heard it."""
         sender = self.channel.addresses[transmission.sender]
-        address = self.channel.addresses[receiver]
         message, origin, sequence = transmission.label
-        size = len(transmission.frame)
-        if self.down[receiver]:
-            reason = "down"
-        elif key is not None and self._is_lost(ratio, key, transmission):
-            reason = "link"
-        elif self.radio.collisions:
-            reason = self._disturbance(receiver, transmission)
-        else:
+        frame = transmission.frame
+        size = len(frame)
+        broadcast = transmission.destination is None
+        disturbed = self.radio.collisions
+        addresses, nodes, down, wake_at = self.channel.addresses, self.nodes, self.down, self.wake_at
+        record, count = self.record, self.counter_of_rows
+        heard = 0
+        for receiver, ratio, key in arcs:
             reason = ""
-        if reason:
-            self.record((now, address, "lost", sender, message, origin, sequence, size, 0, reason))
-            return False
-        self.record((now, address, "received", sender, message, origin, sequence, size, 0, ""))
-        node = self.nodes[receiver]
-        node.receive(transmission.frame, sender, now, transmission.destination is None)
-        if node.events or node.outbox or node.next_wake != self.wake_at[receiver]:
-            self._collect(receiver, now)
-        return True
-
-    def _is_lost(self, ratio: float, key: int, transmission: Transmission) -> bool:
-        # The start time tells a sender's frames apart: its radio sends one at a time.
-        return draws.uniform(key, transmission.start) >= ratio
+            if down[receiver]:
+                reason = "down"
+            elif key is not None and draws.uniform(key, transmission.start) >= ratio:
+                # The start time tells a sender's frames apart: its radio sends one at a time.
+                reason = "link"
+            elif disturbed:
+                reason = self._disturbance(receiver, transmission)
+            if reason:
+                record((now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason))
+                continue
+            heard += 1
+            if count is None:
+                record((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
+            node = nodes[receiver]
+            node.receive(frame, sender, now, broadcast)
+            if node.events or node.outbox or node.next_wake != wake_at[receiver]:
+                self._collect(receiver, now)
+        if count is not None:
+            count("received", message, "", heard, heard * size)
+        return heard
 
     def _disturbance(self, receiver: int, transmission: Transmission) -> str:
         """Why a receiver cannot make out a frame, or an empty text."""
@@ -438,6 +452,13 @@ def run(scenario: Any, record: str, progress: Callable[[float], None] | None = N
         if isinstance(item, workload.Subscribe)
         for node in (scenario.topology.nodes if isinstance(item.at, str) else item.at)
     )
-    recorder = Recorder(record == "metrics", sinks)
-    Kernel(scenario, recorder).run(round(scenario.duration_s * 1_000_000), progress)
+    recorder = MetricsRecorder(sinks) if record == "metrics" else Recorder()
+    # Nothing here makes reference cycles, and the collector would walk millions of rows again and again.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        Kernel(scenario, recorder).run(round(scenario.duration_s * 1_000_000), progress)
+    finally:
+        if collects:
+            gc.enable()
     return recorder

@@ -11,7 +11,7 @@ import pyarrow as pa
 from workbench.errors import ScenarioError
 from workbench.sim import metrics as metrics_module
 from workbench.sim import trace as trace_module
-from workbench.sim.trace import Recorder
+from workbench.sim.trace import MetricsRecorder, Recorder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,10 +49,10 @@ class Run:
     @cached_property
     def metrics(self) -> pd.Series:
         """Delivery, latency, cost and losses as numbers; each is described in `workbench.sim.metrics`."""
-        if self.has_trace:
-            counts, sizes = trace_module.tally(self._rows)
-        else:
+        if isinstance(self._recorder, MetricsRecorder):
             counts, sizes = self._recorder.counts, self._recorder.bytes
+        else:
+            counts, sizes = trace_module.tally(self._rows)
         return metrics_module.compute(self.scenario, self._rows, counts, sizes)
 
     def save(self, folder: str | Path) -> Path:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +53,7 @@ SCHEMA = pa.schema(
     ]
 )
 _ROWS_PER_BATCH = 200_000
+_WITH_REASON = frozenset(("lost", "dropped", "given_up"))
 
 
 def event_name(event_type: type) -> str:
@@ -69,42 +70,24 @@ EVENT_NAMES = {
 
 
 class Recorder:
-    """Collects rows; ``metrics_only`` keeps those that metrics need and counts the others."""
+    """Collects the rows of a run."""
 
-    # Events whose single rows metrics look at; of all others they need the numbers only.
-    _NEEDED = frozenset(
-        ("delivered", "originated", "published", "subscribed", "unsubscribed", "interest_cached", "failed", "recovered")
-    )
+    metrics_only = False
 
-    def __init__(self, metrics_only: bool, sinks: frozenset[int]) -> None:
-        self.metrics_only = metrics_only
-        self._sinks = sinks
+    def __init__(self) -> None:
         self._rows: list[tuple] = []
         self._batches: list[pa.RecordBatch] = []
-        self.counts: Counter = Counter()
-        self.bytes: Counter = Counter()
-        self.append = self._count_or_keep if metrics_only else self._keep
         self._texts: dict[tuple, str] = {}
+        self.append: Callable[[tuple], None] = self._rows.append
 
-    def _keep(self, row: tuple) -> None:
-        self._rows.append(row)
-        if len(self._rows) >= _ROWS_PER_BATCH:
-            self._flush()
-
-    def _count_or_keep(self, row: tuple) -> None:
-        event = row[2]
-        self.counts[event, row[4], row[9] if event in ("lost", "dropped", "given_up") else ""] += 1
-        if row[7]:
-            self.bytes[event] += row[7]
-        if event in self._NEEDED or (event == "held" and row[1] in self._sinks):
-            self._rows.append(row)
-
-    def protocol_event(self, time_us: int, node: int, event: Any) -> None:
-        """Append the row of a protocol's event; attributes in its detail become text."""
-        peer, message, origin, sequence, value, detail = event
-        if not isinstance(detail, str):
-            detail = self.text(detail)
-        self.append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
+    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+        """Append the rows of a protocol's events; attributes in a detail become text."""
+        append = self.append
+        for event in events:
+            peer, message, origin, sequence, value, detail = event
+            if not isinstance(detail, str):
+                detail = self.text(detail)
+            append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
 
     def text(self, attributes: tuple) -> str:
         """`to_text`, remembered: the same attributes come again and again."""
@@ -113,15 +96,64 @@ class Recorder:
             text = self._texts[attributes] = to_text(attributes)
         return text
 
+    def flush_if_large(self) -> None:
+        """Turn rows into columns when there are many: a row of Python objects takes ten times the memory."""
+        if len(self._rows) >= _ROWS_PER_BATCH:
+            self._flush()
+
     def _flush(self) -> None:
         self._batches.append(_to_batch(self._rows))
-        self._rows = []
+        self._rows.clear()  # The same list goes on: `append` and `keep` are bound to it.
 
     def table(self) -> pa.Table:
         """All rows kept, in order."""
         if self._rows or not self._batches:
             self._flush()
         return pa.Table.from_batches(self._batches, schema=SCHEMA).unify_dictionaries()
+
+
+class MetricsRecorder(Recorder):
+    """Keeps the rows that metrics look at one by one and counts the others; ``sinks`` are the nodes that subscribe."""
+
+    metrics_only = True
+    _KEPT = frozenset(
+        ("delivered", "originated", "published", "subscribed", "unsubscribed", "interest_cached", "failed", "recovered")
+    )
+
+    def __init__(self, sinks: frozenset[int]) -> None:
+        super().__init__()
+        self._sinks = sinks
+        self.counts: Counter = Counter()
+        self.bytes: Counter = Counter()
+        self.append = self._count_or_keep
+
+    def count(self, event: str, message: str, reason: str, number: int, size_B: int) -> None:
+        """Count rows that are not kept."""
+        if number:
+            self.counts[event, message, reason] += number
+            self.bytes[event] += size_B
+
+    def count_drops(self, drops: dict[str, int]) -> None:
+        """Count what a node dropped without telling it drop by drop."""
+        for reason, number in drops.items():
+            self.count("dropped", "", reason, number, 0)
+
+    def _count_or_keep(self, row: tuple) -> None:
+        event = row[2]
+        self.count(event, row[4], row[9] if event in _WITH_REASON else "", 1, row[7])
+        if event in self._KEPT:
+            self._rows.append(row)
+
+    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+        """Count events; make rows of those that metrics look at."""
+        counts = self.counts
+        for event in events:
+            name = EVENT_NAMES[type(event)]
+            counts[name, event.message, ""] += 1
+            if name in self._KEPT or (name == "held" and node in self._sinks):
+                peer, message, origin, sequence, value, detail = event
+                text = detail if isinstance(detail, str) else self.text(detail)
+                self._rows.append((time_us, node, name, peer, message, origin, sequence, 0, value, text))
 
 
 def _to_batch(rows: list[tuple]) -> pa.RecordBatch:
@@ -157,7 +189,7 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
     grouped = plain.group_by(["event", "message", "detail"]).aggregate([("size_B", "sum"), ("size_B", "count")])
     for row in grouped.to_pylist():
         event = row["event"]
-        reason = row["detail"] if event in ("lost", "dropped", "given_up") else ""
+        reason = row["detail"] if event in _WITH_REASON else ""
         counts[event, row["message"], reason] += row["size_B_count"]
         if row["size_B_sum"]:
             sizes[event] += row["size_B_sum"]

@@ -137,7 +137,7 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
 
 
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
-    """All actions of a workload in the order in which they happen; those at or after the end of the run are left out."""
+    """All actions of a workload in the order in which they happen; those after its end are left out."""
     actions = [
         action
         for index, item in enumerate(items)

@@ -11,7 +11,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 import struct
 
-from workbench.attributes import IS, Attribute, check, is_blob
+from workbench.attributes import APP, EQ_ANY, IS, LAST_FILTER_KEY, Attribute, check, is_blob
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
 
 ATTRIBUTE_B = 4
@@ -65,22 +65,32 @@ def decode_attributes(frame, offset, count):
     attributes = []
     size = len(frame)
     for _ in range(count):
-        if offset + 3 > size:
+        if offset + BLOB_HEADER_B > size:
             raise DecodeError("attribute %d of %d is cut off" % (len(attributes) + 1, count))
         key = frame[offset]
-        if is_blob(key):
-            end = offset + 3 + frame[offset + 2]
-            value = bytes(frame[offset + 3 : end])
-        else:
-            end = offset + ATTRIBUTE_B
-            value = struct.unpack_from("<h", frame, offset + 2)[0] if end <= size else 0
+        blob = is_blob(key)
+        end = offset + (BLOB_HEADER_B + frame[offset + 2] if blob else ATTRIBUTE_B)
         if end > size:
             raise DecodeError("attribute %d of %d is cut off" % (len(attributes) + 1, count))
-        try:
-            attributes.append(check(Attribute(key, frame[offset + 1], value)))
-        except AttributeFormatError as error:
-            raise DecodeError(str(error)) from None
+        if blob:
+            attribute = Attribute(key, frame[offset + 1], bytes(frame[offset + BLOB_HEADER_B : end]))
+        else:
+            attribute = Attribute(*struct.unpack_from(_ATTRIBUTE, frame, offset))
+        attributes.append(attribute)
         offset = end
     if offset != size:
         raise DecodeError("%d bytes follow the last attribute" % (size - offset))
+    for attribute in attributes:
+        # What 2 bytes hold is a value; key and operator can be wrong, and what `check` says of them is the reason.
+        if not (APP <= attribute.key <= LAST_FILTER_KEY and IS <= attribute.operator <= EQ_ANY) or is_blob(
+            attribute.key
+        ):
+            _check_decoded(attribute)
     return tuple(attributes)
+
+
+def _check_decoded(attribute):
+    try:
+        check(attribute)
+    except AttributeFormatError as error:
+        raise DecodeError(str(error)) from None

@@ -18,6 +18,7 @@ Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
 TYPE = 0x46
 _HEADER = "<BIIBB"
 HEADER_B = 11
+TTL_AT = 9
 
 
 def encode(flood):
@@ -29,20 +30,29 @@ def encode(flood):
 
 
 def decode_header(frame):
-    """(origin, sequence, ttl) of a frame, without its attributes; DecodeError if it is none of ours."""
+    """((origin, sequence), ttl) of a frame, without its attributes; DecodeError if it is none of ours."""
     if len(frame) < HEADER_B or frame[0] != TYPE:
         raise DecodeError(
             "%d bytes that begin with %r are no flood; a flood begins with %r and has %d or more"
             % (len(frame), bytes(frame[:1]), bytes([TYPE]), HEADER_B)
         )
-    _, origin, sequence, ttl, _ = struct.unpack_from(_HEADER, frame, 0)
-    return origin, sequence, ttl
+    return struct.unpack_from("<II", frame, 1), frame[TTL_AT]
+
+
+def with_ttl(frame, ttl):
+    """The same frame with another ttl: what a node passes on, without taking it apart."""
+    return frame[:TTL_AT] + bytes([ttl]) + frame[TTL_AT + 1 :]
 
 
 def decode(frame):
     """The Flood in a frame; DecodeError, and nothing else, for any other bytes."""
-    origin, sequence, ttl = decode_header(frame)
-    return Flood(origin, sequence, ttl, decode_readings(frame, HEADER_B, frame[HEADER_B - 1]))
+    (origin, sequence), ttl = decode_header(frame)
+    return Flood(origin, sequence, ttl, decode_body(frame))
+
+
+def decode_body(frame):
+    """The attributes of a frame whose header is known to be right; DecodeError if they are not."""
+    return decode_readings(frame, HEADER_B, frame[HEADER_B - 1])
 
 
 def describe(frame, broadcast=True):
