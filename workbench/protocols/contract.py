@@ -111,6 +111,22 @@ class Node:
     def start(self, now):
         """Begin; most protocols have nothing to do here."""
 
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription."""
+        raise NotImplementedError
+
+    def unsubscribe(self, subscription, now):
+        """End a subscription; one that has ended already is no error."""
+        raise NotImplementedError
+
+    def publish(self, attributes, now, payload=b""):
+        """Publish a reading; returns its number at this node: 0, 1, 2, ..."""
+        raise NotImplementedError
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Take a frame from a neighbor. Whatever its bytes are, this raises nothing."""
+        raise NotImplementedError
+
     def wake(self, now):
         """``now`` has reached ``next_wake``; a protocol without timers is never woken."""
 

@@ -383,14 +383,17 @@ class DiffusionNode(Node):
         """Set or renew the gradient towards the neighbor that sent an interest (or reinforcement, with its wave)."""
         expires_us = now + interest.expiration_s * SECOND_US
         gradient = entry.gradient(interest.sink, interest.previous_hop)
-        if gradient is None:
+        is_new = gradient is None
+        if is_new:
             gradient = Gradient(interest.sink, interest.previous_hop, expires_us, wave)
             taken, evicted = entry.add(gradient, self.settings.replacement)
             if evicted is not None:
                 self._removed([evicted], "evicted")
             if not taken:
                 return
-        elif wave is None and gradient.expires_us >= expires_us:
+        if wave is None and (gradient.sequence is None or gradient.sequence < interest.sequence):
+            gradient.sequence = interest.sequence
+        if wave is None and not is_new and gradient.expires_us >= expires_us:
             return
         gradient.expires_us = max(gradient.expires_us, expires_us)
         self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
@@ -412,13 +415,22 @@ class DiffusionNode(Node):
         )
 
     def _cancel(self, interest):
-        entry = self.cache.find(interest.attributes)
-        if entry is None:
-            return
-        self._removed(entry.remove(sink=interest.sink), "cancelled")
-        if not entry.gradients:
-            self.cache.entries.remove(entry)
-            self.events.append(InterestRemoved(NOBODY, "interest", interest.sink, interest.sequence, 0, "cancelled"))
+        """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
+        cancelled = self.cache.find(interest.attributes)
+        for entry in list(self.cache.entries):
+            if entry is cancelled:
+                # Not those of a later interest: on another way it may have been faster than this message.
+                gone = entry.cancel(interest.sink, interest.sequence)
+            elif is_within(entry.attributes, interest.attributes):
+                gone = entry.cancel(interest.sink, NOBODY)
+            else:
+                continue
+            self._removed(gone, "cancelled")
+            if gone and not entry.gradients:
+                self.cache.entries.remove(entry)
+                self.events.append(
+                    InterestRemoved(NOBODY, "interest", interest.sink, interest.sequence, 0, "cancelled")
+                )
 
     def _pass_on_interest(self, interest):
         if interest.ttl <= 1:
@@ -486,12 +498,12 @@ class DiffusionNode(Node):
             own.round,
             self.address,
             # One hop more than allowed to a message on its way: `_next_frame` takes it off again.
-            min(self.settings.ttl + 1, 255),
+            self.settings.ttl + 1,
             self._expiration_s(own, now),
             attributes,
         )
         self.seen_interests.put((self.address, reinforcement.sequence), reinforcement.round)
-        return self._pass_on_reinforcement(reinforcement, own.attributes, data_gradients, NOBODY)
+        return self._send_reinforcement(reinforcement, self._paths(reinforcement, own.attributes, data_gradients))
 
     def _receive_reinforcement(self, reinforcement, now):
         self._clean(now)
@@ -512,10 +524,13 @@ class DiffusionNode(Node):
             self._drop(reinforcement, "reinforcement", "stale")
             return
         self._set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
+        paths = []
         for other in within:
-            self._pass_on_reinforcement(
-                reinforcement, other.attributes, other.data_gradients.list, reinforcement.previous_hop
-            )
+            paths += self._paths(reinforcement, other.attributes, other.data_gradients.list)
+        try:
+            self._send_reinforcement(reinforcement, paths)
+        except EncodeError:
+            self._drop(reinforcement, "reinforcement", "too_long")
         self._plan_tick(now)
 
     def _interests_around(self, reinforcement):
@@ -527,20 +542,34 @@ class DiffusionNode(Node):
             and any([gradient.sink == reinforcement.sink for gradient in entry.gradients])
         ]
 
-    def _pass_on_reinforcement(self, reinforcement, interest, data_gradients, previous_hop):
-        """Send a reinforcement towards the sources it means, once to each neighbor; returns to how many."""
+    def _paths(self, reinforcement, interest, data_gradients):
+        """Those of an interest's data gradients that lead to sources a reinforcement means."""
         # A source whose path is already reinforced is left out; one that asks for less of it is another matter.
         same = constraints(interest) == constraints(reinforcement.attributes)
-        sent = []
+        sink = reinforcement.sink
+        paths = []
         for data_gradient in data_gradients:
-            neighbor = data_gradient.neighbor
-            if neighbor in (previous_hop, NOBODY) or (same and reinforcement.sink in data_gradient.reinforced_for):
+            if data_gradient.neighbor == reinforcement.previous_hop or (same and sink in data_gradient.reinforced_for):
                 continue
-            if neighbor in self.black_list or not one_way_match(reinforcement.attributes, data_gradient.attributes):
+            if not one_way_match(reinforcement.attributes, data_gradient.attributes):
+                continue
+            if data_gradient.neighbor in self.black_list:
+                self.drop(data_gradient.neighbor, "reinforcement", sink, reinforcement.sequence, "blacklisted")
                 continue
             if same:
-                data_gradient.reinforced_for.append(reinforcement.sink)
-            if neighbor in sent or reinforcement.ttl <= 1:
+                data_gradient.reinforced_for.append(sink)
+            paths.append(data_gradient)
+        return paths
+
+    def _send_reinforcement(self, reinforcement, paths):
+        """Send a reinforcement along these data gradients, once to each neighbor; returns to how many."""
+        if paths and reinforcement.ttl <= 1:
+            self._drop(reinforcement, "reinforcement", "ttl")
+            return 0
+        sent = []
+        for data_gradient in paths:
+            neighbor = data_gradient.neighbor
+            if neighbor in sent:
                 continue
             sent.append(neighbor)
             self.outbox.append((neighbor, self._next_frame(reinforcement)))
@@ -572,8 +601,8 @@ class DiffusionNode(Node):
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
             self.seen_data.put((self.address, sequence))
-            ttl = min(self.settings.ttl + 1, 255)
-            self._route(wire.Data(sequence, self.address, NOBODY, ttl, attributes), now)
+            # One hop more than it may go: `_send_data` takes it off again.
+            self._route(wire.Data(sequence, self.address, NOBODY, self.settings.ttl + 1, attributes), now)
 
     def _is_wanted(self, attributes):
         for own in self.own_interests:

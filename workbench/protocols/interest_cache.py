@@ -21,15 +21,19 @@ from workbench.attributes import constraints
 
 
 class Gradient:
-    """Data for ``sink`` may go to ``neighbor`` until ``expires_us``; ``wave`` is the reinforcement's number, if any."""
+    """Data for ``sink`` may go to ``neighbor`` until ``expires_us``; ``wave`` is the reinforcement's number, if any.
 
-    __slots__ = ("expires_us", "neighbor", "sink", "wave")
+    ``sequence`` is the number of the sink's interest that set it, None if a reinforcement alone did.
+    """
+
+    __slots__ = ("expires_us", "neighbor", "sequence", "sink", "wave")
 
     def __init__(self, sink, neighbor, expires_us, wave=None):
         self.sink = sink
         self.neighbor = neighbor
         self.expires_us = expires_us
         self.wave = wave
+        self.sequence = None
 
 
 class DataGradient:
@@ -104,19 +108,17 @@ class InterestEntry:
         return True, evicted
 
     def _victim(self, newcomer, replacement):
-        if newcomer.wave is not None:
-            # A reinforced path that a full list left out would end here, or turn back on itself: it takes the place
-            # of the slowest.
-            return self.gradients[-1]
-        if replacement == "oldest":
+        reinforced = newcomer.wave is not None
+        if not reinforced and replacement == "oldest":
             return self.gradients[0]
-        if any([gradient.sink == newcomer.sink for gradient in self.gradients]):
+        if not reinforced and any([gradient.sink == newcomer.sink for gradient in self.gradients]):
             return None
         for i in range(len(self.gradients) - 1, -1, -1):
             sink = self.gradients[i].sink
-            if any([self.gradients[j].sink == sink for j in range(i)]):
+            if sink == newcomer.sink or any([self.gradients[j].sink == sink for j in range(i)]):
                 return self.gradients[i]
-        return None
+        # A reinforced path that a full list left out would end here, or turn back on itself.
+        return self.gradients[-1] if reinforced else None
 
     def to_front(self, gradient):
         """Make a reinforced gradient the head of the list."""
@@ -132,6 +134,13 @@ class InterestEntry:
             or (neighbor is not None and gradient.neighbor == neighbor)
             or (expired_at is not None and gradient.expires_us <= expired_at)
         ]
+        for gradient in gone:
+            self.gradients.remove(gradient)
+        return gone
+
+    def cancel(self, sink, sequence):
+        """Take out and return a sink's gradients that interests up to number ``sequence`` or reinforcements alone set."""
+        gone = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
         for gradient in gone:
             self.gradients.remove(gradient)
         return gone

@@ -30,6 +30,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -157,7 +158,7 @@ class MetricsRecorder(Recorder):
 
 
 def _to_batch(rows: list[tuple]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [() for _ in SCHEMA]
     arrays = []
     for field, column in zip(SCHEMA, columns, strict=True):
         if field.type == _TEXT:

@@ -5,7 +5,7 @@ Every item is a frozen value with a plain form for JSON. Times are in seconds fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -136,6 +136,9 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
     return _checked(Outage(_at(at), float(start_s), _seconds(stop_s)))
 
 
+_MAKERS: dict[str, Callable[..., Any]] = {"subscribe": subscribe, "publish": publish, "outage": outage}
+
+
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
     """All actions of a workload in the order in which they happen; those after its end are left out."""
     actions = [
@@ -182,8 +185,7 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
             arguments["payload"] = bytes.fromhex(arguments["payload"])
         if isinstance(arguments.get("what"), Mapping):
             arguments["what"] = SensorField.from_dict(arguments["what"])
-        maker = {"subscribe": subscribe, "publish": publish, "outage": outage}[kind]
-        return maker(**arguments)
+        return _MAKERS[kind](**arguments)
     except WorkbenchError as error:
         raise ScenarioError(f"{where}: {error}") from None
     except (TypeError, ValueError) as error:
