@@ -139,7 +139,7 @@ class InterestEntry:
         return gone
 
     def cancel(self, sink, sequence):
-        """Take out and return a sink's gradients that interests up to number ``sequence`` or reinforcements alone set."""
+        """Take out and return a sink's gradients that interests up to ``sequence``, or reinforcements alone, set."""
         gone = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
         for gradient in gone:
             self.gradients.remove(gradient)

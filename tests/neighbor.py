@@ -1,0 +1,42 @@
+"""The neighbors of one node under test: messages as they would send them, and what the node makes of them."""
+
+from workbench import draws
+from workbench.attributes import parse
+from workbench.protocols.contract import Dropped
+from workbench.protocols.diffusion import Diffusion
+from workbench.wire.tiny_diffusion import Data, Interest, decode, encode_data, encode_interest
+
+
+def make_node(address=5, **settings):
+    return Diffusion(**settings).make_node(address, draws.Stream(1))
+
+
+def interest(what="TEMP GE 25", hop=2, sink=9, sequence=1, round=0, ttl=50, expiration_s=100):
+    return Interest(sequence, sink, round, hop, ttl, expiration_s, parse(what))
+
+
+def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50):
+    return Data(sequence, source, hop, ttl, parse(what))
+
+
+def hear(node, message, now=0, unicast=False):
+    """Hand a node a message from its previous hop; returns the events."""
+    is_data = isinstance(message, Data)
+    frame = (encode_data if is_data else encode_interest)(message)
+    node.receive(frame, message.previous_hop, now, not (is_data or unicast))
+    return node.take_events()
+
+
+def sent(node):
+    """[(destination or None, message), ...] that the node sent since the last time."""
+    return [(destination, decode(frame)) for destination, frame in node.take_frames()]
+
+
+def reasons(events):
+    """Why messages were dropped, in order."""
+    return [event.detail for event in events if isinstance(event, Dropped)]
+
+
+def of(kind, events):
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
