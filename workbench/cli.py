@@ -60,9 +60,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def show_demo(options: argparse.Namespace) -> int:
     """The demo: its metrics on the screen, a page and a picture in the folder."""
-    from workbench import demo
+    from workbench import demo, doctor
 
-    demo.main(options.out, sweep=not options.no_sweep)
+    java = doctor.java()
+    if not (options.no_sweep or java.is_ok):
+        print(f"workbench demo: without the sweep, for there is no Java 17 here: {java.remedy}", file=sys.stderr)
+    demo.main(options.out, sweep=java.is_ok and not options.no_sweep)
     return 0
 
 
