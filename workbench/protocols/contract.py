@@ -63,6 +63,7 @@ Reinforced = namedtuple("Reinforced", _FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", _FIELDS)
 
+_LARGEST = 1e30
 Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
 
 
@@ -231,8 +232,9 @@ def check_parameter(owner, parameter, value):
         if number
         else isinstance(value, type(default))
     )
-    too_small = number and right_type and minimum is not None and not value >= minimum
-    too_large = number and right_type and maximum is not None and not value <= maximum
+    # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
+    too_small = number and right_type and not value >= (-_LARGEST if minimum is None else minimum)
+    too_large = number and right_type and not value <= (_LARGEST if maximum is None else maximum)
     if not right_type or too_small or too_large:
         kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
         limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)

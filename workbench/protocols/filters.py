@@ -17,10 +17,12 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes import (
+    BLOB,
     FIRST_FILTER_KEY,
     IS,
     LAST_FILTER_KEY,
     Attribute,
+    check,
     check_publication,
     key_of,
     one_way_match,
@@ -113,7 +115,7 @@ class FilterOnNode:
         return messages == self.messages and one_way_match(self.attributes, attributes)
 
     def decide(self, attributes, origin, now):
-        """(PASS, REPLACE or DROP, attributes); an answer that is no valid publication raises AttributeFormatError."""
+        """(PASS, REPLACE or DROP, attributes); an answer with a wrong attribute raises AttributeFormatError."""
         answer = self._decide(attributes, origin, now)
         if answer is None:
             return DROP, attributes
@@ -122,6 +124,9 @@ class FilterOnNode:
             return PASS, attributes
         if self.messages == "data":
             check_publication(answer)
+        else:
+            for attribute in answer:
+                check(attribute)
         return REPLACE, answer
 
 
@@ -195,6 +200,19 @@ def _with_value(attributes, key, value):
     return tuple(answer)
 
 
+def _number_key(settings):
+    """The key that ``of`` names, which has to have numbers for values."""
+    key = key_of(settings["of"])
+    if key.type == BLOB:
+        raise ParameterError("a filter that compares or averages is of %r; %s is a blob" % (settings["of"], key.name))
+    return key
+
+
+def _in_steps(key, amount):
+    # 1.1 * 100 is 110.00000000000001, and a reading of 1.1 must not lie below that.
+    return round(amount * key.steps, 6)
+
+
 _OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
 
 
@@ -208,9 +226,9 @@ class SuppressUnchanged:
     )
 
     def __init__(self, settings):
-        key = key_of(settings["of"])
+        key = _number_key(settings)
         self.key = key.number
-        self.tolerance = settings["tolerance"] * key.steps
+        self.tolerance = _in_steps(key, settings["tolerance"])
         self.heartbeat_us = int(settings["heartbeat_s"] * 1000000)
         self.last = {}
 
@@ -234,7 +252,7 @@ class RunningWindow:
     )
 
     def __init__(self, settings):
-        self.key = key_of(settings["of"]).number
+        self.key = _number_key(settings).number
         self.window = settings["window"]
         self.recent = {}
 
@@ -284,7 +302,7 @@ class NeighborhoodAverage:
     )
 
     def __init__(self, settings):
-        self.key = key_of(settings["of"]).number
+        self.key = _number_key(settings).number
         self.period_us = int(settings["period_s"] * 1000000)
         self.latest = {}
         self.next_us = None
@@ -331,10 +349,15 @@ class ThresholdAlarm:
     )
 
     def __init__(self, settings):
-        key = key_of(settings["of"])
+        key = _number_key(settings)
+        if settings["low"] > settings["high"]:
+            raise ParameterError(
+                "filter threshold_alarm: low is %s and high is %s; low must not be above high"
+                % (settings["low"], settings["high"])
+            )
         self.key = key.number
-        self.high = settings["high"] * key.steps
-        self.low = settings["low"] * key.steps
+        self.high = _in_steps(key, settings["high"])
+        self.low = _in_steps(key, settings["low"])
         self.alarmed = {}
 
     def decide(self, attributes, origin, now):
@@ -350,7 +373,10 @@ class ThresholdAlarm:
 
 
 class BlobFusion:
-    """Collect ``count`` blobs and pass one message with what the user's function makes of them: [bytes] -> bytes."""
+    """Collect ``count`` blobs and pass one message with what the user's function makes of them: [bytes] -> bytes.
+
+    A function that answers None keeps the result to itself.
+    """
 
     parameters = (
         Parameter("of", "PAYLOAD", None, None, "key", "where publish() puts a payload"),
@@ -359,7 +385,10 @@ class BlobFusion:
     )
 
     def __init__(self, settings):
-        self.key = key_of(settings["of"]).number
+        key = key_of(settings["of"])
+        if key.type != BLOB:
+            raise ParameterError("filter blob_fusion is of %r; %s is no blob" % (settings["of"], key.name))
+        self.key = key.number
         self.count = settings["count"]
         self.fuse = _registered.get(settings["function"])
         if self.fuse is None:
@@ -377,7 +406,7 @@ class BlobFusion:
         if len(self.blobs) < self.count:
             return None
         fused, self.blobs = self.fuse(self.blobs), []
-        return _with_value(attributes, self.key, fused)
+        return None if fused is None else _with_value(attributes, self.key, fused)
 
 
 BUILT_IN = {
