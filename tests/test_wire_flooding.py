@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from workbench.attributes import IS, Attribute, parse
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.flooding import Flood, decode, decode_header, describe, encode
+from workbench.wire.flooding import Flood, decode, decode_header, describe, encode, with_ttl
 
 GOLDEN = [
     ("46 00000000 00000000 00 00", Flood(0, 0, 0, ())),
@@ -24,7 +24,8 @@ def test_frame_and_flood_are_each_others_translation(text, flood):
     frame = bytes.fromhex(text)
     assert encode(flood) == frame
     assert decode(frame) == flood
-    assert decode_header(frame) == flood[:3]
+    assert decode_header(frame) == ((flood.origin, flood.sequence), flood.ttl)
+    assert with_ttl(frame, 7) == encode(Flood(flood.origin, flood.sequence, 7, flood.attributes))
     assert describe(frame) == ("flood", flood.origin, flood.sequence)
 
 
