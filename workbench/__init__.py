@@ -38,6 +38,7 @@ _HOME = {
     "Sweep": "sweeps",
     "attributes": "attributes",
     "datasets": "datasets",
+    "draws": "draws",
     "errors": "errors",
     "topology": "topology",
     "views": "views",
