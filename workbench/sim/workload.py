@@ -6,13 +6,17 @@ Every item is a frozen value with a plain form for JSON. Times are in seconds fr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from workbench import attributes as attributes_module
 from workbench import draws
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sensor_field import SensorField
+from workbench.topology.graphs import is_number, is_whole
+
+LONGEST_S = 1e9  # thirty years: a trace keeps microseconds in 64 bits
+SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
 
 ALL = "all"
 At = tuple[int, ...] | str
@@ -95,10 +99,14 @@ class Outage:
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
         """The failure and, if there is one, the recovery of each node."""
+        start_us = _microseconds(self.start_s)
+        stop_us = None if self.stop_s is None else _microseconds(self.stop_s)
+        if start_us == stop_us:
+            return  # Recoveries come before failures: the node would stay down.
         for node in _nodes(self.at, nodes):
-            yield Action(_microseconds(self.start_s), FAIL, node, self, index)
-            if self.stop_s is not None:
-                yield Action(_microseconds(self.stop_s), RECOVER, node, self, index)
+            yield Action(start_us, FAIL, node, self, index)
+            if stop_us is not None:
+                yield Action(stop_us, RECOVER, node, self, index)
 
 
 Item = Subscribe | Publish | Outage
@@ -114,7 +122,10 @@ def subscribe(
     match_all: bool = False,
 ) -> Subscribe:
     """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``."""
-    return _checked(Subscribe(_at(at), what, _seconds(expires_s), float(start_s), _seconds(stop_s), match_all))
+    times = _period("expires_s", expires_s), *_span(start_s, stop_s)
+    item = Subscribe(_at(at), what, *times, _flag("match_all", match_all))
+    attributes_module.check_subscription(_parsed(what), match_all)
+    return item
 
 
 def publish(
@@ -127,13 +138,20 @@ def publish(
     stagger: bool = False,
 ) -> Publish:
     """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``."""
-    times = (_seconds(every_s), float(start_s), _seconds(stop_s))
-    return _checked(Publish(_at(at), what, *times, bytes(payload), stagger))
+    times = _period("every_s", every_s), *_span(start_s, stop_s)
+    item = Publish(_at(at), what, *times, _payload(payload), _flag("stagger", stagger))
+    if isinstance(what, SensorField):
+        key = attributes_module.key_of(what.key)
+        if key.type == attributes_module.BLOB:
+            raise ScenarioError(f"what is a SensorField of {key.name}, which is a blob; it must be a key with numbers")
+    else:
+        attributes_module.check_publication(_parsed(what))
+    return item
 
 
 def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Outage:
     """Node ``at`` is off from ``start_s`` until ``stop_s``, or to the end of the run."""
-    return _checked(Outage(_at(at), float(start_s), _seconds(stop_s)))
+    return Outage(_at(at), *_span(start_s, stop_s))
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {"subscribe": subscribe, "publish": publish, "outage": outage}
@@ -175,21 +193,26 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
     ((kind, given),) = values.items()
     if not isinstance(given, Mapping):
         raise ScenarioError(f"{where}: {kind} is {given!r}; it must be an object with fields")
-    known = [field.name for field in fields(_KINDS[kind])]
-    for name in given:
-        if name not in known:
-            raise ScenarioError(f"{where}: {kind} has no field {name!r}; it has: {', '.join(known)}")
+    _check_fields(where, kind, given)
     arguments = dict(given)
     try:
         if "payload" in arguments:
-            arguments["payload"] = bytes.fromhex(arguments["payload"])
+            arguments["payload"] = _from_hex(arguments["payload"])
         if isinstance(arguments.get("what"), Mapping):
             arguments["what"] = SensorField.from_dict(arguments["what"])
         return _MAKERS[kind](**arguments)
     except WorkbenchError as error:
         raise ScenarioError(f"{where}: {error}") from None
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{where}: {kind} cannot be read: {error}") from None
+
+
+def _check_fields(where: str, kind: str, given: Mapping) -> None:
+    known = {field.name: field.default for field in fields(_KINDS[kind])}
+    for name in given:
+        if name not in known:
+            raise ScenarioError(f"{where}: {kind} has no field {name!r}; it has: {', '.join(known)}")
+    for name, default in known.items():
+        if default is MISSING and name not in given:
+            raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")
 
 
 def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
@@ -204,23 +227,46 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 )
 
 
-def _checked(item: Any) -> Any:
-    """Tell what is wrong with an item when it is made, not in the middle of a run."""
-    for name in ("expires_s", "start_s", "stop_s", "every_s"):
-        value = getattr(item, name, None)
-        zero_allowed = name in ("start_s", "stop_s")
-        if value is not None and not (value >= 0 if zero_allowed else value > 0):
-            limit = "0 or more" if zero_allowed else "more than 0"
-            raise ScenarioError(f"{name} is {value}; it must be {limit} seconds")
-    stop_s = getattr(item, "stop_s", None)
-    if stop_s is not None and stop_s < item.start_s:
-        raise ScenarioError(f"stop_s is {stop_s}, before start_s {item.start_s}; it must come after it")
-    what = getattr(item, "what", None)
-    if isinstance(item, Subscribe):
-        attributes_module.check_subscription(_parsed(what), item.match_all)
-    elif isinstance(item, Publish) and not isinstance(what, SensorField):
-        attributes_module.check_publication(_parsed(what))
-    return item
+# What is wrong with an item is told when it is made, not in the middle of a run.
+
+
+def _span(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
+    start = _seconds("start_s", start_s, 0.0)
+    stop = None if stop_s is None else _seconds("stop_s", stop_s, 0.0)
+    if stop is not None and stop < start:
+        raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must not come before it")
+    return start, stop
+
+
+def _period(name: str, value: Any) -> float | None:
+    return None if value is None else _seconds(name, value, SHORTEST_S)
+
+
+def _seconds(name: str, value: Any, shortest: float) -> float:
+    if not is_number(value) or not shortest <= value <= LONGEST_S:
+        raise ScenarioError(f"{name} is {value!r:.60}; it must be a number of seconds, {shortest:g} to {LONGEST_S:g}")
+    return float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ScenarioError(f"{name} is {value!r:.60}; it must be True or False")
+    return value
+
+
+def _payload(value: Any) -> bytes:
+    if not isinstance(value, (bytes, bytearray)):
+        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes")
+    if len(value) > attributes_module.LONGEST_BLOB:
+        raise ScenarioError(f"payload has {len(value)} bytes; it must have {attributes_module.LONGEST_BLOB} at most")
+    return bytes(value)
+
+
+def _from_hex(value: Any) -> bytes:
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        raise ScenarioError(f"payload is {value!r:.60}; it must be text of hex digits, two for each byte") from None
 
 
 def _parsed(what: Any) -> tuple:
@@ -230,21 +276,16 @@ def _parsed(what: Any) -> tuple:
 
 
 def _at(at: Any) -> At:
-    if at == ALL:
+    if isinstance(at, str) and at == ALL:
         return ALL
-    if isinstance(at, int) and not isinstance(at, bool):
-        return (at,)
-    try:
-        nodes = tuple(int(node) for node in at)
-    except (TypeError, ValueError):
-        nodes = ()
-    if isinstance(at, str) or not nodes:
-        raise ScenarioError(f'at is {at!r}; it must be a node number, several, or "all"')
-    return nodes
-
-
-def _seconds(value: float | None) -> float | None:
-    return None if value is None else float(value)
+    if is_whole(at):
+        return (int(at),)
+    nodes = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
+    if not nodes or not all(is_whole(node) for node in nodes):
+        raise ScenarioError(f'at is {at!r:.60}; it must be a node number, several, or "all"')
+    if len(set(nodes)) < len(nodes):
+        raise ScenarioError(f"at is {at!r:.60}; it must name each node once")
+    return tuple(int(node) for node in nodes)
 
 
 def _microseconds(seconds: float) -> int:
