@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
+from xml.sax import saxutils
 
 from workbench.errors import ParameterError
 from workbench.views.palette import BACKGROUND, TEXT, rgb
@@ -161,8 +161,9 @@ class Drawing:
             self.polygon(points, fill=fill, stroke=stroke, width=width)
 
     def text(self, x: float, y: float, text: str, **look: Any) -> None:
-        """Add a `Text`."""
-        self.items.append(Text(x, y, text, **look))
+        """Add a `Text`, unless it is empty."""
+        if text:
+            self.items.append(Text(x, y, text, **look))
 
     def add(self, other: Drawing, x: float, y: float) -> None:
         """Add all items of another drawing, moved by (x, y)."""
@@ -274,6 +275,11 @@ def _moved(item: Item, dx: float, dy: float) -> Item:
 
 
 # SVG
+
+
+def escape(text: str) -> str:
+    """Text for XML, without the control characters that XML forbids even escaped."""
+    return saxutils.escape("".join(character for character in text if character.isprintable()))
 
 
 def _number(value: float) -> str:

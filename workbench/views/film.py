@@ -64,7 +64,7 @@ def shoot(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Film:
     if len(order) > MAX_KNOTS:
         order = order[np.unique(np.linspace(0, len(order) - 1, MAX_KNOTS).astype(np.int64))]
     length_s = min(max(units.max() * SECONDS_PER_UNIT, SHORTEST_S), LONGEST_S)
-    return Film(times[order], units[order] * (length_s / units.max()))
+    return Film(times[order], units[order] / units.max() * length_s)
 
 
 def _within(times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float) -> tuple[np.ndarray, np.ndarray]:

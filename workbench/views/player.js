@@ -27,13 +27,13 @@ class Player {
   answer(cause) {
     const { slider, speed } = this.widgets
     if (cause.event_name == "button_click") {
-      const name = cause.model.name
+      const name = cause.origin.name
       if (name == "play") this.playing ? this.pause() : this.play()
       else if (name == "start") this.jump(0)
       else if (name == "back") this.step(-1)
       else if (name == "forward") this.step(1)
     } else if (cause.event_name == "tap") {
-      if (cause.model.name == "timeline") this.jump(cause.x)
+      if (cause.origin.name == "timeline") this.jump(cause.x)
       else this.pick(cause)
     } else if (cause === slider) {
       // Not an echo of what the player itself has set.
@@ -102,7 +102,7 @@ class Player {
 
   pick(tap) {
     const { x, y } = this.plan
-    const reach = (tap.model.x_range.end - tap.model.x_range.start) * (18 / tap.model.inner_width)
+    const reach = (tap.origin.x_range.end - tap.origin.x_range.start) * (18 / tap.origin.inner_width)
     let nearest = -1
     let distance = reach
     for (let i = 0; i < x.length; i++) {

@@ -175,11 +175,14 @@ class Replay:
             key = (row.node, row.origin, gradient.peer, gradient.sequence)
             if gradient.shown != (look, gradient.expires_us):
                 gradient.shown = (look, gradient.expires_us)
-                self._begin(("gradient", *key), _told_of(gradient, row), look)
+                self._begin(("gradient", *key), _told_of(gradient, row), look, until_us=gradient.expires_us)
             if not gradient.reinforced:
                 self._end(("reinforced", *key), row.time_us)
-            elif ("reinforced", *key) not in self._open:
-                self._begin(("reinforced", *key), _told_of(gradient, row), "reinforced")
+            elif ("reinforced", *key) in self._open:  # renewed
+                shown = self._open["reinforced", *key]
+                self._open["reinforced", *key] = shown._replace(until_us=gradient.expires_us)
+            else:
+                self._begin(("reinforced", *key), _told_of(gradient, row), "reinforced", until_us=gradient.expires_us)
 
     def _data_gradient_set(self, row: Row) -> None:
         self._begin(("data_gradient", row.node, row.origin), row)

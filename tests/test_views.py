@@ -1,0 +1,665 @@
+"""Views: intervals from traces, what is drawn from them, and what figures say. No browser here."""
+
+import io
+import itertools
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import workbench as wb
+from workbench.sim.trace import SCHEMA
+from workbench.views import chart, drawing, film, palette
+from workbench.views.counters import counted, running
+from workbench.views.drawing import Drawing, Text
+from workbench.views.figure import network_drawing
+from workbench.views.inspector import count, inspect_node, node_state
+from workbench.views.intervals import FIELDS, LOST_AT, intervals, read
+from workbench.views.packing import marks, poster_us, timeline_rows
+from workbench.views.plan import hops_to, lay_out
+from workbench.views.rich import bundle
+
+SECOND = 1_000_000
+NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, "value": 0, "detail": ""}
+
+
+def trace_of(*rows):
+    """A trace from rows written as (time in µs, node, event, the other columns that matter)."""
+    whole = [{**NEUTRAL, "time_us": t, "node": n, "event": e, **(more[0] if more else {})} for t, n, e, *more in rows]
+    arrays = []
+    for field in SCHEMA:
+        values = [row[field.name] for row in whole]
+        is_text = pa.types.is_dictionary(field.type)
+        arrays.append(pa.array(values, pa.string()).dictionary_encode() if is_text else pa.array(values, field.type))
+    return pa.table(arrays, schema=SCHEMA)
+
+
+def spans(table, *names):
+    """The rows of an intervals table as tuples."""
+    return list(zip(*[table[name].tolist() for name in names], strict=True))
+
+
+def gradient(peer, origin=0, sequence=7, value=100 * SECOND, detail="interest"):
+    return {"peer": peer, "origin": origin, "sequence": sequence, "value": value, "detail": detail}
+
+
+def sent(message, peer=-1, airtime=1000, **more):
+    return {"message": message, "peer": peer, "value": airtime, "size_B": 20, **more}
+
+
+@pytest.fixture(scope="module")
+def office():
+    """Diffusion on the default office with loss and collisions, a source whose node fails for a while."""
+    return wb.Scenario(
+        topology=wb.topology.office(),
+        protocol=wb.Diffusion(),
+        workload=[
+            wb.subscribe(at=1, what="TEMP GE 25", expires_s=300),
+            wb.publish(at=60, what="TEMP IS 26.5", every_s=5),
+        ],
+        radio=wb.Radio(loss="links", collisions=True),
+        duration_s=40,
+        seed=7,
+    ).run()
+
+
+@pytest.fixture(scope="module")
+def flood():
+    """Flooding on a grid: no interests, no gradients."""
+    return wb.Scenario(
+        topology=wb.topology.grid(5, 5),
+        protocol=wb.Flooding(),
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=24, what="TEMP IS 26.5", every_s=5)],
+        duration_s=20,
+        seed=1,
+    ).run()
+
+
+# Film
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**8), st.integers(1, 5000)), max_size=60), st.integers(1, 10**8))
+def test_film_time_runs_from_the_start_to_the_end_and_never_back(frames, duration_us):
+    start = np.array([s for s, _ in frames], dtype=float)
+    end = start + np.array([length for _, length in frames], dtype=float)
+    shot = film.shoot(start, end, duration_us)
+    assert (np.diff(shot.knots_us) >= 0).all()
+    assert (np.diff(shot.knots_s) >= -1e-9).all()
+    assert shot.knots_s[0] == 0
+    assert film.SHORTEST_S <= shot.length_s <= film.LONGEST_S
+    times = np.linspace(0, shot.knots_us[-1], 50)
+    assert np.allclose(shot.time_us(shot.at(times)), times, rtol=1e-6, atol=1e-3 * duration_us)
+
+
+def test_film_is_slow_where_frames_fly_and_hurries_through_silence():
+    start = np.array([10.0, 10.002, 10.004]) * SECOND
+    shot = film.shoot(start, start + 1000, 20 * SECOND)
+    in_flight = shot.at(10.005 * SECOND) - shot.at(10 * SECOND)
+    in_silence = shot.at(15.005 * SECOND) - shot.at(15 * SECOND)
+    assert in_flight > 50 * in_silence
+
+
+def test_a_frame_is_visible_for_a_moment_of_film_even_if_the_clock_hurries():
+    start = np.array([3.0 * SECOND])
+    shot = film.shoot(start, start + 900, 60 * SECOND)
+    until = shot.visible_until(start, start + 900)
+    assert shot.at(until)[0] - shot.at(start)[0] == pytest.approx(film.VISIBLE_S, rel=1e-3)
+
+
+# Gradients and interests, replayed
+#
+#     0 (sink) -- 1 -- 3
+#       \         |
+#        `------- 2
+
+
+def test_a_gradient_lasts_from_set_to_removed_and_the_first_is_the_head():
+    trace = trace_of(
+        (10, 2, "gradient_set", gradient(0)),
+        (20, 2, "gradient_set", gradient(1)),
+        (50, 2, "gradient_removed", gradient(0, sequence=0, detail="blacklisted")),
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["gradient"], "node", "peer", "look", "from_us", "until_us") == [
+        (2, 0, "head", 10, 50),
+        (2, 1, "reserve", 20, 50),
+        (2, 1, "head", 50, 100),
+    ]
+
+
+def test_a_reinforced_gradient_becomes_the_head_and_ends_the_last_reinforcement():
+    trace = trace_of(
+        (10, 2, "gradient_set", gradient(0)),
+        (20, 2, "gradient_set", gradient(1)),
+        (30, 2, "gradient_set", gradient(1, sequence=90, detail="reinforcement")),
+        (60, 2, "gradient_set", gradient(0, sequence=91, detail="reinforcement")),
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["reinforced"], "node", "peer", "from_us", "until_us") == [(2, 1, 30, 60), (2, 0, 60, 100)]
+    at_40 = seen.alive("gradient", 40)
+    assert dict(spans(at_40, "peer", "look")) == {0: "reserve", 1: "head"}
+    assert dict(spans(seen.alive("gradient", 70), "peer", "look")) == {0: "head", 1: "reserve"}
+
+
+def test_a_gradient_ends_when_it_expires_even_if_nothing_tells_so():
+    seen = intervals(trace_of((10, 2, "gradient_set", gradient(0, value=40))), 100)
+    assert spans(seen["gradient"], "from_us", "until_us") == [(10, 40)]
+
+
+def test_of_two_interests_over_one_neighbor_the_gradient_that_expires_first_is_removed():
+    trace = trace_of(
+        (10, 2, "gradient_set", gradient(0, sequence=7, value=30 * SECOND)),
+        (20, 2, "gradient_set", gradient(0, sequence=8, value=90 * SECOND)),
+        (50, 2, "gradient_removed", gradient(0, sequence=0, detail="expired")),
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["gradient"], "sequence", "look", "from_us", "until_us") == [
+        (7, "head", 10, 50),
+        (8, "head", 20, 100),
+    ]
+
+
+def test_gradients_of_different_sinks_have_heads_of_their_own():
+    trace = trace_of((10, 2, "gradient_set", gradient(0, origin=0)), (20, 2, "gradient_set", gradient(1, origin=3)))
+    assert set(intervals(trace, 100)["gradient"]["look"]) == {"head"}
+
+
+def test_a_gradient_gets_heavier_with_the_1st_4th_and_16th_data_frame_over_its_link():
+    data = [(100 + 10 * i, 2, "sent", sent("data", peer=0, airtime=5)) for i in range(20)]
+    other = [
+        (99, 2, "sent", sent("reinforcement", peer=0, airtime=5)),
+        (98, 1, "sent", sent("data", peer=0, airtime=5)),
+    ]
+    seen = intervals(trace_of((10, 2, "gradient_set", gradient(0)), *reversed(other), *data), 1000)
+    assert spans(seen["gradient"], "weight", "from_us", "until_us") == [
+        (0, 10, 100),
+        (1, 100, 130),
+        (2, 130, 250),
+        (3, 250, 1000),
+    ]
+
+
+def test_an_interest_is_in_the_cache_until_it_is_removed_and_makes_a_node_one_that_heard():
+    cached = {"peer": 0, "origin": 0, "sequence": 7, "detail": "TEMP GE 25"}
+    trace = trace_of(
+        (10, 0, "interest_cached", {**cached, "peer": -1}),
+        (20, 2, "interest_cached", cached),
+        (30, 2, "interest_cached", {**cached, "value": 1}),
+        (60, 2, "interest_removed", {"detail": "expired"}),
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["interest"], "node", "value", "from_us", "until_us") == [(2, 0, 20, 30), (2, 1, 30, 60)]
+    assert spans(seen["node_state"], "node", "look", "from_us", "until_us") == [(2, "heard", 20, 60)]
+
+
+@pytest.mark.parametrize(
+    ("removal", "gone"),
+    [
+        ({"origin": 3, "sequence": 1, "detail": "cancelled"}, "B"),
+        ({"detail": "evicted"}, "A"),
+        ({"detail": "expired"}, "B"),
+    ],
+)
+def test_a_removed_interest_is_the_one_meant_the_oldest_or_the_longest_not_refreshed(removal, gone):
+    a, b = {"origin": 0, "detail": "A"}, {"origin": 3, "sequence": 1, "detail": "B"}
+    trace = trace_of(
+        (10, 2, "interest_cached", a),
+        (20, 2, "interest_cached", b),
+        (30, 2, "interest_cached", {**a, "value": 1}),
+        (60, 2, "interest_removed", removal),
+    )
+    left = intervals(trace, 100).alive("interest", 80)
+    assert left["text"].tolist() == [text for text in "AB" if text != gone]
+
+
+def test_a_subscriber_is_a_sink_until_it_unsubscribes_or_its_subscription_expires():
+    trace = trace_of(
+        (10, 0, "subscribed", {"sequence": 0, "value": -1, "detail": "TEMP GE 25"}),
+        (10, 3, "subscribed", {"sequence": 0, "value": 40, "detail": "TEMP GE 25"}),
+        (70, 0, "unsubscribed", {"sequence": 0}),
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["node_state"], "node", "look", "until_us") == [(0, "sink", 70), (3, "sink", 40)]
+
+
+def test_publishers_are_sources_and_failed_nodes_are_down_until_they_recover():
+    trace = trace_of(
+        (10, 3, "published"), (20, 1, "failed"), (30, 3, "published"), (50, 1, "recovered"), (60, 1, "failed")
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["node_state"], "node", "look", "from_us") == [(3, "source", 10)]
+    assert spans(seen["failed"], "node", "from_us", "until_us") == [(1, 20, 50), (1, 60, 100)]
+
+
+def test_data_gradients_and_black_lists_are_replayed():
+    trace = trace_of(
+        (10, 1, "data_gradient_set", {"peer": 3, "origin": 9}),
+        (20, 1, "data_gradient_set", {"peer": 2, "origin": 9}),
+        (30, 1, "blacklisted", {"peer": 3, "value": 1}),
+        (40, 1, "blacklisted", {"peer": 3, "value": 0}),
+    )
+    seen = intervals(trace, 100)
+    assert spans(seen["data_gradient"], "peer", "from_us", "until_us") == [(3, 10, 20), (2, 20, 100)]
+    assert spans(seen["blacklisted"], "peer", "from_us", "until_us") == [(3, 30, 40)]
+
+
+# Frames
+
+
+def test_broadcasts_are_waves_and_unicast_frames_are_packets_from_the_start_of_their_airtime():
+    trace = trace_of(
+        (5000, 0, "sent", sent("interest")),
+        (9000, 2, "sent", sent("data", peer=1)),
+        (20000, 1, "sent", sent("reinforcement", peer=2)),
+    )
+    seen = intervals(trace, SECOND)
+    assert spans(seen["interest_wave"], "node", "look", "from_us") == [(0, "interest", 4000)]
+    assert spans(seen["data_packet"], "node", "peer", "from_us") == [(2, 1, 8000)]
+    assert spans(seen["reinforcement_packet"], "node", "peer", "from_us") == [(1, 2, 19000)]
+
+
+def test_a_lost_unicast_frame_stops_on_its_way_and_the_loss_follows():
+    trace = trace_of(
+        (5000, 2, "sent", sent("data", peer=1)),
+        (5000, 1, "lost", {"peer": 2, "message": "data", "detail": "collision"}),
+        (9000, 2, "sent", sent("data", peer=1)),
+        (9000, 1, "received", {"peer": 2, "message": "data"}),
+        (12000, 0, "sent", sent("interest")),
+        (12000, 1, "received", {"peer": 0, "message": "interest"}),
+        (12000, 2, "lost", {"peer": 0, "message": "interest", "detail": "link"}),
+    )
+    seen = intervals(trace, SECOND)
+    assert np.allclose(seen["data_packet"]["weight"], [LOST_AT, 1])
+    assert spans(seen["lost"], "node", "peer", "look", "weight") == [(1, 2, "collision", 1), (2, 0, "link", 0)]
+    assert seen["lost"]["from_us"][0] == seen["data_packet"]["until_us"][0]
+
+
+def test_too_many_frames_are_thinned_and_a_sentence_says_so():
+    rows = [(1000 * i + 1000, 0, "sent", sent("interest", airtime=100)) for i in range(100)]
+    seen = intervals(trace_of(*rows), SECOND, most=30)
+    assert len(seen["interest_wave"]["node"]) == 25
+    assert seen.notes == ("Of 100 broadcasts one in 4 is drawn; all of them are counted.",)
+
+
+def test_an_empty_trace_has_no_intervals_and_a_table_that_is_no_trace_is_refused():
+    seen = intervals(trace_of(), SECOND)
+    assert all(len(table["node"]) == 0 for table in seen.tables.values())
+    assert set(seen["no such kind"]) == set(FIELDS)
+    with pytest.raises(wb.DataError, match="no column 'time_us'"):
+        intervals(pa.table({"x": [1]}), SECOND)
+
+
+@pytest.mark.parametrize("name", ["office", "flood"])
+def test_every_interval_of_a_run_begins_before_it_ends_within_the_run(name, request):
+    run = request.getfixturevalue(name)
+    seen = intervals(run.trace, round(run.scenario.duration_s * SECOND))
+    for what, table in seen.tables.items():
+        assert (table["from_us"] < table["until_us"]).all(), what
+        assert (table["from_us"] >= 0).all() and (table["until_us"] <= seen.duration_us).all(), what
+        assert (np.diff(table["from_us"]) >= 0).all(), what
+        assert set(table) == set(FIELDS), what
+    frames = [len(seen[what]["node"]) for what in ("interest_wave", "data_packet", "reinforcement_packet")]
+    assert sum(frames) == run.metrics["transmissions"]
+    assert len(seen["lost"]["node"]) == run.metrics["lost"]
+    assert len(seen.frame()) == sum(len(table["node"]) for table in seen.tables.values())
+
+
+def test_at_any_time_each_interest_of_a_node_has_one_head_among_its_gradients(office):
+    seen = intervals(office.trace, 40 * SECOND)
+    links = set(office.scenario.topology.edges)
+    assert all((peer, node) in links for node, peer in spans(seen["gradient"], "node", "peer"))
+    for time_us in range(0, 40 * SECOND, 1_700_001):
+        alive = seen.alive("gradient", time_us)
+        places = spans(alive, "node", "peer", "origin", "sequence")
+        assert len(set(places)) == len(places)
+        heads = [
+            key
+            for key, look in zip(spans(alive, "node", "origin", "sequence"), alive["look"], strict=True)
+            if look == "head"
+        ]
+        assert len(set(heads)) == len(heads)
+        assert set(heads) == set(spans(alive, "node", "origin", "sequence"))
+
+
+# Counters and the inspector
+
+
+def test_running_totals_end_where_the_metrics_do(office):
+    totals = running(read(office.trace), office.scenario.radio)
+    assert totals["transmissions"][-1] == office.metrics["transmissions"]
+    assert totals["deliveries"][-1] == office.metrics["delivered"]
+    assert totals["energy_mJ"][-1] == pytest.approx(office.metrics["energy_mJ"])
+    assert all((np.diff(column) >= 0).all() for column in totals.values())
+
+
+def test_a_node_counts_what_its_rows_tell_up_to_the_time(office):
+    rows = [row for row in office.trace.to_pylist() if row["node"] == 1 and row["time_us"] <= 12 * SECOND]
+    counters = count(office.trace, 1, 12 * SECOND)
+    assert counters["delivered"] == sum(row["event"] == "delivered" for row in rows)
+    assert counters["received data"] == sum(row["event"] == "received" and row["message"] == "data" for row in rows)
+    assert sum(n for name, n in counters.items() if name.startswith("lost ")) == sum(r["event"] == "lost" for r in rows)
+
+
+def test_counters_of_long_runs_are_sampled_per_node_and_kind():
+    rows = [(i, i % 2, "sent", sent("interest", airtime=1)) for i in range(1000)]
+    columns = read(trace_of(*rows, (1001, 5, "delivered")))
+    exact, thinned = counted(columns), counted(columns, most=100)
+    assert (exact.step, len(exact.node)) == (1, 1001)
+    assert thinned.step == 11
+    assert np.bincount(thinned.node).tolist()[:2] == [500 // 11] * 2
+
+
+def test_the_inspector_shows_a_node_as_it_was(office):
+    source = inspect_node(office, 60, 12)
+    assert source.role == "source"
+    header, rows = source.tables["Gradients"]
+    assert header == ("to", "for sink", "place", "data", "until")
+    assert [row[2] for row in rows].count("head") == 1
+    assert all(row[1] == "1" for row in rows)
+    sink = inspect_node(office, 1, 12)
+    assert (sink.role, sink.tables["Subscriptions"][1]) == ("sink", [("0", "TEMP GE 25", "300.0 s")])
+    assert "Gradients" not in inspect_node(office, 60, 0).tables
+    assert "<td>TEMP GE 25</td>" in sink._repr_html_()
+    with pytest.raises(wb.DataError, match="no node 999"):
+        inspect_node(office, 999)
+
+
+def test_a_node_that_is_down_is_said_to_be_failed():
+    trace = trace_of((10, 3, "published"), (20, 3, "failed"))
+    seen = intervals(trace, 100)
+    assert [node_state(seen, trace, 3, time).role for time in (5, 15, 25)] == ["node", "source", "failed"]
+
+
+# Plan and timeline
+
+
+def test_links_are_drawn_once_with_the_quality_of_either_direction():
+    graph = nx.DiGraph()
+    graph.add_nodes_from([(4, {"pos": (0, 0)}), (9, {"pos": (3, 4)}), (12, {"pos": (9, 9)})])
+    graph.add_edge(9, 4, pdr=0.9)
+    graph.add_edge(4, 9, pdr=0.4)
+    graph.add_edge(9, 12, pdr=0.7)
+    plan = lay_out(graph)
+    ends = [(plan.ids[a], plan.ids[b]) for a, b in zip(plan.links["a"], plan.links["b"], strict=True)]
+    assert ends == [(4, 9), (9, 12)]
+    assert plan.links["pdr_ab"].tolist() == [0.4, 0.7]
+    assert plan.links["pdr_ba"].tolist() == [0.9, 0.0]
+    assert plan.place(np.array([12, 5, 4])).tolist() == [2, -1, 0]
+
+
+def test_of_a_dense_network_only_each_nodes_best_links_are_drawn_and_a_sentence_says_so():
+    graph = nx.complete_graph(30, nx.DiGraph)
+    for node in graph:
+        graph.nodes[node]["pos"] = (float(node), 0.0)
+    nx.set_edge_attributes(graph, 1.0, "pdr")
+    plan = lay_out(graph, links_per_node=2)
+    lengths = plan.links["b"] - plan.links["a"]
+    assert lengths.max() == 2  # of equally good links the short ones
+    assert plan.notes == ("Of 435 links, the 2 best of each node are drawn.",)
+
+
+def test_a_network_without_positions_is_drawn_on_a_circle_and_says_so():
+    graph = nx.path_graph(5, nx.DiGraph)
+    assert "no positions" in lay_out(graph).notes[0]
+
+
+def test_the_timeline_has_the_nodes_in_order_of_their_hops_to_the_sink():
+    #  3 -- 0 -- 1 -- 2
+    graph = nx.DiGraph([(3, 0), (0, 3), (0, 1), (1, 0), (1, 2), (2, 1)])
+    nx.set_edge_attributes(graph, 1.0, "pdr")
+    nx.set_node_attributes(graph, {n: (n, 0) for n in graph}, "pos")
+    rows_of, ticks = timeline_rows(lay_out(graph), hops_to(graph, 2))
+    assert rows_of == {2: 0, 1: 1, 0: 2, 3: 3}
+    assert [label for _, label in ticks] == ["0", "1", "2", "3"]
+
+
+def test_the_timelines_marks_are_every_message_sent_lost_and_delivered(office):
+    columns = read(office.trace)
+    found, notes = marks(columns, {node: node for node in office.scenario.topology})
+    sent_ = {name: len(table["x"]) for name, table in found.items() if name not in ("lost", "delivered")}
+    assert sum(sent_.values()) == office.metrics["transmissions"]
+    assert len(found["delivered"]["x"]) == office.metrics["delivered"]
+    assert notes == []
+    _, notes = marks(columns, {}, most=100)
+    assert "The timeline shows one in" in notes[0]
+
+
+def test_a_player_opens_with_a_message_on_its_last_hop(office):
+    seen = intervals(office.trace, 40 * SECOND)
+    time_us = poster_us(seen, read(office.trace))
+    assert 1 in seen.alive("data_packet", time_us)["peer"]
+    assert len(seen.alive("reinforced", time_us)["node"])
+
+
+# Drawings
+
+
+@st.composite
+def drawings(draw):
+    page = Drawing(120, 80, title=draw(st.text(max_size=5)))
+    number = st.floats(-50, 200)
+    for _ in range(draw(st.integers(0, 4))):
+        page.segment(draw(number), draw(number), draw(number), draw(number), width=draw(st.floats(0, 20)))
+        page.arrow(draw(number), draw(number), draw(number), draw(number), at=0.6, dash=(3, 2))
+        page.circle(draw(number), draw(number), draw(st.floats(0, 30)), fill="#123456", stroke="#FFFFFF", opacity=0.5)
+        page.text(draw(number), draw(number), draw(st.text(st.characters(codec="utf-8", exclude_categories=("C",)))))
+        page.polyline([(draw(number), draw(number)) for _ in range(3)], opacity=0.5)
+    return page
+
+
+@settings(max_examples=30)
+@given(drawings())
+def test_any_drawing_is_wellformed_svg_and_a_png_of_its_size(page):
+    root = ElementTree.fromstring(page.to_svg())
+    assert root.get("viewBox") == "0 0 120 80"
+    assert Image.open(io.BytesIO(page.to_png(scale=1.5))).size == (180, 120)
+
+
+def test_a_png_shows_what_was_drawn_and_its_resolution():
+    page = Drawing(40, 20)
+    page.rectangle(10, 5, 20, 10, fill="#0072B2")
+    image = Image.open(io.BytesIO(page.to_png(scale=2)))
+    assert image.getpixel((40, 20)) == (0x00, 0x72, 0xB2)
+    assert image.getpixel((4, 4)) == (255, 255, 255)
+    assert round(image.info["dpi"][0]) == 192
+
+
+@pytest.mark.parametrize("kind", ["circle", "square", "triangle", "diamond", "x"])
+def test_every_marker_covers_its_middle(kind):
+    page = Drawing(20, 20)
+    page.marker(kind, 10, 10, 6, "#D55E00", "#5D6875")
+    assert Image.open(io.BytesIO(page.to_png(scale=2))).getpixel((20, 20)) == (0xD5, 0x5E, 0x00)
+
+
+def test_drawings_are_saved_by_the_ending_of_the_name(tmp_path):
+    page = Drawing(10, 10)
+    assert page.save(tmp_path / "a.svg").read_text().startswith("<svg")
+    assert page.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(wb.ParameterError, match=r"\.svg or \.png"):
+        page.save(tmp_path / "a.pdf")
+    with pytest.raises(wb.ParameterError, match="scale is 0"):
+        page.to_png(scale=0)
+
+
+def test_characters_that_pillows_font_lacks_are_spelled():
+    assert drawing.spell("5 µs × 3 → é 測 · 20°") == "5 us x 3 -> e ? · 20°"
+
+
+# Figures
+
+
+def boxes(page):
+    """The boxes of all lines of text on a page, a little smaller than the text."""
+    for item in page.items:
+        if isinstance(item, Text):
+            wide = drawing.text_width(item.text, item.size)
+            left = item.x - wide * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+            if item.turn:
+                yield item.text, (item.x - 0.7 * item.size, item.y - wide / 2, item.x, item.y + wide / 2)
+            else:
+                yield item.text, (left, item.y - 0.7 * item.size, left + wide, item.y)
+
+
+def assert_texts_are_apart(page):
+    found = list(boxes(page))
+    for text, (left, top, right, bottom) in found:
+        assert left >= 0 and top >= 0 and right <= page.width and bottom <= page.height, text
+    for (one, a), (other, b) in itertools.combinations(found, 2):
+        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert apart, (one, other)
+
+
+@pytest.mark.parametrize("time_s", [0, 0.01, 1.01, 12.3, None])
+def test_a_network_figure_is_complete_at_any_time_and_its_texts_are_apart(office, time_s):
+    page = network_drawing(office, time_s)
+    assert_texts_are_apart(page)
+    ElementTree.fromstring(page.to_svg())
+    texts = [text for text, _ in boxes(page)]
+    assert "Diffusion on 64 nodes (office)" in texts
+    assert f"t = {40 if time_s is None else time_s:.3f} s" in texts
+    assert ("reinforced path" in texts) == (time_s in (12.3, None))
+
+
+def test_a_legend_explains_only_what_is_in_the_picture(flood):
+    texts = [text for text, _ in boxes(network_drawing(flood, 10.0))]
+    assert "sink" in texts and "source" in texts
+    assert not {"gradient (thicker: more data)", "reinforced path", "wall", "failed node"} & set(texts)
+
+
+@pytest.mark.parametrize("width", [320, 500, 900])
+def test_figures_of_any_width_keep_their_texts_apart(office, width):
+    assert_texts_are_apart(network_drawing(office, width=width))
+
+
+def test_a_time_outside_of_the_run_is_refused(office):
+    with pytest.raises(wb.ParameterError, match="from 0 to 40 s"):
+        network_drawing(office, 41)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e6), st.integers(3, 12))
+def test_ticks_are_evenly_spaced_and_enclose_the_range(low, span, most):
+    found = chart.ticks(low, low + span, most)
+    assert 2 <= len(found) <= most or found == [low, low + span]
+    assert found[0] <= low + 1e-6 * span and found[-1] >= low + span * (1 - 1e-6)
+    steps = np.diff(found)
+    assert np.allclose(steps, steps[0])
+
+
+def series(name, xs, spread=0.05):
+    ys = [1 / (1 + x) for x in xs]
+    return {"name": name, "x": xs, "y": ys, "low": [y - spread for y in ys], "high": [y + spread for y in ys]}
+
+
+@pytest.mark.parametrize("xs", [[0.1, 0.2, 0.3], [5, 10, 20, 40, 1000], [3], list(range(200)), []])
+def test_a_chart_keeps_its_texts_apart_and_draws_a_band_per_series(xs):
+    page = chart.line_chart(
+        [series("Diffusion without reinforcement", xs), series("Flooding", xs), series("Diffusion", xs)],
+        title="Delivery ratio against loss",
+        x_label="share of frames lost",
+        y_label="delivery ratio",
+        note="Mean of 30 seeds; bands: 95 % confidence.",
+    )
+    assert_texts_are_apart(page)
+    ElementTree.fromstring(page.to_svg())
+    bands = [item for item in page.items if isinstance(item, drawing.Polygon) and item.opacity < 1]
+    assert len(bands) == (3 if len(xs) > 1 else 0)
+
+
+def test_points_that_are_no_numbers_break_a_line():
+    page = chart.line_chart([{"name": "", "x": [1, 2, 3, 4, 5], "y": [1, 2, float("nan"), 3, 4]}])
+    assert [len(item.points) for item in page.items if isinstance(item, drawing.Polyline)] == [2, 2]
+
+
+def test_a_chart_refuses_columns_of_different_lengths():
+    with pytest.raises(wb.ParameterError, match="'a' has 2 values of x but 1 of y"):
+        wb.views.line_chart([{"name": "a", "x": [1, 2], "y": [1]}])
+
+
+# Colours
+
+
+def lab(colour):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    f = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 1e-9))
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+# Machado, Oliveira and Fernandes: A physiologically-based model for simulation of color vision deficiency (2009).
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_roles_of_the_same_shape_are_told_apart_by_everyone(deficiency):
+    def looks(colour):
+        linear = [(c / 255) ** 2.2 for c in palette.rgb(colour)]
+        return lab(np.clip(np.array(DEFICIENCIES[deficiency]) @ linear, 0, 1) ** (1 / 2.2))
+
+    same_shape = [
+        (palette.DATA, palette.REINFORCED),
+        (palette.HEARD, palette.NODE),
+        (palette.GRADIENT, palette.LINK_GOOD),
+        (palette.GRADIENT, palette.REINFORCED),
+        (palette.LOST, palette.FAILED),
+        (palette.SINK, palette.HEARD),
+        (palette.SOURCE, palette.HEARD),
+        (palette.INTEREST, palette.NODE),
+    ]
+    for one, other in same_shape:
+        assert np.linalg.norm(looks(one) - looks(other)) > 14, (one, other)
+
+
+# Rich display, lazy import, show
+
+
+def test_a_runs_display_stands_without_scripts(office):
+    made = bundle(office)
+    assert set(made) == {"text/plain", "text/html", "image/png"}
+    assert Image.open(io.BytesIO(made["image/png"])).width == 1050
+    assert "<script" not in made["text/html"]
+    for name in office.metrics.index:
+        assert f">{name}</th>" in made["text/html"]
+
+
+def test_a_run_without_a_trace_is_displayed_by_its_metrics(office):
+    made = bundle(office.scenario.replace(duration_s=5).run(record="metrics"))
+    assert set(made) == {"text/plain", "text/html"}
+
+
+def test_importing_the_package_loads_neither_bokeh_nor_pillow():
+    code = (
+        "import sys, workbench, workbench.views\n"
+        "print([m for m in ('bokeh', 'PIL', 'pandas', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_outside_of_a_notebook_show_writes_a_page_and_says_where(flood, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    assert flood.show() is None
+    (page,) = (tmp_path / "out").glob("*.html")
+    assert str(page.relative_to(tmp_path)) in capsys.readouterr().out
+    assert "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_takes_further_figures_and_refuses_what_is_none(flood, tmp_path):
+    extra = chart.line_chart([series("a", [1, 2])])
+    page = flood.save_html(tmp_path / "deep" / "page.html", [("A <sweep>", "What it says.", extra)])
+    text = page.read_text(encoding="utf-8")
+    assert "A &lt;sweep&gt;" in text and "What it says." in text and "<polyline" in text
+    with pytest.raises(wb.ParameterError, match="is a str; it must be a Bokeh model or a Drawing"):
+        flood.save_html(tmp_path / "page.html", [("wrong", "", "figure")])
