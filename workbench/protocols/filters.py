@@ -30,11 +30,7 @@ from workbench.attributes import (
     to_text,
 )
 from workbench.errors import ParameterError
-from workbench.protocols.contract import Parameter, check_parameter
-
-PASS = "pass"
-REPLACE = "replace"
-DROP = "drop"
+from workbench.protocols.contract import DROP, PASS, REPLACE, Parameter, check_parameter
 
 
 class Filter:
