@@ -63,6 +63,11 @@ Reinforced = namedtuple("Reinforced", _FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", _FIELDS)
 
+# What a filter answers. Here and not in filters.py, so that a mote without filters does not load them.
+PASS = "pass"
+REPLACE = "replace"
+DROP = "drop"
+
 _LARGEST = 1e30
 Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
 

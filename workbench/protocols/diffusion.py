@@ -61,7 +61,9 @@ from workbench.attributes import (
 )
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
 from workbench.protocols.contract import (
+    DROP,
     NOBODY,
+    PASS,
     Blacklisted,
     DataGradientSet,
     Delivered,
@@ -79,7 +81,6 @@ from workbench.protocols.contract import (
     Reinforced,
     Subscription,
 )
-from workbench.protocols.filters import DROP, PASS, Filter
 from workbench.protocols.interest_cache import DataGradients, Gradient, InterestCache
 from workbench.protocols.recent import RecentIds
 from workbench.wire import tiny_diffusion as wire
@@ -740,5 +741,5 @@ class Diffusion(Protocol):
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
         for one in self.filters:
-            if not isinstance(one, Filter):
+            if not hasattr(one, "instance"):
                 raise ParameterError("Diffusion: filters has %r; write Filter(name, key=200, ...)" % (one,))
