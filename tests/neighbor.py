@@ -32,6 +32,16 @@ def sent(node):
     return [(destination, decode(frame)) for destination, frame in node.take_frames()]
 
 
+def data_hops(node):
+    """The neighbors that the node sent data to since the last time."""
+    return [destination for destination, message in sent(node) if isinstance(message, Data)]
+
+
+def gradients(node):
+    """[(sink, neighbor), ...] of each cached interest."""
+    return [[(gradient.sink, gradient.neighbor) for gradient in entry.gradients] for entry in node.cache.entries]
+
+
 def reasons(events):
     """Why messages were dropped, in order."""
     return [event.detail for event in events if isinstance(event, Dropped)]

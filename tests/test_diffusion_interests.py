@@ -1,0 +1,348 @@
+"""TinyDiffusion's interests: how they are flooded, kept, merged, renewed and ended."""
+
+import networkx as nx
+import pytest
+from neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
+from network import SECOND, Network, taken
+
+from workbench.attributes import parse, to_text
+from workbench.protocols.contract import (
+    Forwarded,
+    GradientRemoved,
+    GradientSet,
+    InterestCached,
+    InterestRemoved,
+)
+from workbench.protocols.diffusion import Diffusion
+from workbench.wire import tiny_diffusion as wire
+
+LINE = [(0, 1), (1, 2), (2, 3)]
+
+# Flooding
+
+
+def test_subscription_floods_an_interest():
+    node = make_node(5, ttl=7)
+    node.subscribe(parse("TEMP GE 25"), 0, expires_s=20)
+    assert sent(node) == [(None, wire.Interest(0, 5, 0, 5, 7, 20, parse("TEMP GE 25")))]
+
+
+@pytest.mark.parametrize(
+    ("expires_s", "refresh_s", "expiration_s"),
+    [
+        (None, 30.0, 150),
+        (1000, 30.0, 150),
+        (20, 30.0, 20),
+        (0.2, 30.0, 1),
+        (20.1, 30.0, 21),
+        (None, 0.0, 65535),
+        (100_000, 0.0, 65535),
+        (1000, 0.0, 1000),
+    ],
+)
+def test_expiration_is_relative_and_fits_16_bits(expires_s, refresh_s, expiration_s):
+    node = make_node(refresh_s=refresh_s)
+    node.subscribe(parse("TEMP GE 25"), 777 * SECOND, expires_s=expires_s)
+    assert sent(node)[0][1].expiration_s == expiration_s
+
+
+def test_new_interest_is_cached_and_passed_on_with_one_hop_less():
+    node = make_node(5)
+    events = hear(node, interest(hop=2, ttl=50, expiration_s=100), now=SECOND)
+    assert [type(event) for event in events] == [InterestCached, GradientSet, Forwarded]
+    assert of(GradientSet, events) == [GradientSet(2, "interest", 9, 1, 101 * SECOND, "interest")]
+    assert sent(node) == [(None, interest(hop=5, ttl=49, expiration_s=100))]
+    assert gradients(node) == [[(9, 2)]]
+
+
+def test_duplicate_is_dropped_but_its_neighbor_becomes_a_spare_gradient():
+    node = make_node()
+    hear(node, interest(hop=2))
+    sent(node)
+    assert reasons(hear(node, interest(hop=3))) == ["duplicate"]
+    assert sent(node) == []
+    assert gradients(node) == [[(9, 2), (9, 3)]]
+
+
+def test_own_interest_that_comes_back_is_dropped_and_sets_no_gradient():
+    node = make_node(9)
+    node.subscribe(parse("TEMP GE 25"), 0)
+    sent(node)
+    assert reasons(hear(node, interest(sink=9, sequence=0, hop=2))) == ["duplicate"]
+    assert reasons(hear(node, interest(sink=9, sequence=77, hop=2))) == ["duplicate"]
+    assert sent(node) == [] and gradients(node) == []
+
+
+# 0 - 1 - 2
+# |   |   |
+# 3 - 4 - 5
+# |   |   |
+# 6 - 7 - 8
+def test_each_node_sends_an_interest_once():
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3))
+    network = Network(Diffusion(), grid.edges)
+    network.subscribe(0, "TEMP GE 25")
+    assert sorted(sender for sender, _ in network.hops("interest")) == list(range(9))
+    # Every node but the sink hears it from each neighbor; the sink hears all of its own copies back.
+    assert network.drops() == {"duplicate": 2 * grid.number_of_edges() - 8}
+
+
+# 0 --- 1 --- 2 --- 3
+def test_interest_goes_as_far_as_its_ttl():
+    network = Network(Diffusion(ttl=2), LINE)
+    network.subscribe(0, "TEMP GE 25")
+    assert [len(network.nodes[a].cache.entries) for a in range(4)] == [0, 1, 1, 0]
+    assert network.drops(2) == {"ttl": 1}
+
+
+def test_message_with_no_hop_left_is_not_even_looked_at():
+    node = make_node()
+    assert reasons(hear(node, interest(ttl=0))) == ["ttl"]
+    assert reasons(hear(node, data(ttl=0))) == ["ttl"]
+    assert gradients(node) == [] and sent(node) == []
+
+
+# Rounds
+
+
+@pytest.mark.parametrize(
+    ("known", "heard", "reason"),
+    [
+        (0, 1, None),
+        (255, 0, None),
+        (250, 3, None),
+        (10, 137, None),
+        (10, 138, "stale"),
+        (0, 255, "stale"),
+        (1, 0, "stale"),
+        (3, 250, "stale"),
+        (7, 7, "duplicate"),
+    ],
+)
+def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, heard, reason):
+    node = make_node()
+    hear(node, interest(hop=2, round=known))
+    sent(node)
+    events = hear(node, interest(hop=3, round=heard))
+    if reason is None:
+        assert gradients(node) == [[(9, 3)]]
+        assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 9, 0, 0, "round")]
+        assert [message.round for _, message in sent(node)] == [heard]
+    else:
+        assert reasons(events) == [reason]
+        assert sent(node) == []
+        assert gradients(node)[0][0] == (9, 2)
+
+
+def test_newer_round_leaves_the_gradients_of_other_sinks():
+    node = make_node()
+    hear(node, interest(sink=8, hop=4))
+    hear(node, interest(sink=9, hop=2))
+    hear(node, interest(sink=9, hop=3, round=1))
+    assert gradients(node) == [[(8, 4), (9, 3)]]
+
+
+# 0 --- 1 --- 2 --- 3
+def test_interest_is_refreshed_for_ever_and_its_round_wraps_around():
+    network = Network(Diffusion(refresh_s=1), LINE)
+    subscription = network.subscribe(0, "TEMP GE 25")
+    network.advance(300)
+    assert len(network.hops("interest")) == 301 * 4
+    rounds = [event.value for node, event in network.events if node == 3 and isinstance(event, InterestCached)]
+    assert rounds == [i % 256 for i in range(301)]
+    network.publish(3, "TEMP IS 26")
+    assert taken(subscription) == ["TEMP IS 26"]
+
+
+def test_interest_is_not_refreshed_when_that_is_not_wanted():
+    network = Network(Diffusion(refresh_s=0), LINE)
+    network.subscribe(0, "TEMP GE 25")
+    network.advance(10_000)
+    assert len(network.hops("interest")) == 4
+
+
+# 0 --- 1 --- 2 --- 3, then the link 1-2 fails and 1-4-2 is there
+def test_refresh_finds_the_way_around_a_link_that_failed():
+    network = Network(Diffusion(), [*LINE, (1, 4), (4, 2)])
+    subscription = network.subscribe(0, "TEMP GE 25")
+    network.links -= {(1, 2), (2, 1)}
+    network.publish(3, "TEMP IS 26")
+    assert taken(subscription) == []
+    network.advance(30)
+    network.publish(3, "TEMP IS 27")
+    assert taken(subscription) == ["TEMP IS 27"]
+
+
+# Overlap
+
+
+# 0 --- 1 --- 2 --- 3 --- 4
+def test_two_sinks_with_the_same_constraints_share_an_entry_and_both_are_served():
+    network = Network(Diffusion(), [*LINE, (3, 4)])
+    one = network.subscribe(0, "TEMP GE 25, HUMIDITY LE 50, INTERVAL IS 10")
+    other = network.subscribe(4, "INTERVAL IS 5, HUMIDITY LE 50, TEMP GE 25")
+    assert len(network.nodes[2].cache.entries) == 1
+    network.publish(2, "TEMP IS 26, HUMIDITY IS 40")
+    assert taken(one) == taken(other) == ["TEMP IS 26, HUMIDITY IS 40"]
+    assert sorted(network.hops("data")) == [(1, 0), (2, 1), (2, 3), (3, 4)]
+
+
+def test_subscriptions_of_one_node_with_the_same_constraints_share_an_interest():
+    network = Network(Diffusion(), LINE)
+    one, other = network.subscribe(0, "TEMP GE 25"), network.subscribe(0, "TEMP GE 25, INTERVAL IS 5")
+    network.publish(3, "TEMP IS 26")
+    assert taken(one) == taken(other) == ["TEMP IS 26"]
+    assert len(network.nodes[3].cache.entries) == 1
+    assert len(network.hops("data")) == 3
+
+
+def test_interest_that_another_one_covers_is_cached_and_flooded_all_the_same():
+    node = make_node()
+    hear(node, interest("TEMP GE 25", sink=9))
+    sent(node)
+    events = hear(node, interest("TEMP GE 30", sink=8, hop=3))
+    assert reasons(events) == []
+    assert len(sent(node)) == 1
+    assert gradients(node) == [[(9, 2)], [(8, 3)]]
+
+
+@pytest.mark.parametrize(("first", "second"), [(100, 10), (10, 100)])
+def test_gradient_lives_as_long_as_the_longest_interest_that_set_it(first, second):
+    node = make_node()
+    hear(node, interest(expiration_s=first))
+    hear(node, interest(expiration_s=second))
+    hear(node, data(sequence=1), now=99 * SECOND)
+    assert data_hops(node) == [2]
+    hear(node, data(sequence=2), now=100 * SECOND)
+    assert data_hops(node) == []
+
+
+# 0 --- 1 --- 2 --- 3
+@pytest.mark.parametrize("longer_s", [100, None])
+def test_second_and_longer_subscription_is_told_to_the_whole_network(longer_s):
+    network = Network(Diffusion(), LINE)
+    short = network.subscribe(0, "TEMP GE 25", expires_s=5)
+    long = network.subscribe(0, "TEMP GE 25", expires_s=longer_s)
+    network.advance(10)
+    network.publish(3, "TEMP IS 26")
+    assert (taken(short), taken(long)) == ([], ["TEMP IS 26"])
+
+
+# Expiry and limits
+
+
+def test_each_gradient_expires_by_itself_and_the_entry_with_the_last():
+    node = make_node()
+    hear(node, interest(sink=8, hop=2, expiration_s=10))
+    hear(node, interest(sink=9, hop=3, expiration_s=20))
+    events = hear(node, data(sequence=1), now=10 * SECOND)
+    assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 8, 0, 0, "expired")]
+    assert gradients(node) == [[(9, 3)]]
+    events = hear(node, data(sequence=2), now=20 * SECOND)
+    assert [event.detail for event in of(InterestRemoved, events)] == ["expired"]
+    assert reasons(events) == ["no_interest"]
+    assert gradients(node) == []
+
+
+def test_longest_expiration_is_65535_seconds():
+    node = make_node()
+    hear(node, interest(expiration_s=65535))
+    hear(node, data(sequence=1, hop=4), now=65535 * SECOND - 1)
+    assert data_hops(node) == [2]
+    hear(node, data(sequence=2, hop=4), now=65535 * SECOND)
+    assert data_hops(node) == []
+
+
+def test_oldest_interest_leaves_a_full_cache_and_is_not_flooded_again():
+    node = make_node(max_interests=2)
+    for number in (1, 2, 3):
+        events = hear(node, interest(f"TEMP GE {number}", sink=number))
+    assert [event.detail for event in of(InterestRemoved, events)] == ["evicted"]
+    assert [to_text(entry.attributes) for entry in node.cache.entries] == ["TEMP GE 2", "TEMP GE 3"]
+    sent(node)
+    assert reasons(hear(node, interest("TEMP GE 1", sink=1, hop=4))) == ["duplicate"]
+    assert sent(node) == [] and len(node.cache.entries) == 2
+
+
+@pytest.mark.parametrize(("replacement", "kept"), [("newcomer", [(9, 1), (9, 2)]), ("oldest", [(9, 2), (9, 3)])])
+def test_full_gradient_list_drops_the_newcomer_or_by_choice_the_oldest(replacement, kept):
+    node = make_node(max_gradients=2, replacement=replacement)
+    for hop in (1, 2, 3):
+        hear(node, interest(hop=hop))
+    assert gradients(node) == [kept]
+
+
+def test_first_gradient_of_a_further_sink_takes_the_place_of_a_spare_one_only():
+    node = make_node(max_gradients=3)
+    for sink, hop in ((7, 1), (7, 2), (8, 1)):
+        hear(node, interest(sink=sink, hop=hop))
+    hear(node, interest(sink=9, hop=4))
+    assert gradients(node) == [[(7, 1), (8, 1), (9, 4)]]
+    hear(node, interest(sink=6, hop=4))
+    assert gradients(node) == [[(7, 1), (8, 1), (9, 4)]]
+
+
+# The end of a subscription
+
+
+# 0 --- 1 --- 2 --- 3
+def test_unsubscribing_cancels_the_interest_in_the_whole_network():
+    network = Network(Diffusion(), LINE)
+    subscription = network.subscribe(0, "TEMP GE 25")
+    network.nodes[0].unsubscribe(subscription, network.now)
+    network.settle()
+    assert [network.nodes[a].cache.entries for a in range(4)] == [[], [], [], []]
+    network.publish(3, "TEMP IS 26")
+    network.advance(1000)
+    assert network.hops("data") == []
+    assert len(network.hops("interest")) == 8
+    assert network.nodes[0].next_wake is None
+
+
+def test_unsubscribing_leaves_other_sinks_and_other_subscriptions_alone():
+    network = Network(Diffusion(), LINE)
+    first, second = network.subscribe(0, "TEMP GE 25"), network.subscribe(0, "TEMP GE 25")
+    other_sink, other_interest = network.subscribe(1, "TEMP GE 25"), network.subscribe(0, "HUMIDITY GE 5")
+    network.nodes[0].unsubscribe(first, network.now)
+    network.publish(3, "TEMP IS 26")
+    network.nodes[0].unsubscribe(second, network.now)
+    network.settle()
+    network.publish(3, "TEMP IS 27")
+    network.publish(3, "HUMIDITY IS 6")
+    assert (taken(first), taken(second)) == ([], ["TEMP IS 26"])
+    assert taken(other_sink) == ["TEMP IS 26", "TEMP IS 27"]
+    assert taken(other_interest) == ["HUMIDITY IS 6"]
+
+
+def test_unsubscribing_twice_is_no_error_and_no_message():
+    node = make_node()
+    subscription = node.subscribe(parse("TEMP GE 25"), 0)
+    node.unsubscribe(subscription, 0)
+    sent(node)
+    node.unsubscribe(subscription, 0)
+    assert sent(node) == []
+
+
+def test_late_cancellation_does_not_end_the_next_subscription():
+    node = make_node()
+    hear(node, interest(sequence=1))
+    hear(node, interest(sequence=2))
+    hear(node, interest(sequence=1, round=1, expiration_s=0))
+    assert gradients(node) == [[(9, 2)]]
+    hear(node, interest(sequence=2, round=1, expiration_s=0))
+    assert gradients(node) == []
+
+
+# 0 --- 1 --- 2 --- 3
+def test_data_stops_when_the_subscription_expires():
+    network = Network(Diffusion(), LINE)
+    subscription = network.subscribe(0, "TEMP GE 25", expires_s=50)
+    network.advance(49.9)
+    network.publish(3, "TEMP IS 26")
+    network.advance(1)  # a gradient's life is counted in whole seconds
+    network.publish(3, "TEMP IS 27")
+    assert taken(subscription) == ["TEMP IS 26"]
+    assert len(network.hops("data")) == 3
+    network.advance(200)
+    assert len(network.hops("interest")) == 2 * 4
+    assert network.nodes[0].next_wake is None
