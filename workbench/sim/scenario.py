@@ -21,9 +21,11 @@ from workbench import attributes, protocols, topology
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
 from workbench.protocols.contract import Protocol
 from workbench.protocols.filters import Filter
+from workbench.sensor_field import SensorField
 from workbench.sim import workload
 from workbench.sim.radio import Radio
 from workbench.sim.run import Run
+from workbench.topology.graphs import is_number, is_whole
 
 FORMAT = "workbench-scenario"
 VERSION = 1
@@ -60,11 +62,13 @@ class Scenario:
         for item in self.workload:
             if not isinstance(item, workload.Item):
                 raise ScenarioError(f"workload has {item!r}; its items are subscribe(...), publish(...), outage(...)")
-        if not _is_number(self.duration_s) or not 0 < self.duration_s <= 10**9:
-            raise ScenarioError(f"duration_s is {self.duration_s!r}; it must be a number of seconds above 0")
+        if not is_number(self.duration_s) or not 0 < self.duration_s <= workload.LONGEST_S:
+            limits = f"above 0 and up to {workload.LONGEST_S:g}"
+            raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")
         object.__setattr__(self, "duration_s", float(self.duration_s))
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool):
-            raise ScenarioError(f"seed is {self.seed!r}; it must be a whole number")
+        if not is_whole(self.seed):
+            raise ScenarioError(f"seed is {self.seed!r:.60}; it must be a whole number")
+        object.__setattr__(self, "seed", int(self.seed))
         self._check_nodes()
 
     def _check_nodes(self) -> None:
@@ -79,6 +83,10 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        for one in _filters(self.protocol):
+            for node in one.at or ():
+                if not is_whole(node) or node not in nodes:
+                    raise ScenarioError(f"filter {one.name} is at node {node!r:.60}, which the topology does not have")
 
     # What it is
 
@@ -143,7 +151,7 @@ class Scenario:
         }
 
     def _user_keys(self) -> list[list[Any]]:
-        """The user's own keys that the workload speaks of: a file that uses them has to say what they mean."""
+        """The user's own keys that workload and filters speak of: a file that uses them has to say what they mean."""
         used = set()
         for item in self.workload:
             what = getattr(item, "what", None)
@@ -151,6 +159,10 @@ class Scenario:
                 used |= {attribute.key for attribute in attributes.parse(what)}
             elif what is not None:
                 used.add(attributes.key_of(what.key).number)
+        for one in _filters(self.protocol):
+            used |= {attribute.key for attribute in attributes.parse(one.match)}
+            if isinstance(one.settings.get("of"), str):
+                used.add(attributes.key_of(one.settings["of"]).number)
         mine = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
         return [list(attributes.key_of(number)) for number in sorted(used) if number in mine]
 
@@ -159,8 +171,10 @@ class Scenario:
         """The scenario of a JSON text; ScenarioError says which field is wrong and what would be right."""
         try:
             values = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, TypeError) as error:
             raise ScenarioError(f"the scenario is not JSON: {error}") from None
+        except RecursionError:
+            raise ScenarioError("the scenario is nested too deep to be one") from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise ScenarioError(f'the text is no scenario; it must be an object with "format": "{FORMAT}"')
         if values.get("version") != VERSION:
@@ -227,13 +241,27 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     name = cls.__name__
     if protocols.BUILT_IN.get(name) != cls.__module__:
         name = f"{cls.__module__}:{name}"
-    return {"name": name, **{key: _plain(value) for key, value in protocol.settings.items()}}
+    values = {"name": name, **{key: _plain(value) for key, value in protocol.settings.items()}}
+    for parameter in protocol.parameters:
+        if isinstance(parameter.default, float):
+            values[parameter.name] = float(values[parameter.name])  # 30 and 30.0 are the same scenario
+    return values
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Filter):
-        return value.to_dict()
-    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
+        return _plain(value.to_dict())
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise ScenarioError(f"a setting is {value!r:.60}; a scenario holds numbers, texts, True, False and lists of them")
+
+
+def _filters(protocol: Protocol) -> tuple[Filter, ...]:
+    return tuple(one for one in protocol.settings.get("filters", ()) if isinstance(one, Filter))
 
 
 def protocol_from_dict(values: Any) -> Protocol:
@@ -269,15 +297,13 @@ def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
     if head == "radio":
         return Radio.from_dict({**value.to_dict(), path: list(new) if isinstance(new, tuple) else new})
     number, _, name = path.partition(".")
-    if not number.isdigit() or int(number) >= len(value) or not name:
+    if not number.isdecimal() or int(number) >= len(value) or not name:
         raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
     index = int(number)
     kind, fields_ = next(iter(workload.to_dict(value[index]).items()))
-    if hasattr(new, "to_dict"):
+    if isinstance(new, SensorField):
         new = new.to_dict()
+    elif isinstance(new, bytes):
+        new = new.hex()
     changed = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
     return (*value[:index], changed, *value[index + 1 :])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
