@@ -26,6 +26,7 @@ from typing import Any
 
 from workbench import draws
 from workbench.attributes import parse, to_text
+from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
 from workbench.sim.trace import MetricsRecorder, Recorder
@@ -99,8 +100,8 @@ class Kernel:
         self.wake_at: list[int | None] = [None] * count
         self.free_at = [0] * count  # when a node's radio has sent all it was given so far
         self.sent = [0] * count  # frames begun: the counter of a node's radio draws
-        self.outages = [0] * count
-        self.down = [False] * count
+        self.outages = [0] * count  # how often a node has failed so far
+        self.down = [0] * count  # how many of the workload's outages keep a node off now
         self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # csma: frames that wait their turn
         self.on_air: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears, with collisions
         self.subscriptions: dict[tuple[int, int], Any] = {}
@@ -173,13 +174,19 @@ class Kernel:
         elif action.kind == workload.RECOVER:
             self._recover(i, now)
         elif not self.down[i]:
-            if action.kind == workload.PUBLISH:
-                self._publish(i, now, action)
-            elif action.kind == workload.SUBSCRIBE:
-                self._subscribe(i, now, action)
-            else:
-                self._unsubscribe(i, now, action)
+            try:
+                self._apply(i, now, action)
+            except WorkbenchError as error:
+                raise ScenarioError(f"workload item {action.index} at node {action.node}: {error}") from error
             self._collect(i, now)
+
+    def _apply(self, i: int, now: int, action: workload.Action) -> None:
+        if action.kind == workload.PUBLISH:
+            self._publish(i, now, action)
+        elif action.kind == workload.SUBSCRIBE:
+            self._subscribe(i, now, action)
+        else:
+            self._unsubscribe(i, now, action)
 
     def _subscribe(self, i: int, now: int, action: workload.Action) -> None:
         item = action.item
@@ -209,15 +216,28 @@ class Kernel:
         self.record((now, node, event, NOBODY, "", node, sequence, 0, value, detail))
 
     def _fail(self, i: int, now: int) -> None:
-        if not self.down[i]:
-            self.down[i] = True
-            self.outages[i] += 1
-            self.queues[i] = []
-            self._record_action(now, self.channel.addresses[i], "failed", 0, 0, "")
+        self.down[i] += 1
+        if self.down[i] > 1:
+            return
+        self._record_action(now, self.channel.addresses[i], "failed", 0, 0, "")
+        self.outages[i] += 1
+        # The first in the queue, and what has not joined it yet, is given up when its time comes.
+        for transmission in self.queues[i][1:]:
+            self._give_up(transmission, now, "down")
+        self.queues[i] = []
+        self._fall_silent(i, now)
+
+    def _fall_silent(self, i: int, now: int) -> None:
+        """Node ``i`` has failed: from now on nothing of its transmissions disturbs anybody."""
+        for hearer in (i, *(arc[0] for arc in self.channel.receivers[i])):
+            self.on_air[hearer] = [t for t in self.on_air[hearer] if t.sender != i or t.start < now]
+        for transmission in self.on_air[i]:
+            if transmission.sender == i:
+                transmission.end = min(transmission.end, now)
 
     def _recover(self, i: int, now: int) -> None:
-        if self.down[i]:
-            self.down[i] = False
+        self.down[i] -= 1
+        if self.down[i] == 0:
             self.free_at[i] = now
             self._record_action(now, self.channel.addresses[i], "recovered", 0, 0, "")
             self.wake_at[i] = None
@@ -261,7 +281,7 @@ class Kernel:
             # Frames wait their turn in the queue from the moment they are ready.
             self._push(ready, _FRAME_READY, transmission)
         else:
-            self._begin(transmission, max(ready, self.free_at[i]))
+            self._begin(transmission, max(ready, self.free_at[i]), now)
 
     def _jitter(self, i: int) -> int:
         low, high = self.jitter_us
@@ -270,24 +290,24 @@ class Kernel:
         self.sent[i] += 1
         return low + draws.below(self.jitter_keys[i], self.sent[i], high - low + 1)
 
-    def _begin(self, transmission: Transmission, start: int) -> None:
-        """A frame goes on the air at ``start``."""
+    def _begin(self, transmission: Transmission, start: int, now: int) -> None:
+        """A frame goes on the air at ``start``, now or later."""
         i = transmission.sender
         transmission.start = start
         transmission.end = end = start + self.radio.airtime_us(len(transmission.frame))
         self.free_at[i] = end
         if self.radio.collisions or self.radio.csma:
             for receiver, _, _ in self.channel.receivers[i]:
-                self._hear(receiver, transmission)
-            self._hear(i, transmission)
+                self._hear(receiver, transmission, now)
+            self._hear(i, transmission, now)
         self._push(end, _FRAME_END, transmission)
 
-    def _hear(self, i: int, transmission: Transmission) -> None:
+    def _hear(self, i: int, transmission: Transmission, now: int) -> None:
         """Note a transmission that node ``i`` can hear, and forget those that can no longer disturb anything."""
         audible = self.on_air[i]
         if len(audible) >= 16:
-            # What is still in the air began at most the longest airtime ago; 802.15.4's longest frame takes 4.3 ms.
-            horizon = transmission.start - 2 * self.radio.airtime_us(max(len(t.frame) for t in audible))
+            # Whatever ends from now on began at most the longest airtime ago.
+            horizon = now - self.radio.airtime_us(max(len(t.frame) for t in audible))
             audible = self.on_air[i] = [t for t in audible if t.end > horizon]
         audible.append(transmission)
 
@@ -312,6 +332,8 @@ class Kernel:
         else:
             arc = self.channel.arc[i].get(destination)
             arrived = arc is not None and self._arrive((arc,), transmission, now) == 1
+            if arc is None and peer != NOBODY:
+                self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
             if self.radio.retries:
                 self._acknowledge(arrived, transmission, now)
         if self.radio.csma:
@@ -391,7 +413,7 @@ class Kernel:
             self._give_up(transmission, now, "down")
             return
         if not any(other.start <= now < other.end for other in self.on_air[i]):
-            self._begin(transmission, now + TURNAROUND_US)
+            self._begin(transmission, now + TURNAROUND_US, now)
         elif transmission.backoffs < MAX_BACKOFFS:
             transmission.backoffs += 1
             self._back_off(transmission, now)
@@ -425,7 +447,7 @@ class Kernel:
         if self.radio.csma:
             self.queues[i].insert(1, again)
         else:
-            self._begin(again, self.free_at[i])
+            self._begin(again, self.free_at[i], now)
 
     def _acknowledgement_lost(self, transmission: Transmission) -> bool:
         receiver = transmission.destination

@@ -44,7 +44,7 @@ class Radio:
             object.__setattr__(self, "jitter_ms", (0.0, self.jitter_ms))
         for name, allowed, right in (
             ("loss", self._loss_is_right(), '"links", "none" or a share from 0 to 1'),
-            ("jitter_ms", self._jitter_is_right(), "(lowest, highest) in ms, 0 <= lowest <= highest"),
+            ("jitter_ms", self._jitter_is_right(), "(lowest, highest) in ms, 0 <= lowest <= highest <= 1,000,000"),
             ("collisions", isinstance(self.collisions, bool), "True or False"),
             ("csma", isinstance(self.csma, bool), "True or False"),
             ("retries", _is_whole(self.retries, 0, 100), "a whole number from 0 to 100"),
@@ -70,7 +70,7 @@ class Radio:
             isinstance(jitter, (tuple, list))
             and len(jitter) == 2
             and all(_is_number(value) for value in jitter)
-            and jitter[0] <= jitter[1]
+            and jitter[0] <= jitter[1] <= 1_000_000
         )
 
     def airtime_us(self, frame_B: int) -> int:

@@ -15,7 +15,8 @@ Columns
 Events of the radio (time is the end of the airtime)
     sent       peer: destination, -1 for a broadcast; value: airtime in µs
     received   peer: transmitter
-    lost       node: who should have heard it; peer: transmitter; detail: link, collision, half_duplex or down
+    lost       node: who should have heard it; peer: transmitter; detail: link (also of a unicast frame to a node that
+               no link leads to), collision, half_duplex or down
     given_up   the channel was busy too often (csma) or the node went down before the frame was out; detail says which
 Events of the application
     subscribed     sequence: the subscription's number at this node; value: when it expires in µs, -1 never

@@ -90,7 +90,8 @@ class Publish:
 class Outage:
     """Node(s) ``at`` are off from ``start_s`` to ``stop_s`` (None: to the end).
 
-    A node that is off sends and hears nothing and its timers do not fire; it keeps its memory and goes on with it.
+    A node that is off sends and hears nothing, its timers do not fire, and what its application would do meanwhile
+    (subscribe, unsubscribe, publish) does not happen; it keeps its memory and goes on with it.
     """
 
     at: At

@@ -1,0 +1,335 @@
+"""The radio: what a transmission takes, who hears it, who does not, and why."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from talker import both_ways, fates, network, play, rows, say, starts_us
+
+import workbench as wb
+from workbench.errors import ParameterError, ScenarioError
+
+AIRTIME_50_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit
+
+LINE = both_ways((0, 1), (1, 2))
+TRIANGLE = both_ways((0, 1), (1, 2), (0, 2))
+
+
+# --- what it takes ---
+
+
+@pytest.mark.parametrize(
+    ("radio", "frame_B", "airtime_us"),
+    [
+        (wb.Radio(), 15, 672),
+        (wb.Radio(), 127, 4256),  # 802.15.4's longest frame
+        (wb.Radio(overhead_B=0, bit_rate_bps=1_000_000), 1, 8),
+        (wb.Radio(overhead_B=0, bit_rate_bps=3_000_000), 1, 3),  # 2.67 takes three
+    ],
+)
+def test_airtime_is_bytes_and_overhead_at_the_bit_rate(radio, frame_B, airtime_us):
+    assert radio.airtime_us(frame_B) == airtime_us
+    run = wb.Scenario(LINE, wb.Flooding(), [wb.publish(0, "TEMP IS 26")], radio, 5).run()
+    assert rows(run, "sent")[0]["value"] == radio.airtime_us(15)
+
+
+def test_energy_is_per_byte_sent_and_per_byte_heard():
+    # 0 --- 1 --- 2: three broadcasts of 15 + 6 bytes, heard by 1, 2 and 1 nodes
+    radio = wb.Radio(tx_uJ_per_B=1.67, rx_uJ_per_B=1.80)
+    run = wb.Scenario(LINE, wb.Flooding(), [wb.publish(0, "TEMP IS 26")], radio, 5).run()
+    assert run.metrics["transmissions"] == 3 and run.metrics["receptions"] == 4
+    assert run.metrics["bytes_sent"] == 45
+    assert run.metrics["energy_mJ"] == pytest.approx((3 * 21 * 1.67 + 4 * 21 * 1.80) / 1000)
+
+
+def test_lost_frame_costs_its_receiver_nothing():
+    run = play(LINE, [say(0, to=1)], loss=1)
+    assert run.metrics["lost_link"] == 1
+    assert run.metrics["energy_mJ"] == pytest.approx(56 * 1.67 / 1000)
+
+
+def test_broadcast_waits_for_a_delay_within_the_jitter_and_unicast_does_not():
+    everybody = [say("all", count=1, every_s=1, start_s=1), say(0, to=1, start_s=0.5)]
+    run = play(wb.topology.line(20), everybody, jitter_ms=(1, 5), duration_s=20)
+    published = {(row["node"], row["sequence"]): row["time_us"] for row in rows(run, "published")}
+    delays = {True: [], False: []}
+    for row in rows(run, "sent"):
+        start = row["time_us"] - row["value"]
+        delays[row["peer"] == -1].append(start - published[row["origin"], row["sequence"]])
+    assert delays[False] == [0]
+    assert 1000 <= min(delays[True]) < 1100 and 4900 < max(delays[True]) <= 5000
+    assert sum(delays[True]) / len(delays[True]) == pytest.approx(3000, abs=200)
+
+
+def test_radio_sends_one_frame_at_a_time_in_the_order_given():
+    run = play(LINE, [say(0, count=4), say(0, to=1, count=3)], jitter_ms=(0, 3))
+    sent = rows(run, "sent", node=0)
+    assert [row["sequence"] for row in sent] == list(range(7))
+    assert all(start >= row["time_us"] for row, start in zip(sent, starts_us(run)[1:], strict=False))
+
+
+# --- links ---
+
+
+def test_lossless_link_delivers_everything_and_a_lossy_one_its_share():
+    arcs = network((0, 1, 1.0), (0, 2, 0.9), (0, 3, 0.2))
+    run = play(arcs, [say(0, every_s=0.01)])
+    heard = [len(rows(run, "received", node=node)) for node in (1, 2, 3)]
+    assert heard[0] == 1000
+    assert heard[1] == pytest.approx(900, abs=40) and heard[2] == pytest.approx(200, abs=50)
+
+
+def test_asymmetric_link_stays_asymmetric():
+    run = play(network((0, 1, 0.9), (1, 0, 0.2)), [say("all", every_s=0.01, stagger=True)])
+    assert len(rows(run, "received", node=1)) == pytest.approx(900, abs=40)
+    assert len(rows(run, "received", node=0)) == pytest.approx(200, abs=50)
+    deaf = play(network((0, 1)), [say("all")])
+    assert [row["node"] for row in rows(deaf, "received")] == [1]
+
+
+@pytest.mark.parametrize(("loss", "share"), [("links", 0.5), ("none", 1.0), (0.25, 0.75), (1, 0.0)])
+def test_loss_is_that_of_the_links_or_none_or_the_same_everywhere(loss, share):
+    run = play(network((0, 1, 0.5)), [say(0, every_s=0.01)], loss=loss)
+    assert len(rows(run, "received")) == pytest.approx(1000 * share, abs=50 * math.ceil(share % 1))
+
+
+def test_links_lose_independently_of_each_other_and_of_the_network_around_them():
+    two = play(network((0, 1, 0.5), (0, 2, 0.5)), [say(0, every_s=0.01)])
+    alone = play(network((0, 1, 0.5)), [say(0, every_s=0.01)])
+    one, other = ([row["sequence"] for row in rows(two, "received", node=node)] for node in (1, 2))
+    assert one == [row["sequence"] for row in rows(alone, "received", node=1)]
+    assert len(set(one) & set(other)) == pytest.approx(250, abs=50)
+
+
+def test_unicast_is_heard_by_its_destination_alone():
+    run = play(TRIANGLE, [say(0, to=2)])
+    assert [(row["node"], row["peer"]) for row in rows(run, "received")] == [(2, 0)]
+    assert [row["peer"] for row in rows(run, "sent")] == [2]
+
+
+def test_unicast_over_no_link_is_lost():
+    # 0 --> 1 hears, but cannot answer
+    run = play(network((0, 1)), [say(1, to=0)], retries=1)
+    assert [row["peer"] for row in rows(run, "sent")] == [0, 0]
+    assert [(row["node"], row["peer"], row["detail"]) for row in rows(run, "lost")] == [(0, 1, "link")] * 2
+
+
+# --- collisions ---
+
+
+def test_two_hidden_nodes_collide_at_the_node_between_them():
+    # 0 --- 1 --- 2
+    both = [say([0, 2])]
+    run = play(LINE, both, collisions=True)
+    assert fates(run, 1) == {(0, 0): "collision", (2, 0): "collision"}
+    assert fates(play(LINE, both), 1) == {(0, 0): "received", (2, 0): "received"}
+
+
+@pytest.mark.parametrize(
+    ("offset_us", "fate"),
+    [(0, "collision"), (1, "collision"), (AIRTIME_50_US - 1, "collision"), (AIRTIME_50_US, "received")],
+)
+def test_frames_that_overlap_at_all_disturb_each_other_and_those_that_touch_do_not(offset_us, fate):
+    run = play(LINE, [say(0), say(2, start_s=offset_us / 1e6)], collisions=True)
+    assert set(fates(run, 1).values()) == {fate}
+
+
+def test_short_frame_within_a_long_one_disturbs_it():
+    run = play(LINE, [say(0, size=120), say(2, size=6, start_s=0.001)], collisions=True)
+    assert set(fates(run, 1).values()) == {"collision"}
+
+
+def test_node_that_transmits_hears_nothing():
+    run = play(LINE, [say(0), say(1, start_s=0.001)], collisions=True)
+    assert fates(run, 0) == {(1, 0): "half_duplex"} and fates(run, 1) == {(0, 0): "half_duplex"}
+    assert fates(run, 2) == {(1, 0): "received"}
+
+
+def test_transmission_that_is_not_heard_disturbs_nobody():
+    # 0 --- 1    2 --- 3
+    apart = both_ways((0, 1), (2, 3))
+    assert set(fates(play(apart, [say("all", size=20)], collisions=True), 1).values()) == {"half_duplex"}
+    run = play(apart, [say([0, 2])], collisions=True)
+    assert fates(run, 1) == {(0, 0): "received"} and fates(run, 3) == {(2, 0): "received"}
+
+
+def test_frame_too_weak_to_be_received_still_disturbs():
+    run = play(network((0, 1), (2, 1, 0.000001)), [say([0, 2])], collisions=True)
+    assert fates(run, 1) == {(0, 0): "collision", (2, 0): "link"}
+
+
+def test_frames_that_wait_in_a_long_queue_disturb_when_their_time_comes():
+    # Node 0 is given 40 frames at once; node 2 speaks while the first of them is on the air.
+    run = play(LINE, [say(0, to=1, count=40), say(2, start_s=0.001)], collisions=True)
+    fate = fates(run, 1)
+    assert fate[2, 0] == "collision"
+    assert [fate[0, sequence] for sequence in range(40)] == ["collision"] * 2 + ["received"] * 38
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4000), st.integers(6, 120)), min_size=1, max_size=40))
+def test_node_receives_exactly_what_nothing_overlaps(frames):
+    # 0, 1, 2, 3 around 4, which hears them all and is not heard; the four do not hear each other.
+    star = network(*((node, 4) for node in range(4)))
+    said = [say(node, size=size, start_s=start / 1e5) for node, start, size in frames]
+    run = play(star, said, collisions=True)
+    spans = {
+        (row["origin"], row["sequence"]): (row["time_us"] - row["value"], row["time_us"]) for row in rows(run, "sent")
+    }
+    assert len(spans) == len(frames)
+    for frame, fate in fates(run, 4).items():
+        start, end = spans[frame]
+        others = [span for other, span in spans.items() if other != frame and span[0] < end and start < span[1]]
+        assert fate == ("collision" if others else "received")
+
+
+# --- csma ---
+
+
+def test_csma_waits_until_the_channel_is_free():
+    run = play(TRIANGLE, [say(0, size=120), say(2, start_s=0.003)], collisions=True, csma=True)
+    first, second = rows(run, "sent")
+    assert (first["node"], second["node"]) == (0, 2)
+    assert second["time_us"] - second["value"] >= first["time_us"]
+    assert fates(run, 1) == {(0, 0): "received", (2, 0): "received"}
+
+
+def test_csma_sends_a_queue_in_order_and_saves_most_of_a_busy_channel():
+    talk = [say(node, count=3) for node in (0, 1, 2)]
+    alone = play(TRIANGLE, talk, collisions=True)
+    careful = play(TRIANGLE, talk, collisions=True, csma=True)
+    assert alone.metrics["receptions"] == 0
+    assert careful.metrics["receptions"] > 12
+    for node in (0, 1, 2):
+        assert [row["sequence"] for row in rows(careful, "sent", node=node)] == [0, 1, 2]
+
+
+def test_csma_does_not_help_against_a_hidden_node():
+    hidden = play(LINE, [say([0, 2], size=120)], collisions=True, csma=True)
+    assert fates(hidden, 1) == {(0, 0): "collision", (2, 0): "collision"}
+
+
+def test_frame_is_given_up_when_the_channel_is_busy_too_often_and_the_next_has_its_turn():
+    # 3000 bytes take 96 ms; the back-offs end after 37 ms at most.
+    run = play(TRIANGLE, [say(0, size=3000), say(2, start_s=0.01), say(2, start_s=0.2)], collisions=True, csma=True)
+    assert [(row["node"], row["sequence"], row["detail"]) for row in rows(run, "given_up")] == [(2, 0, "channel_busy")]
+    assert fates(run, 1) == {(0, 0): "received", (2, 1): "received"}
+    assert run.metrics["given_up_channel_busy"] == 1
+
+
+# --- retries ---
+
+
+def test_retries_heal_loss_and_are_counted_as_transmissions():
+    lossy = both_ways((0, 1, 0.7))
+    talk = [say(0, to=1, every_s=0.1)]
+    plain, stubborn = play(lossy, talk), play(lossy, talk, retries=20)
+    assert len(fates(plain, 1)) == 100 and plain.metrics["receptions"] == pytest.approx(70, abs=14)
+    assert {row["sequence"] for row in rows(stubborn, "received")} == set(range(100))
+    # A frame and its acknowledgement get through in 0.49 of the tries.
+    assert stubborn.metrics["transmissions"] == pytest.approx(100 / 0.49, abs=40)
+
+
+def test_frame_is_sent_again_as_often_as_allowed_when_no_acknowledgement_comes_back():
+    run = play(network((0, 1)), [say(0, to=1)], retries=3)
+    assert len(rows(run, "sent")) == len(rows(run, "received")) == 4
+    acknowledgement_us = (5 + 6) * 8 * 4
+    ends, starts = [row["time_us"] for row in rows(run, "sent")], starts_us(run)
+    assert all(start == end + 192 + acknowledgement_us for end, start in zip(ends, starts[1:], strict=False))
+
+
+def test_broadcast_is_never_sent_again():
+    assert play(both_ways((0, 1, 0.3)), [say(0, every_s=0.1)], retries=9).metrics["transmissions"] == 100
+
+
+@pytest.mark.parametrize("csma", [False, True])
+def test_frame_sent_again_does_not_let_another_one_overtake_it_for_ever(csma):
+    run = play(network((0, 1, 0.5), (1, 0)), [say(0, to=1, count=30)], retries=50, collisions=csma, csma=csma)
+    assert {row["sequence"] for row in rows(run, "received")} == set(range(30))
+    spans = sorted((row["time_us"] - row["value"], row["time_us"]) for row in rows(run, "sent"))
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+# --- outages ---
+
+
+def test_node_that_is_off_neither_sends_nor_hears_and_goes_on_afterwards():
+    # 0 --- 1 --- 2, node 1 is off from second 2 to second 4
+    run = play(LINE, [say("all", every_s=1, start_s=0.5, stagger=False), wb.outage(1, 2, 4)], duration_s=6)
+    assert [row["time_us"] // 10**6 for row in rows(run, "sent", node=1)] == [0, 1, 4, 5]
+    assert [row["time_us"] // 10**6 for row in rows(run, "received", node=1, peer=0)] == [0, 1, 4, 5]
+    assert [row["time_us"] // 10**6 for row in rows(run, "lost", node=1, peer=0, detail="down")] == [2, 3]
+    assert [(row["time_us"], row["event"]) for row in rows(run, "failed", "recovered")] == [
+        (2 * 10**6, "failed"),
+        (4 * 10**6, "recovered"),
+    ]
+
+
+@pytest.mark.parametrize("csma", [False, True])
+def test_frames_of_a_node_that_fails_are_given_up_every_one(csma):
+    run = play(LINE, [say(0, count=5), wb.outage(0, 0.004, 1), say(0, start_s=2)], collisions=True, csma=csma)
+    outcome = [row["sequence"] for row in rows(run, "sent", "given_up")]
+    assert sorted(outcome) == [0, 1, 2, 3, 4, 5]
+    assert {row["detail"] for row in rows(run, "given_up")} == {"down"}
+    assert 3 <= len(rows(run, "given_up")) <= 5 and rows(run, "sent")[-1]["sequence"] == 5
+
+
+def test_frame_on_the_air_when_its_sender_fails_disturbs_as_long_as_it_lasted():
+    # Node 0's first frame takes 1792 µs. It fails at 1000 µs, while the others still wait in its radio.
+    def fate(start_us):
+        talk = [say(0, count=20), wb.outage(0, 0.001), say(2, start_s=start_us / 1e6)]
+        return fates(play(LINE, talk, collisions=True), 1)
+
+    assert fate(900) == {(2, 0): "collision"}
+    assert fate(1000) == fate(4000) == {(2, 0): "received"}
+
+
+def test_overlapping_outages_last_until_the_last_of_them_ends():
+    run = play(LINE, [say(1, every_s=1, start_s=0.5), wb.outage(1, 1, 4), wb.outage([0, 1], 3, 6)], duration_s=8)
+    assert [row["time_us"] // 10**6 for row in rows(run, "sent")] == [0, 6, 7]
+    assert [(row["time_us"] // 10**6, row["event"]) for row in rows(run, "failed", "recovered", node=1)] == [
+        (1, "failed"),
+        (6, "recovered"),
+    ]
+
+
+# --- a value ---
+
+
+def test_radio_is_a_value_with_a_plain_form():
+    radio = wb.Radio(loss=0.1, jitter_ms=5, retries=3)
+    assert radio == wb.Radio(loss=0.1, jitter_ms=(0, 5.0), retries=3)
+    assert wb.Radio.from_dict(radio.to_dict()) == radio and wb.Radio.from_dict({}) == wb.Radio()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("loss", "some"),
+        ("loss", 1.1),
+        ("loss", True),
+        ("jitter_ms", (5, 1)),
+        ("jitter_ms", -1),
+        ("jitter_ms", (0, math.inf)),
+        ("jitter_ms", (0, 1e7)),
+        ("collisions", 1),
+        ("csma", None),
+        ("retries", 1.5),
+        ("bit_rate_bps", 0),
+        ("overhead_B", -1),
+        ("tx_uJ_per_B", math.nan),
+        ("rx_uJ_per_B", "1.8"),
+    ],
+)
+def test_wrong_parameter_is_named_with_what_would_be_right(name, value):
+    with pytest.raises(ParameterError, match=f"Radio: {name} is .*must be"):
+        wb.Radio(**{name: value})
+
+
+def test_unknown_field_of_a_plain_form_is_named():
+    with pytest.raises(ScenarioError, match="'power'.*loss"):
+        wb.Radio.from_dict({"power": 3})
+    with pytest.raises(ScenarioError, match="must be an object"):
+        wb.Radio.from_dict(5)
