@@ -224,6 +224,18 @@ def test_sink_reinforces_a_part_of_what_it_asked_for():
     assert len(taken(subscription)) == 3
 
 
+def test_part_of_an_interest_is_reinforced_to_the_source_in_every_round():
+    network = Network(Diffusion(), LINE)
+    subscription = network.subscribe(0, "TEMP GE 25")
+    for _ in range(4):
+        network.publish(3, "TEMP IS 31")
+        network.sent.clear()
+        network.nodes[0].reinforce(subscription, network.now, parse("TEMP GE 30"))
+        network.settle()
+        assert network.hops("reinforcement") == [(0, 1), (1, 2), (2, 3)]
+        network.advance(30)
+
+
 def test_sink_may_reinforce_whenever_it_likes():
     node = make_node(reinforce_after=0)
     subscription = node.subscribe(parse("TEMP GE 25"), 0)

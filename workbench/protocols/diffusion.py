@@ -31,14 +31,16 @@ Differs from the original in
          newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop.
     A23  data meets the duplicate list first, then the filters, then the interest cache.
     A24  the data list is two: recent (source, sequence) pairs against duplicates, and samples waiting to be sent.
-    A25  samples are matched when published and, while some wait, a second after the cache changed.
+    A25  samples are matched when published and, while some wait, a second after the cache changed or the node itself
+         subscribed.
     A26  samples are aggregated at the source only, one after the other in one message; the sink takes them apart where
          the first key comes again and filters each by itself.
     A27  the black list holds neighbors whose two-way loss is above ``blacklist_loss``, until it falls below that less
          the hysteresis. The loss is what the link layer estimates (`link_quality`); an unknown neighbor is good.
     A28  sequence numbers are 32 bits, sources 16, and nothing counts as already seen that was not.
     --   interests already seen are remembered apart from the cache, or an evicted interest would be flooded for ever;
-         ``unsubscribe`` floods the interest with expiration 0, which cancels it; data has a ttl as well.
+         ``unsubscribe`` floods the interest with expiration 0, which cancels it and what reinforced a part of it, but
+         no later interest of the sink; data has a ttl as well.
 
 Reference
     TinyDiffusion design note (2003); C. Intanagonwiwat et al.: Directed diffusion for wireless sensor networking,
@@ -358,7 +360,9 @@ class DiffusionNode(Node):
         if entry is None:
             entry = self._new_entry(interest)
         self._removed(entry.remove(sink=interest.sink), "round")
-        entry.data_gradients.forget_reinforcements(interest.sink)
+        for other in self.cache.entries:
+            if other is entry or is_within(other.attributes, interest.attributes):
+                other.data_gradients.forget_reinforcements(interest.sink)
         self.events.append(
             InterestCached(
                 interest.previous_hop, "interest", interest.sink, interest.sequence, interest.round, interest.attributes
