@@ -1,0 +1,577 @@
+"""Sweeps: plans, keys, tables, folders of results, charts. Everything runs in this process; Spark has its own file."""
+
+import copy
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import REPOSITORY
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.sweeps import LocalRunner, SparkRunner, user_code
+from workbench.sweeps.chart import interval, student_t
+from workbench.sweeps.plan import Axis, Plan
+from workbench.sweeps.progress import duration
+from workbench.sweeps.spark import TASK_S, Chunks
+
+SILENT = {"runner": LocalRunner(), "progress": False}
+
+
+def scenario(**changes):
+    """A sink at one end of a line of five, a source at the other."""
+    line = wb.Scenario(
+        topology=wb.topology.line(5),
+        protocol=wb.Flooding(),
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
+        duration_s=5,
+    )
+    return line.replace(**changes)
+
+
+def run_python(code, **environment):
+    """What a fresh process prints."""
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.split()
+
+
+def without_wall_time(table):
+    return table.to_pandas().drop(columns="wall_s")
+
+
+class Recording:
+    """Runs in this process, remembers what it ran, and is interrupted by ``error`` after some points."""
+
+    def __init__(self, points=math.inf, error=None):
+        self.points, self.error, self.ran = points, error, []
+
+    def run(self, plan, numbers, moving):
+        for rows in LocalRunner().run(plan, numbers, moving):
+            if len(self.ran) >= self.points:
+                raise self.error
+            self.ran += [row.number for row in rows]
+            yield rows
+
+
+# Plan
+
+
+def test_points_are_all_combinations_and_the_last_axis_turns_fastest():
+    sweep = wb.Sweep(scenario(), over={"radio.loss": [0.0, 0.1], "seed": range(3)})
+    assert len(sweep) == 6
+    assert [tuple(point.labels.values()) for point in sweep.points] == list(itertools.product([0.0, 0.1], range(3)))
+    assert [point.number for point in sweep.points] == list(range(6))
+    assert repr(sweep) == "Sweep(6 points: radio.loss (2) × seed (3))"
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_numbers_are_places_in_nested_loops(sizes):
+    axes = tuple(Axis(f"workload.{i}", tuple(range(size)), tuple(range(size))) for i, size in enumerate(sizes))
+    plan = Plan(None, axes)
+    assert [plan.places(number) for number in range(len(plan))] == [
+        list(places) for places in itertools.product(*map(range, sizes))
+    ]
+
+
+def test_a_point_is_the_scenario_with_things_replaced():
+    sweep = wb.Sweep(scenario(), over={"protocol.ttl": [3, 9], "workload.1.every_s": [1.0], "duration_s": [3]})
+    expected = scenario(**{"protocol.ttl": 9, "workload.1.every_s": 1.0, "duration_s": 3})
+    assert sweep.points[1].scenario == expected.hash
+    assert sweep.plan.scenario_of(1) == expected
+
+
+def test_a_parameter_is_not_lost_to_its_protocol_whatever_comes_first():
+    sweep = wb.Sweep(scenario(), over={"protocol.ttl": [3], "protocol": [wb.Flooding(), wb.Diffusion()]})
+    assert [sweep.plan.scenario_of(number).protocol.ttl for number in range(2)] == [3, 3]
+
+
+def test_objects_get_short_labels():
+    workload = [wb.subscribe(at=1, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30")]
+    over = {
+        "topology": [wb.topology.line(5), wb.topology.grid(2, 3)],
+        "protocol": [wb.Diffusion(), wb.Flooding(ttl=7)],
+        "radio": [wb.Radio(), wb.Radio(loss=0.1, collisions=True)],
+        "workload": [workload],
+    }
+    first, *_, last = wb.Sweep(scenario(), over).points
+    assert first.labels == {
+        "topology": "line(nodes=5, spacing_m=10.0)",
+        "protocol": "Diffusion",
+        "radio": "Radio",
+        "workload": "subscribe(at=1, what=TEMP GE 25) + publish(at=2, what=TEM...",
+    }
+    assert last.labels["protocol"] == "Flooding(ttl=7)"
+    assert last.labels["radio"] == "Radio(loss=0.1, collisions=True)"
+
+
+def test_labels_are_unique_and_a_dictionary_names_the_values():
+    graphs = [wb.topology.random_geometric(9, 20, 20, seed=seed) for seed in (1, 2)]
+    for graph in graphs:
+        del graph.graph["recipe"]
+    bare = wb.Sweep(scenario(), {"topology": graphs})
+    assert [point.labels["topology"] for point in bare.points] == ["network of 9 nodes", "network of 9 nodes #2"]
+    named = wb.Sweep(scenario(), {"topology": dict(zip(("one", "two"), graphs, strict=True))})
+    assert [point.labels["topology"] for point in named.points] == ["one", "two"]
+    assert [point.key for point in named.points] == [point.key for point in bare.points]
+
+
+def test_numpy_values_are_taken_as_numbers():
+    sweep = wb.Sweep(scenario(), over={"protocol.ttl": np.arange(3, 5), "radio.loss": np.linspace(0, 0.5, 2)})
+    assert sweep.points[-1].labels == {"protocol.ttl": 4, "radio.loss": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("over", "sentence"),
+    [
+        ({"protocol.tll": [3]}, r"protocol.tll=3: Flooding has no parameter 'tll'"),
+        ({"seed": [1], "protocol.ttl": [3, 300]}, r"cannot have protocol.ttl=300: .* from 1 to 255 hops"),
+        ({"radio.loss": [0.5, 2]}, r"cannot have radio.loss=2: .* share from 0 to 1"),
+        ({"protocol": ["Diffusion"]}, r"cannot have protocol=Diffusion: protocol is 'Diffusion'"),
+        ({"workload.1.every_s": [-1]}, r"cannot have workload.1.every_s=-1"),
+        ({"workload.5.at": [1]}, r"cannot have workload.5.at=1"),
+        ({"antenna": [1]}, r"cannot have antenna=1: a scenario has no 'antenna'"),
+        ({"topology": [wb.topology.line(3)]}, r"cannot have topology=line.*node 4, which the topology does not have"),
+        ({"seed": []}, "seed has no values"),
+        ({"radio.loss": "links"}, "values of radio.loss are 'links'; they must be a list"),
+        ({"seed": 3}, "values of seed are 3; they must be a list"),
+        ({"topology": wb.topology.line(5)}, "values of topology are .*; they must be a list"),
+        ({"seed": [1, 2, 1]}, "same scenario twice, for seed=1 and for seed=1"),
+        ({1: [1]}, "a sweep varies paths"),
+        ({}, "must say what to vary"),
+        ([1], "must say what to vary"),
+    ],
+)
+def test_a_wrong_plan_is_told_before_anything_runs(over, sentence):
+    with pytest.raises(wb.ScenarioError, match=sentence):
+        wb.Sweep(scenario(), over=over)
+
+
+def test_values_that_only_work_together_are_no_error():
+    # Node 7 exists on the long line alone, and the source is moved there.
+    sweep = wb.Sweep(scenario(), over={"topology": [wb.topology.line(9)], "workload.1.at": [7]})
+    assert sweep.run(**SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
+
+
+def test_wrong_arguments_are_told():
+    with pytest.raises(wb.ScenarioError, match="over a Scenario"):
+        wb.Sweep("scenario.json", over={"seed": [1]})
+    with pytest.raises(wb.ScenarioError, match="engine is 'fast'"):
+        wb.Sweep(scenario(), over={"seed": [1]}, engine="fast")
+    with pytest.raises(wb.ScenarioError, match="runner is 'spark'"):
+        wb.Sweep(scenario(), over={"seed": [1]}).run(runner="spark")
+
+
+# Table
+
+
+def test_a_row_has_every_swept_parameter_the_seed_and_the_metrics_of_its_scenario():
+    frame = wb.Sweep(scenario(seed=11), over={"radio.loss": [0.0, 0.3], "protocol.ttl": [2, 9]}).run(**SILENT)
+    frame = frame.to_pandas()
+    assert frame["radio.loss"].tolist() == [0.0, 0.0, 0.3, 0.3]
+    assert frame["protocol.ttl"].tolist() == [2, 9, 2, 9]
+    assert set(frame["seed"]) == {11}
+    assert set(frame["engine"]) == {"reference"}
+    assert set(frame["version"]) == {wb.__version__}
+    assert frame["point"].is_unique
+    assert frame["error"].isna().all()
+    assert (frame["wall_s"] > 0).all()
+    expected = scenario(seed=11, **{"radio.loss": 0.3, "protocol.ttl": 9})
+    last = frame.iloc[-1]
+    assert last["scenario"] == expected.hash
+    metrics = expected.run().metrics
+    pd.testing.assert_series_equal(last[metrics.index].astype(float), metrics, check_names=False)
+
+
+def test_what_never_happened_in_a_run_counts_as_none():
+    frame = wb.Sweep(scenario(), over={"protocol": [wb.Flooding(), wb.Diffusion()]}).run(**SILENT).to_pandas()
+    assert frame["sent_flood"].tolist()[1] == 0
+    assert frame["sent_interest"].tolist()[0] == 0
+    assert np.isnan(frame["coverage"][1])  # which diffusion does not have: that is unknown, not 0
+
+
+def test_values_of_several_kinds_share_an_axis(tmp_path):
+    sweep = wb.Sweep(scenario(), over={"radio.loss": ["links", 0.5, "none"], "radio.collisions": [True, False]})
+    frame = sweep.run(out=tmp_path, **SILENT).to_pandas()
+    assert frame["radio.loss"].tolist() == ["links", "links", 0.5, 0.5, "none", "none"]
+    assert frame["radio.collisions"].tolist() == [True, False] * 3
+    stored = pd.read_parquet(tmp_path)
+    assert stored["radio.loss"].tolist() == ["links", "links", "0.5", "0.5", "none", "none"]
+    assert stored["radio.collisions"].tolist() == [True, False] * 3
+
+
+def test_the_frame_is_a_copy():
+    table = wb.Sweep(scenario(), over={"seed": [1, 2]}).run(**SILENT)
+    table.to_pandas()["delivery_ratio"] = 7
+    assert table.to_pandas()["delivery_ratio"].tolist() == [1.0, 1.0]
+
+
+def test_a_table_shows_itself():
+    table = wb.Sweep(scenario(), over={"protocol.ttl": range(1, 13)}).run(**SILENT)
+    assert repr(table).startswith("SweepTable(12 points over protocol.ttl; ")
+    html = table._repr_html_()
+    assert "the first 10 of them" in html
+    assert html.count("<tr>") == 10
+    assert "<th>delivery_ratio</th>" in html
+    assert "<th>error</th>" not in html
+
+
+# Failures
+
+
+def explode(attributes):
+    return 1 / 0
+
+
+def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
+    wb.register_filter("explode", explode)
+    over = {"protocol.filters": {"none": (), "explode": (wb.Filter("explode"),)}, "seed": [1, 2]}
+    sweep = wb.Sweep(scenario(protocol=wb.Diffusion()), over)
+    with pytest.warns(UserWarning, match="2 of 4 points failed: protocol.filters=explode, seed=1: ZeroDivisionError"):
+        table = sweep.run(out=tmp_path, **SILENT)
+    frame = table.to_pandas()
+    assert frame["error"].isna().tolist() == [True, True, False, False]
+    assert frame["error"][2].startswith("ZeroDivisionError: division by zero (in explode, ")
+    assert frame["delivery_ratio"].isna().tolist() == [False, False, True, True]
+    assert table.failed["seed"].tolist() == [1, 2]
+    assert "2 failed" in repr(table)
+    # What failed is not kept: it is run again, when it may be mended.
+    runner = Recording()
+    with pytest.warns(UserWarning):
+        sweep.run(out=tmp_path, runner=runner)
+    assert runner.ran == [2, 3]
+
+
+def test_a_sweep_of_which_every_point_fails_is_an_error():
+    wb.register_filter("explode", explode)
+    sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("explode"),))), {"seed": [1, 2]})
+    with pytest.raises(wb.WorkbenchError, match="every point of the sweep failed, the first with seed=1: ZeroDiv"):
+        sweep.run(**SILENT)
+
+
+def test_a_runner_that_loses_a_point_is_found_out():
+    class Forgetful:
+        def run(self, plan, numbers, moving):
+            return LocalRunner().run(plan, numbers[1:], moving)
+
+    with pytest.raises(wb.WorkbenchError, match="no result for 1 points; the first is seed=4"):
+        wb.Sweep(scenario(), {"seed": [4, 5]}).run(runner=Forgetful())
+
+
+# Folders of results
+
+
+def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
+    sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)})
+    stopped = Recording(points=3, error=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt, match=r"3 of 8 points are kept in .*; run it again to go on"):
+        sweep.run(out=tmp_path, runner=stopped)
+    assert len(pd.read_parquet(tmp_path)) == 3
+    lost = Recording(points=2, error=wb.WorkbenchError("the cluster is gone"))
+    with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as told:
+        wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)}).run(out=tmp_path, runner=lost)
+    assert told.value.__notes__ == [f"sweep stopped: 5 of 8 points are kept in {tmp_path}; run it again to go on"]
+    rest, none = Recording(), Recording()
+    table = sweep.run(out=tmp_path, runner=rest)
+    again = sweep.run(out=tmp_path, runner=none)
+    assert (stopped.ran, lost.ran, rest.ran, none.ran) == ([0, 1, 2], [3, 4], [5, 6, 7], [])
+    stored = pd.read_parquet(tmp_path)
+    assert sorted(stored["point"]) == sorted(table.to_pandas()["point"])
+    pd.testing.assert_frame_equal(table.to_pandas(), again.to_pandas())
+    fresh = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)}).run(**SILENT)
+    pd.testing.assert_frame_equal(without_wall_time(table), without_wall_time(fresh))
+
+
+def test_without_a_folder_the_sweep_itself_remembers():
+    sweep = wb.Sweep(scenario(), {"seed": range(4)})
+    with pytest.raises(KeyboardInterrupt, match="3 of 4 points are kept in memory"):
+        sweep.run(runner=Recording(points=3, error=KeyboardInterrupt()))
+    runner = Recording()
+    assert len(sweep.run(runner=runner)) == 4
+    assert runner.ran == [3]
+
+
+def test_sweeps_share_a_folder_and_their_common_points(tmp_path):
+    small = wb.Sweep(scenario(), {"seed": [1, 2]})
+    small.run(out=tmp_path, **SILENT)
+    runner = Recording()
+    large = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Diffusion()], "seed": [1, 2, 3]})
+    table = large.run(out=tmp_path, runner=runner)
+    assert runner.ran == [2, 3, 4, 5]
+    assert len(table) == 6
+    assert len(small.run(out=tmp_path, **SILENT)) == 2
+    # Whatever file comes first: all have the same columns, or readers of the folder would miss some.
+    stored = pd.read_parquet(tmp_path)
+    assert len(stored) == stored["point"].nunique() == 6
+    assert set(table.metrics) < set(stored.columns)
+    assert {tuple(pq.read_schema(path).names) for path in tmp_path.glob("*.parquet")} == {tuple(stored.columns)}
+    assert stored["protocol"].isna().sum() == 2  # the small sweep's: it varied the seed alone
+
+
+def test_a_folder_says_what_was_run(tmp_path):
+    sweep = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Flooding(ttl=3)], "seed": range(2)})
+    sweep.run(out=tmp_path, **SILENT)
+    (path,) = tmp_path.glob("_sweep-*.json")
+    told = json.loads(path.read_text())
+    assert told["over"] == {"protocol": ["Flooding", "Flooding(ttl=3)"], "seed": [0, 1]}
+    assert wb.Scenario.from_json(json.dumps(told["scenario"])) == scenario()
+    assert "one row per run" in told["what"]
+
+
+def test_drafts_are_passed_over_and_foreign_files_told(tmp_path):
+    sweep = wb.Sweep(scenario(), {"seed": [1]})
+    (tmp_path / ".0123.parquet.99").write_bytes(b"PAR1 and no more")
+    sweep.run(out=tmp_path, **SILENT)
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(wb.DataError, match=r"other.parquet is no file of a sweep's results"):
+        sweep.run(out=tmp_path, **SILENT)
+    with pytest.raises(wb.DataError, match="cannot be a folder for results"):
+        sweep.run(out=tmp_path / "other.parquet", **SILENT)
+
+
+# Keys
+
+
+def test_keys_are_the_same_in_another_process_and_differ_between_points():
+    code = (
+        "import workbench as wb;"
+        "s = wb.Scenario(topology=wb.topology.line(5), protocol=wb.Flooding(), duration_s=5);"
+        "print(*(point.key for point in wb.Sweep(s, {'seed': range(5)}).points))"
+    )
+    points = wb.Sweep(scenario(workload=()), {"seed": range(5)}).points
+    assert [point.key for point in points] == run_python(code)
+    assert len({point.key for point in points}) == 5
+
+
+SOURCE = """
+import workbench as wb
+LIMIT = {limit}
+def half(value):
+    return value // {divisor}
+def {name}(attributes):
+    wanted = [a for a in attributes if a.value in {{"x", "y", LIMIT}}]
+    return [half(a.value) for a in wanted]
+class Node:
+    def receive(self):
+        return half(LIMIT)
+class Mine(wb.Flooding):
+    node = Node
+"""
+
+
+def user_module(name="clip", limit=5, divisor=2, lead=""):
+    module = {"__name__": "users_module"}
+    exec(compile(lead + SOURCE.format(name=name, limit=limit, divisor=divisor), "anywhere", "exec"), module)
+    return module
+
+
+@pytest.mark.parametrize("what", ["clip", "Mine"])
+def test_the_digest_of_code_follows_what_it_does_and_not_where_it_stands(what):
+    def digest(**changes):
+        return user_code.digest({"filter clip": user_module(**changes)[what]})
+
+    assert digest() == digest(lead="\n\n# moved\n")
+    assert len({digest(), digest(limit=6), digest(divisor=3)}) == 3
+
+
+def test_the_digest_of_code_does_not_change_by_use():
+    module = user_module()
+    before = user_code.digest({"protocol Mine": module["Mine"]})
+    copy.copy(module["Mine"]())  # Python now notes the names of slots in the class.
+    assert user_code.digest({"protocol Mine": module["Mine"]}) == before
+
+
+def test_the_digest_of_code_is_the_same_in_another_process():
+    code = f"""
+from workbench.sweeps import user_code
+module = {{"__name__": "users_module"}}
+exec({SOURCE.format(name="clip", limit=5, divisor=2)!r}, module)
+print(user_code.digest({{"filter clip": module["clip"]}}))
+"""
+    told = [run_python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")]
+    assert told == [[user_code.digest({"filter clip": user_module()["clip"]})]] * 2
+
+
+def test_an_edited_filter_is_not_answered_with_old_results(tmp_path):
+    wb.register_filter("nudge", lambda attributes: attributes)
+    sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("nudge"),))), {"seed": [1]})
+    assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
+    wb.register_filter("nudge", lambda attributes: None)
+    assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [0.0]
+
+
+# Summary and figure
+
+
+def test_student_t_agrees_with_the_textbook():
+    known = {1: 12.706, 4: 2.776, 29: 2.045, 30: 2.042, 31: 2.0395, 40: 2.0211, 60: 2.0003, 120: 1.9799}
+    for freedom, quantile in known.items():
+        assert student_t(freedom) == pytest.approx(quantile, abs=6e-4)
+
+
+def test_the_interval_of_a_mean():
+    mean, half, runs = interval([1.0, 2.0, 3.0, 4.0])
+    assert (mean, runs) == (2.5, 4)
+    assert half == pytest.approx(3.1824 * math.sqrt(5 / 3) / 2)
+    assert interval([5.0])[0] == 5.0
+    assert math.isnan(interval([5.0])[1])
+    assert math.isnan(interval([])[0])
+
+
+def test_a_summary_is_over_all_that_else_varies():
+    table = wb.Sweep(scenario(), {"protocol.ttl": [9, 3, 4], "radio.loss": [0.0, 0.5], "seed": range(3)}).run(**SILENT)
+    frame, summary = table.to_pandas(), table.summary("protocol.ttl", "transmissions")
+    assert summary["protocol.ttl"].tolist() == [3, 4, 9]
+    assert summary["runs"].tolist() == [6, 6, 6]
+    assert summary["mean"].tolist() == pytest.approx(
+        [frame.loc[frame["protocol.ttl"] == ttl, "transmissions"].mean() for ttl in (3, 4, 9)]
+    )
+    assert (summary["low"] < summary["mean"]).all()
+    split = table.summary("protocol.ttl", "transmissions", by="radio.loss")
+    assert split["radio.loss"].tolist() == [0.0] * 3 + [0.5] * 3
+    assert split["runs"].tolist() == [3] * 6
+
+
+def test_an_interval_is_cut_off_where_its_metric_ends():
+    table = wb.Sweep(scenario(**{"radio.loss": 0.1}), {"protocol.ttl": [200], "seed": range(4)}).run(**SILENT)
+    (row,) = table.summary("protocol.ttl").itertuples()
+    assert row.mean < 1 == row.high
+    assert 0 <= row.low < row.mean
+    alone = wb.Sweep(scenario(), {"protocol.ttl": [200]}).run(**SILENT).summary("protocol.ttl")
+    assert alone[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_summary_keeps_named_values_in_the_order_of_the_plan():
+    protocols = {"second in the alphabet": wb.Flooding(), "first in it": wb.Flooding(ttl=3)}
+    table = wb.Sweep(scenario(), {"seed": [2, 1], "protocol": protocols}).run(**SILENT)
+    assert table.summary("protocol")["protocol"].tolist() == list(protocols)
+    assert table.summary("seed", by="protocol")["protocol"].tolist() == [name for name in protocols for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "by", "sentence"),
+    [
+        ("ttl", "delivery_ratio", None, "'ttl' was not varied in this sweep; varied were protocol.ttl, seed"),
+        ("seed", "delivery", None, "'delivery' is no metric of this sweep; it has wall_s, delivery_ratio"),
+        ("seed", "delivery_ratio", "radio.loss", "'radio.loss' was not varied"),
+        ("seed", "delivery_ratio", "seed", "must be different"),
+    ],
+)
+def test_a_chart_of_what_is_not_there_is_told(x, y, by, sentence):
+    table = wb.Sweep(scenario(), {"protocol.ttl": [5, 9]}).run(**SILENT)
+    with pytest.raises(wb.ParameterError, match=sentence):
+        table.plot(x, y, by)
+
+
+def test_a_figure_of_numbers_has_a_line_in_a_band_for_each_series():
+    table = wb.Sweep(scenario(), {"protocol.ttl": [3, 4, 9], "radio.loss": [0.0, 0.5], "seed": range(3)}).run(**SILENT)
+    figure = table.plot("protocol.ttl", "latency_ms_p50", by="radio.loss")
+    assert figure.xaxis.axis_label == "ttl (hops)"
+    assert figure.yaxis.axis_label == "median latency (ms)"
+    assert figure.title.text == "mean and 95 % confidence interval over seed"
+    assert [item.label.value for item in figure.legend[0].items] == ["0.0", "0.5"]
+    assert [type(renderer.glyph).__name__ for renderer in figure.renderers] == ["VArea", "Line", "Scatter"] * 2
+
+
+def test_a_figure_of_names_has_intervals_side_by_side():
+    table = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Diffusion()], "seed": range(3)}).run(**SILENT)
+    figure = table.plot("protocol", "energy_mJ")
+    assert figure.x_range.factors == ["Flooding", "Diffusion"]
+    assert figure.yaxis.axis_label == "energy (mJ)"
+    assert not figure.legend
+
+
+def test_a_drawing_is_the_same_chart_for_a_paper():
+    table = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.5], "protocol": [wb.Flooding(), wb.Diffusion()]}).run(**SILENT)
+    svg = table.drawing("radio.loss", "transmissions", by="protocol").to_svg()
+    for text in (
+        "loss (share of frames)",
+        "transmissions",
+        "protocol: Flooding",
+        "protocol: Diffusion",
+        "one run each",
+    ):
+        assert text in svg
+    with pytest.raises(wb.ParameterError, match=r"protocol has others, such as 'Flooding'; plot\(\) can"):
+        table.drawing("protocol", "transmissions")
+
+
+# Progress
+
+
+def test_nothing_is_shown_where_nobody_watches(capfd):
+    wb.Sweep(scenario(), {"seed": [1]}).run(runner=LocalRunner())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_one_line_and_ends_in_a_summary(capfd, tmp_path):
+    sweep = wb.Sweep(scenario(), {"seed": range(3)})
+    sweep.run(runner=LocalRunner(), out=tmp_path, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    lines = [text.strip() for text in err.split("\r")[1:]]
+    assert lines[0] == "sweep: 0 of 3 points"
+    assert lines[-1].startswith("sweep: 3 points, 3 run in ")
+    sweep.run(runner=LocalRunner(), out=tmp_path, progress=True)
+    assert f"0 run in 0 s, 3 already in {tmp_path}" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59, "59 s"), (150, "2 min"), (7800, "2 h 10 min")])
+def test_durations_are_told_roughly(seconds, text):
+    assert duration(seconds) == text
+
+
+# Spark, as far as it can be had without Java
+
+
+@given(st.integers(0, 400), st.integers(1, 8), st.lists(st.floats(1e-4, 100), min_size=1, max_size=5))
+def test_chunks_deal_out_each_point_once(points, cores, times):
+    chunks, dealt = Chunks(range(points), cores), []
+    for point_s in itertools.cycle(times):
+        shares = chunks.take()
+        if not shares:
+            break
+        assert all(shares)
+        dealt += [number for share in shares for number in share]
+        chunks.took(point_s)
+    assert sorted(dealt) == list(range(points))
+
+
+def test_the_first_chunk_is_a_probe_and_the_others_are_worth_their_tasks():
+    chunks = Chunks(range(100_000), cores=4)
+    probe = chunks.take()
+    assert [len(share) for share in probe] == [1] * 8
+    assert max(number for share in probe for number in share) > 80_000  # from all over the plan
+    chunks.took(0.01)
+    assert {len(share) for share in chunks.take()} == {TASK_S / 0.01}
+    chunks.took(60.0)
+    assert {len(share) for share in chunks.take()} == {1}
+
+
+def test_missing_java_is_told_with_a_remedy(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    from workbench.sweeps.spark import _check_java
+
+    with pytest.raises(wb.WorkbenchError, match=r"needs Java 17 or newer.*openjdk.*runner=LocalRunner\(\)"):
+        _check_java()
+
+
+def test_importing_sweeps_loads_nothing_heavy():
+    loaded = {name.partition(".")[0] for name in run_python("import sys, workbench.sweeps; print(*sys.modules)")}
+    assert loaded.isdisjoint({"pyspark", "bokeh", "pandas", "ipywidgets", "IPython"})
+
+
+def test_spark_is_what_runs_a_sweep_unless_told_otherwise():
+    assert repr(SparkRunner()) == "SparkRunner('local[2]')"

@@ -1,0 +1,179 @@
+"""Sweeps on Spark: the same results as in this process, user code shipped, stopped and resumed. One session for all."""
+
+import importlib
+import sys
+import threading
+from contextlib import nullcontext
+
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench import doctor
+from workbench.sweeps import LocalRunner, SparkRunner
+from workbench.sweeps.spark import session
+
+JAVA = doctor.java()
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark():
+    """The session that the first sweep would start, for all of them."""
+    started = session("local[2]", {})
+    yield started
+    started.stop()
+
+
+def scenario(**changes):
+    """A sink at one end of a line of five, a source at the other."""
+    line = wb.Scenario(
+        topology=wb.topology.line(5),
+        protocol=wb.Diffusion(),
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
+        duration_s=5,
+    )
+    return line.replace(**changes)
+
+
+def assert_same_here_and_on_spark(scenario, over, warning=None):
+    """Runs a sweep on Spark and in this process and returns the frame, the same but for the wall time."""
+    frames = []
+    for runner in (SparkRunner(), LocalRunner()):
+        with pytest.warns(UserWarning, match=warning) if warning else nullcontext():
+            frames.append(wb.Sweep(scenario, over).run(runner=runner).to_pandas().drop(columns="wall_s"))
+    pd.testing.assert_frame_equal(*frames)
+    return frames[0]
+
+
+def test_spark_gives_what_this_process_gives(spark):
+    over = {
+        "topology": [wb.topology.line(5), wb.topology.random_geometric(12, 40, 40, seed=3)],
+        "protocol": [wb.Flooding(), wb.Diffusion(ttl=9)],
+        "radio.loss": ["links", 0.2],
+        "seed": range(5),
+    }
+    frame = assert_same_here_and_on_spark(scenario(), over)
+    assert len(frame) == 40
+    assert set(frame["error"]) == {None}
+    # The session was there before the sweep: it is used, and it stays.
+    assert spark.range(3).count() == 3
+
+
+USERS_MODULE = """
+import workbench as wb
+from workbench.protocols.flooding import FloodingNode
+
+MARGIN = 300
+
+def warmer(attributes):
+    gas = wb.attributes.key_of("GAS").number
+    return [a._replace(value=a.value + MARGIN) if a.key == gas else a for a in attributes]
+
+class QuietNode(FloodingNode):
+    def publish(self, attributes, now, payload=b""):
+        return FloodingNode.publish(self, attributes, now, payload) if now else 0
+
+class Quiet(wb.Flooding):
+    node = QuietNode
+"""
+
+
+@pytest.fixture
+def users_module(tmp_path, monkeypatch):
+    """A module of the user's that no worker can import: its file is gone."""
+    path = tmp_path / "users_module.py"
+    path.write_text(USERS_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("users_module")
+    path.unlink()
+    yield module
+    del sys.modules["users_module"]
+
+
+def test_filters_protocols_and_keys_of_the_user_go_along(users_module):
+    wb.register_key(150, "GAS", unit="ppm")
+    wb.register_filter("warmer", users_module.warmer)
+    workload = [wb.subscribe(at=0, what="GAS GE 400"), wb.publish(at=4, what="GAS IS 200", every_s=2)]
+    protocols = {"plain": wb.Diffusion(), "filtered": wb.Diffusion(filters=(wb.Filter("warmer", at=[2]),))}
+    frame = assert_same_here_and_on_spark(scenario(workload=workload), {"protocol": protocols, "seed": [1, 2]})
+    assert frame.groupby("protocol")["wrong_deliveries"].sum().to_dict() == {"plain": 0, "filtered": 0}
+    frame = assert_same_here_and_on_spark(scenario(), {"protocol": [users_module.Quiet(), wb.Flooding()]})
+    assert frame["sent_flood"].tolist() == [10, 15]
+
+
+def explode(attributes):
+    return 1 / 0
+
+
+def test_a_point_that_fails_on_a_worker_is_told_as_it_is_here():
+    wb.register_filter("explode", explode)
+    over = {"protocol.filters": {"none": (), "bad": (wb.Filter("explode"),)}, "seed": [1, 2]}
+    warning = "2 of 4 points failed: protocol.filters=bad, seed=1: ZeroDivisionError"
+    assert_same_here_and_on_spark(scenario(), over, warning)
+
+
+class InterruptedAfter:
+    """Spark, and Ctrl-C after some chunks."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def run(self, plan, numbers, moving):
+        for count, rows in enumerate(SparkRunner().run(plan, numbers, moving), start=1):
+            yield rows
+            if count == self.chunks:
+                raise KeyboardInterrupt
+
+
+def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
+    sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(8)})
+    with pytest.raises(KeyboardInterrupt, match="4 of 16 points are kept in"):
+        sweep.run(out=tmp_path, runner=InterruptedAfter(chunks=1))
+    assert len(pd.read_parquet(tmp_path)) == 4
+    assert len(sweep.run(out=tmp_path)) == 16
+    stored = pd.read_parquet(tmp_path)
+    assert sorted(stored["point"]) == sorted(point.key for point in sweep.points)
+
+
+def test_an_interrupt_cancels_what_runs_and_leaves_the_session(spark):
+    # Minutes of work, and an interrupt when the runner first tells of it.
+    busy = scenario(topology=wb.topology.grid(20, 20), protocol=wb.Flooding(), duration_s=5_000)
+    sweep = wb.Sweep(busy.replace(**{"workload.1.every_s": 0.1}), {"seed": range(4)})
+
+    def interrupt(points):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(SparkRunner().run(sweep.plan, range(4), interrupt))
+    assert list(spark.sparkContext.statusTracker().getActiveJobsIds()) == []
+    assert spark.range(3).count() == 3
+
+
+class OpensNowhereElse:
+    """Pickles, and cannot be unpickled."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def filter_that_holds(thing):
+    return lambda attributes: attributes if thing else None
+
+
+@pytest.mark.parametrize(
+    ("thing", "sentence"),
+    [
+        (threading.Lock(), "filter holder cannot be pickled .*LocalRunner"),
+        (OpensNowhereElse(), "Spark could not run the sweep: ValueError: invalid literal for int.*'no number'"),
+    ],
+)
+def test_what_cannot_be_sent_to_workers_is_told_in_a_sentence(thing, sentence):
+    wb.register_filter("holder", filter_that_holds(thing))
+    sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("holder"),))), {"seed": [1]})
+    with pytest.raises(wb.WorkbenchError, match=sentence) as told:
+        sweep.run()
+    assert "\n" not in str(told.value)

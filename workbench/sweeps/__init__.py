@@ -1,0 +1,19 @@
+"""Sweeps: the same scenario again and again, with parameters and seeds varied, on Spark or in this process.
+
+plan        which points there are: axes, overrides, keys; every scenario is built before anything runs
+work        one point run, and its row
+user_code   the user's filters and protocols: told apart by their code, and shipped by value
+runners     LocalRunner, and what a runner is
+spark       SparkRunner
+store       results kept in a folder (Parquet) or in memory, keyed by point
+progress    a bar in a notebook, a line in a terminal
+table       SweepTable: the results as a frame, a summary, a figure
+chart       means with 95 % confidence bands
+"""
+
+from workbench.sweeps.runners import LocalRunner, Runner
+from workbench.sweeps.spark import SparkRunner
+from workbench.sweeps.sweep import Sweep
+from workbench.sweeps.table import SweepTable
+
+__all__ = ["LocalRunner", "Runner", "SparkRunner", "Sweep", "SweepTable"]

@@ -1,0 +1,151 @@
+"""Means with confidence bands, and what a chart of them is called. Pure: no drawing here.
+
+The 95 % interval of a mean over n runs is mean ± t s / √n, with s the standard deviation of the runs (n - 1 in its
+denominator) and t Student's quantile for n - 1 degrees of freedom. It is cut off where a metric ends: none is below
+0, and a share is at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from workbench.errors import ParameterError
+from workbench.sweeps.plan import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Student's t, 97.5 %, for 1, 2, ... 30 degrees of freedom (any statistics textbook has the table).
+_T_975 = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
+    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
+    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
+)
+_Z_975 = 1.959964
+
+_SHARES = ("delivery_ratio", "coverage", "interest_coverage")
+_UNITS = (
+    ("_uJ_per_B", "µJ/B"),
+    ("_bps", "bit/s"),
+    ("_mJ", "mJ"),
+    ("_ms", "ms"),
+    ("_us", "µs"),
+    ("_s", "s"),
+    ("_B", "B"),
+    ("_m", "m"),
+)
+_NAMES = {
+    "radio.loss": "loss (share of frames)",
+    "latency_ms_p50": "median latency (ms)",
+    "latency_ms_p95": "95th percentile of latency (ms)",
+    "bytes_sent": "sent (B)",
+    "wall_s": "wall time of a run (s)",
+}
+
+
+class Texts(NamedTuple):
+    """What stands at the axes, over the legend ("" without one) and under the title."""
+
+    x: str
+    y: str
+    by: str
+    note: str
+
+
+def student_t(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t: from the table, then by the first terms of its expansion in 1 / freedom.
+
+    Source: M. Abramowitz, I. Stegun: Handbook of mathematical functions, 26.7.5.
+    """
+    if freedom <= len(_T_975):
+        return _T_975[freedom - 1]
+    z = _Z_975
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame:
+    """Mean, interval and number of runs of ``y`` for each (by, x): numbers in ascending order, else as in the plan.
+
+    Runs in which ``y`` has no value (NaN) do not count.
+    """
+    import pandas as pd
+
+    keys = [by, x] if by is not None else [x]
+    rows = []
+    for names, values in frame.groupby(keys, sort=False, observed=True)[y]:
+        mean, half, runs = interval([float(value) for value in values.dropna()])
+        low, high = mean - half, mean + half
+        if y in _SHARES and high > 1:
+            high = 1.0
+        rows.append((*names, mean, 0.0 if low < 0 else low, high, runs))
+    result = pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "runs"])
+    for key in reversed(keys):
+        if pd.api.types.is_numeric_dtype(result[key]):
+            result = result.sort_values(key, kind="stable")
+        elif key == by:
+            result = result.sort_values(key, kind="stable", key=_as_in_plan(result[key]))
+    return result.reset_index(drop=True)
+
+
+def series(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
+    """Lines (name, x, y, low, high) of a summary, for `views.line_chart`; ParameterError if ``x`` is no number."""
+    import pandas as pd
+
+    if not pd.api.types.is_numeric_dtype(summary[x]) or pd.api.types.is_bool_dtype(summary[x]):
+        raise ParameterError(f"a line needs numbers along x and {x} has others, such as {summary[x][0]!r}; plot() can")
+    columns = {"x": x, "y": "mean", "low": "low", "high": "high"}
+    return [
+        {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}
+        for name, rows in (summary.groupby(by, sort=False) if by is not None else [("", summary)])
+    ]
+
+
+def _as_in_plan(column: pd.Series) -> Any:
+    places = {value: place for place, value in enumerate(column.unique())}
+    return lambda values: values.map(places)
+
+
+def interval(values: list[float]) -> tuple[float, float, int]:
+    """(mean, half the width of its 95 % confidence interval, number of values); NaN where it has no meaning."""
+    runs = len(values)
+    if runs == 0:
+        return math.nan, math.nan, 0
+    mean = math.fsum(values) / runs
+    if runs == 1:
+        return mean, math.nan, 1
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (runs - 1))
+    return mean, student_t(runs - 1) * deviation / math.sqrt(runs), runs
+
+
+def texts(plan: Plan, x: str, y: str, by: str | None) -> Texts:
+    """The words of a chart of ``summary``."""
+    others = [axis.path for axis in plan.axes if axis.path not in (x, by) and len(axis.values) > 1]
+    over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
+    note = f"mean and 95 % confidence interval over {over}" if others else "one run each"
+    return Texts(name_of(x, plan), name_of(y, plan), "" if by is None else name_of(by, plan), note)
+
+
+def name_of(column: str, plan: Plan) -> str:
+    """A column's name for an axis, with its unit where it is known: "protocol.ttl" -> "ttl (hops)"."""
+    if column in _NAMES:
+        return _NAMES[column]
+    name = column.rpartition(".")[2]
+    unit = _parameter_unit(column, plan)
+    for suffix, meaning in _UNITS:
+        if name.endswith(suffix):
+            name, unit = name.removesuffix(suffix), meaning
+            break
+    text = name.replace("_", " ")
+    return f"{text} ({unit})" if unit else text
+
+
+def _parameter_unit(column: str, plan: Plan) -> str:
+    head, _, name = column.partition(".")
+    if head != "protocol":
+        return ""
+    for protocol in (plan.scenario.protocol, *plan.protocols):
+        units: dict[str, str] = {parameter.name: parameter.unit for parameter in protocol.parameters}
+        if name in units:
+            return units[name]
+    return ""

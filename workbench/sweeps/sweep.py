@@ -1,0 +1,123 @@
+"""The sweep: a scenario and what to vary about it. ``run()`` gives a table with one row per point."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sim.scenario import Scenario
+from workbench.sweeps.plan import CheckedPlan, Plan, Point
+from workbench.sweeps.progress import Progress, display_for, duration
+from workbench.sweeps.runners import Runner
+from workbench.sweeps.spark import SparkRunner
+from workbench.sweeps.store import FolderStore, MemoryStore
+from workbench.sweeps.table import SweepTable
+from workbench.sweeps.work import Row
+
+
+class Sweep:
+    """A scenario with parameters varied: ``Sweep(scenario, over={"protocol.ttl": [5, 9], "seed": range(30)})``.
+
+    ``over`` maps paths, as `Scenario.replace` takes them, to lists of values: numbers, texts, booleans or whole
+    objects (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
+    ``{"topology": {"sparse": a, "dense": b}}``. The points are all combinations, the last axis turning fastest.
+
+    Raises ScenarioError at once if a point cannot be run, naming the path whose value is wrong.
+    """
+
+    def __init__(self, scenario: Scenario, over: Mapping[str, Any], engine: str = "auto") -> None:
+        self._checked = CheckedPlan(scenario, over, engine)
+        self._memory = MemoryStore()
+
+    @property
+    def plan(self) -> Plan:
+        """The base scenario, the axes and the engine."""
+        return self._checked.plan
+
+    @property
+    def points(self) -> list[Point]:
+        """All points in order."""
+        return self._checked.points()
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.plan.axes)
+        return f"Sweep({len(self)} points: {axes})"
+
+    def run(
+        self, out: str | Path | None = None, runner: Runner | None = None, progress: bool | None = None
+    ) -> SweepTable:
+        """Run what has not been run yet and return the table of all points.
+
+        out       a folder for the results: points found there are not run again, so a sweep that was stopped goes on;
+                  without it results stay in this object
+        runner    SparkRunner() if not given; LocalRunner() for a small sweep in this process
+        progress  None: shown in notebooks and terminals; True, False: always, never
+
+        A point that fails is told in the column ``error`` and in a warning, and the others' results are kept; if all
+        of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so.
+        """
+        runner = runner or SparkRunner()
+        if not callable(getattr(runner, "run", None)):
+            raise ScenarioError(f"runner is {runner!r}; it must be a SparkRunner(), a LocalRunner() or the like")
+        points = self.points
+        store = self._memory if out is None else FolderStore(out)
+        rows = {row.number: row for row in store.open(self.plan, points).values()}
+        todo = [point.number for point in points if point.number not in rows]
+        shown = Progress(display_for(progress), len(points), len(rows))
+        try:
+            for row in self._fresh(runner, todo, shown):
+                rows[row.number] = row
+                if row.error is None:
+                    store.add(points[row.number], row)
+        except BaseException as error:
+            store.flush()
+            raise _told(error, shown, store.place) from error.__cause__
+        store.close()
+        shown.close(_summary(shown, len(todo), store.place))
+        self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error])
+        return SweepTable(self.plan, points, [rows[point.number] for point in points])
+
+    def _fresh(self, runner: Runner, todo: list[int], shown: Progress) -> Iterator[Row]:
+        """The rows that a runner gives; WorkbenchError if it does not give one for each point."""
+        missing = dict.fromkeys(todo)
+        for rows in runner.run(self.plan, todo, shown.moving) if todo else ():
+            for row in rows:
+                missing.pop(row.number, None)
+                yield row
+            shown.advance(len(rows), sum(row.error is not None for row in rows))
+        if missing:
+            first = self.plan.text_of(next(iter(missing)))
+            raise WorkbenchError(f"{runner!r} gave no result for {len(missing)} points; the first is {first}")
+
+    def _tell_failures(self, failed: list[Row]) -> None:
+        if not failed:
+            return
+        first = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
+        if len(failed) == len(self):
+            raise WorkbenchError(f"every point of the sweep failed, the first with {first}")
+        more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
+        warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=3)
+
+
+def _told(error: BaseException, shown: Progress, place: str) -> BaseException:
+    """The error that ended a sweep early, with what is kept; the display says it too."""
+    kept = shown.done - shown.failed
+    sentence = f"sweep stopped: {kept} of {shown.total} points are kept in {place}; run it again to go on"
+    shown.close(sentence)
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt(sentence).with_traceback(error.__traceback__)
+    error.add_note(sentence)
+    return error
+
+
+def _summary(shown: Progress, ran: int, place: str) -> str:
+    text = f"sweep: {shown.total} points, {ran} run in {duration(shown.elapsed_s)}"
+    if ran < shown.total:
+        text += f", {shown.total - ran} already in {place}"
+    return text + (f", {shown.failed} failed" if shown.failed else "")

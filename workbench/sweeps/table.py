@@ -1,0 +1,146 @@
+"""The results of a sweep: one row per point, in the order of the plan, whoever ran it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import workbench
+from workbench.errors import ParameterError
+from workbench.sweeps.plan import Plan, Point
+from workbench.sweeps.work import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Metrics that every run has come first, in this order; the others follow by name.
+_FIRST = (
+    "delivery_ratio",
+    "expected",
+    "delivered",
+    "wrong_deliveries",
+    "duplicate_deliveries",
+    "latency_ms_p50",
+    "latency_ms_p95",
+    "stretch",
+    "coverage",
+    "interest_coverage",
+    "transmissions",
+    "receptions",
+    "lost",
+    "bytes_sent",
+    "energy_mJ",
+)
+# Counts of what happened, by kind: a run that has no such count has none of it, which is 0 and not unknown.
+_COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
+_ROWS_SHOWN = 10
+
+
+class SweepTable:
+    """A sweep's results: ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)``, ``drawing(x, y)``, ``failed``."""
+
+    def __init__(self, plan: Plan, points: Sequence[Point], rows: Sequence[Row]) -> None:
+        self._plan = plan
+        self._points = points
+        self._rows = rows
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The paths that were varied."""
+        return tuple(axis.path for axis in self._plan.axes)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all metrics."""
+        names = {name for row in self._rows for name in row.metrics}
+        return (*(name for name in _FIRST if name in names), *sorted(names - set(_FIRST)))
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        columns: dict[str, Any] = {"point": [point.key for point in self._points]}
+        for path in self.axes:
+            columns[path] = [point.labels[path] for point in self._points]
+        columns["seed"] = [point.seed for point in self._points]
+        columns["scenario"] = [point.scenario for point in self._points]
+        columns["engine"] = [row.engine for row in self._rows]
+        columns["version"] = workbench.__version__
+        columns["wall_s"] = [row.wall_s for row in self._rows]
+        columns["error"] = [row.error for row in self._rows]
+        for name in self.metrics:
+            columns[name] = [_metric(row, name) for row in self._rows]
+        return pd.DataFrame(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per point: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric.
+
+        ``error`` is None where the run went well; otherwise it is a sentence, and the metrics are NaN.
+        """
+        return self._frame.copy()
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """The points that failed: their axes, seed and error."""
+        frame = self._frame
+        return frame.loc[frame["error"].notna(), ["point", *dict.fromkeys((*self.axes, "seed")), "error"]]
+
+    def summary(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> pd.DataFrame:
+        """Mean of ``y`` at each ``x`` (and ``by``) over all else that varies, with its 95 % confidence interval.
+
+        Columns: by (if given), x, mean, low, high, runs. One run alone has no interval: NaN.
+        """
+        from workbench.sweeps import chart
+
+        self._check(x, y, by)
+        return chart.summary(self._frame, x, y, by)
+
+    def plot(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
+        """A Bokeh figure of `summary`: a line of means in a confidence band, or bars where ``x`` is no number."""
+        from workbench.sweeps import chart, chart_bokeh
+
+        return chart_bokeh.draw(self.summary(x, y, by), chart.texts(self._plan, x, y, by))
+
+    def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
+        """`summary` as a static chart for a paper, with ``to_svg()`` and ``to_png()``; ``x`` has to be a number."""
+        from workbench import views
+        from workbench.sweeps import chart
+
+        series = chart.series(self.summary(x, y, by), x, by)
+        texts = chart.texts(self._plan, x, y, by)
+        legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
+        return views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note)
+
+    def _check(self, x: str, y: str, by: str | None) -> None:
+        varied = tuple(dict.fromkeys((*self.axes, "seed")))
+        for name in (x,) if by is None else (x, by):
+            if name not in varied:
+                raise ParameterError(f"{name!r} was not varied in this sweep; varied were {', '.join(varied)}")
+        if x == by:
+            raise ParameterError(f"x and by are both {x!r}; they must be different")
+        numbers = ("wall_s", *self.metrics)
+        if y not in numbers:
+            raise ParameterError(f"{y!r} is no metric of this sweep; it has {', '.join(numbers)}")
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __repr__(self) -> str:
+        failed = sum(row.error is not None for row in self._rows)
+        text = f"SweepTable({len(self)} points over {', '.join(self.axes)}; {len(self.metrics)} metrics"
+        return text + (f"; {failed} failed)" if failed else ")")
+
+    def _repr_html_(self) -> str:
+        hidden = [name for name in ("point", "scenario", "engine", "version", "wall_s") if name in self._frame]
+        if not len(self.failed):
+            hidden.append("error")
+        table = self._frame.drop(columns=hidden).head(_ROWS_SHOWN).to_html(index=False, border=0, na_rep="–")
+        more = f", the first {_ROWS_SHOWN} of them here" if len(self) > _ROWS_SHOWN else ""
+        return f"<p>{escape(repr(self))}{more}</p>{table}"
+
+
+def _metric(row: Row, name: str) -> float:
+    absent = 0.0 if row.error is None and name.startswith(_COUNTS) else float("nan")
+    return row.metrics.get(name, absent)

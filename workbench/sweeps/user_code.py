@@ -1,0 +1,204 @@
+"""The user's own code in a sweep: registered filters, and protocol classes from outside the package.
+
+A scenario only names them. So a sweep tells results apart by a digest of the code (an edited filter must not be
+answered with yesterday's rows), and ships the code by value to workers that cannot import it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from workbench import attributes
+from workbench.protocols.contract import Protocol
+from workbench.protocols.filters import Filter, register_filter, registered_filters
+
+PACKAGE = "workbench"
+
+
+def of(protocol: Protocol) -> dict[str, Any]:
+    """name -> the user's code that takes part: the filters on its nodes, and the protocol's class if it is theirs."""
+    registered = registered_filters()
+    found = {}
+    for name in _filter_names(protocol):
+        if name in registered:
+            found[f"filter {name}"] = registered[name]
+    cls = type(protocol)
+    if _package(cls) != PACKAGE:
+        found[f"protocol {cls.__module__}:{cls.__qualname__}"] = cls
+    return found
+
+
+def _filter_names(protocol: Protocol) -> Iterator[str]:
+    for setting in protocol.settings.values():
+        for one in setting if isinstance(setting, (tuple, list)) else (setting,):
+            if isinstance(one, Filter):
+                yield one.name
+                # A built-in filter may be told a registered function by its name (blob_fusion).
+                yield from (value for value in one.settings.values() if isinstance(value, str))
+
+
+def _package(thing: Any) -> str:
+    return (getattr(thing, "__module__", None) or "").partition(".")[0]
+
+
+# Telling code apart
+
+
+class Digests:
+    """Digests of the code that protocols use; the same code is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], str] = {}
+
+    def of(self, protocol: Protocol) -> str:
+        """16 hex digits that change with the user's code behind a protocol; "" if there is none."""
+        found = of(protocol)
+        identity = tuple(id(code) for code in found.values())
+        if identity not in self._known:
+            self._known[identity] = digest(found) if found else ""
+        return self._known[identity]
+
+
+def digest(named: dict[str, Any]) -> str:
+    """The digest of functions and classes by name, with all of their own module that they refer to."""
+    sha = hashlib.sha256()
+    seen: set[int] = set()
+    for name in sorted(named):
+        sha.update(name.encode())
+        for piece in _pieces(named[name], _package(named[name]), seen):
+            sha.update(piece.encode() + b"\0")
+    return sha.hexdigest()[:16]
+
+
+def _pieces(thing: Any, package: str, seen: set[int]) -> Iterator[str]:
+    """Texts that differ if the code does. No addresses, file names or line numbers: a moved function is the same."""
+    if isinstance(thing, (staticmethod, classmethod)):
+        thing = thing.__func__
+    if isinstance(thing, (FunctionType, type)):
+        if id(thing) in seen or _package(thing) != package:
+            yield f"{thing.__module__}.{thing.__qualname__}"
+            return
+        seen.add(id(thing))
+        yield thing.__qualname__
+        yield from _of_class(thing, package, seen) if isinstance(thing, type) else _of_function(thing, package, seen)
+    elif isinstance(thing, CodeType):
+        yield from (thing.co_code.hex(), repr(thing.co_names))
+        for constant in thing.co_consts:
+            yield from _pieces(constant, package, seen)
+    elif isinstance(thing, (tuple, list, set, frozenset, dict)):
+        yield from _of_collection(thing, package, seen)
+    elif thing is None or isinstance(thing, (bool, int, float, complex, str, bytes)):
+        yield repr(thing)
+    else:
+        yield from _of_object(thing, package, seen)
+
+
+def _of_collection(thing: Any, package: str, seen: set[int]) -> Iterator[str]:
+    yield type(thing).__name__
+    if isinstance(thing, (list, set, dict)):
+        if id(thing) in seen:  # It may hold itself.
+            return
+        seen.add(id(thing))
+    texts = ["".join(_pieces(part, package, seen)) for part in (thing.items() if isinstance(thing, dict) else thing)]
+    yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
+
+
+def _of_object(thing: Any, package: str, seen: set[int]) -> Iterator[str]:
+    """A property by its functions, an object of the user's classes by class and fields, others by what they hold."""
+    if isinstance(thing, ModuleType):
+        yield thing.__name__
+    elif isinstance(thing, property):
+        for function in (thing.fget, thing.fset):
+            yield from _pieces(function, package, seen)
+    elif _package(type(thing)) == package:
+        yield from _pieces(type(thing), package, seen)
+        yield from _pieces(getattr(thing, "__dict__", None), package, seen)
+    else:
+        yield type(thing).__qualname__
+        # An array, a partial, a date. What cannot be pickled (a lock, a logger) is no part of what code computes.
+        with suppress(Exception):
+            yield pickle.dumps(thing, protocol=4).hex()
+
+
+def _of_class(cls: type, package: str, seen: set[int]) -> Iterator[str]:
+    for base in cls.__bases__:
+        yield from _pieces(base, package, seen)
+    for name, member in sorted(vars(cls).items()):
+        # Python keeps notes of its own in a class (__slotnames__ when an object is pickled, __firstlineno__, ...).
+        if isinstance(member, FunctionType) or not name.startswith("__"):
+            yield name
+            yield from _pieces(member, package, seen)
+
+
+def _of_function(function: FunctionType, package: str, seen: set[int]) -> Iterator[str]:
+    yield from _pieces(function.__code__, package, seen)
+    yield from _pieces((function.__defaults__, function.__kwdefaults__), package, seen)
+    for cell in function.__closure__ or ():
+        yield from _pieces(cell.cell_contents, package, seen)
+    for name in _names(function.__code__):
+        if name in function.__globals__:
+            yield from _pieces(function.__globals__[name], package, seen)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+# Shipping it
+
+
+def pack(work: Any, protocols: Iterable[Protocol]) -> bytes:
+    """``work`` and the user's code as bytes for a worker: classes and functions by value, user keys, search path.
+
+    By value and not as JSON: a worker then needs neither the user's modules nor the data set of a testbed.
+    """
+    from pyspark import cloudpickle
+
+    code = {name: thing for protocol in protocols for name, thing in of(protocol).items()}
+    filters = {name.partition(" ")[2]: thing for name, thing in code.items() if name.startswith("filter ")}
+    with _by_value(cloudpickle, code.values()):
+        content = cloudpickle.dumps((work, filters, _user_keys()))
+    return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], content))
+
+
+def unpack(packed: bytes) -> Any:
+    """The ``work`` that was packed, after the user's filters and keys were registered here."""
+    path, content = pickle.loads(packed)
+    sys.path += [folder for folder in path if folder not in sys.path]
+    work, filters, keys = pickle.loads(content)
+    for number, name, type_, unit, steps, minimum, maximum in keys:
+        attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
+    for name, make in filters.items():
+        register_filter(name, make)
+    return work
+
+
+def _user_keys() -> list[tuple]:
+    numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
+    # A key that nobody registered goes by its number.
+    return [tuple(key) for key in map(attributes.key_of, numbers) if key.name != str(key.number)]
+
+
+@contextmanager
+def _by_value(cloudpickle: ModuleType, code: Iterable[Callable]) -> Iterator[None]:
+    """While this lasts, whatever comes from the packages of that code is pickled by value."""
+    packages = {_package(thing) for thing in code} - {"__main__", PACKAGE}
+    already = cloudpickle.list_registry_pickle_by_value()
+    modules = [sys.modules[name] for name in packages - already if name in sys.modules]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)

@@ -1,0 +1,40 @@
+"""The work of a sweep: one point run, and the row it gives. Workers import this and little else."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from typing import NamedTuple
+
+from workbench.errors import WorkbenchError
+from workbench.sweeps.plan import Plan
+
+
+class Row(NamedTuple):
+    """What came of a point: which engine ran, how long (s), its metrics; or why it failed, in one sentence."""
+
+    number: int
+    engine: str
+    wall_s: float
+    error: str | None
+    metrics: dict[str, float]
+
+
+def run_point(plan: Plan, number: int) -> Row:
+    """Run one point. Whatever goes wrong in it (a user's filter, say) is told in its row and ends no other's run."""
+    begin = time.perf_counter()
+    try:
+        scenario = plan.scenario_of(number)
+        begin = time.perf_counter()
+        run = scenario.run(engine=plan.engine, record="metrics")
+        metrics = {str(name): float(value) for name, value in run.metrics.items()}
+        return Row(number, run.engine, time.perf_counter() - begin, None, metrics)
+    except Exception as error:
+        return Row(number, plan.engine, time.perf_counter() - begin, _sentence(error), {})
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, WorkbenchError):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} (in {last.name}, {last.filename} line {last.lineno})"
