@@ -4,6 +4,7 @@ import io
 import itertools
 import subprocess
 import sys
+import textwrap
 from xml.etree import ElementTree
 
 import networkx as nx
@@ -248,6 +249,20 @@ def test_data_gradients_and_black_lists_are_replayed():
     seen = intervals(trace, 100)
     assert spans(seen["data_gradient"], "peer", "from_us", "until_us") == [(3, 10, 20), (2, 20, 100)]
     assert spans(seen["blacklisted"], "peer", "from_us", "until_us") == [(3, 30, 40)]
+
+
+def test_a_node_holds_an_event_until_its_origin_makes_the_next():
+    made = {"origin": 9, "message": "flood"}
+    trace = trace_of(
+        (5, 3, "subscribed", {"value": -1}),
+        (10, 9, "originated", made),
+        (12, 1, "held", made),
+        (13, 3, "held", made),
+        (50, 9, "originated", {**made, "sequence": 1}),
+        (55, 1, "held", {**made, "sequence": 1}),
+    )
+    states = spans(intervals(trace, 100)["node_state"], "node", "look", "from_us", "until_us")
+    assert states == [(3, "sink", 5, 100), (1, "holds", 12, 50), (1, "holds", 55, 100)]
 
 
 # Frames
@@ -654,6 +669,28 @@ def test_outside_of_a_notebook_show_writes_a_page_and_says_where(flood, tmp_path
     (page,) = (tmp_path / "out").glob("*.html")
     assert str(page.relative_to(tmp_path)) in capsys.readouterr().out
     assert "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_in_a_notebook_show_carries_bokehjs_once_and_a_still_picture_always(repository):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    code = """
+        import workbench as wb
+        wb.Scenario(topology=wb.topology.grid(3, 3), protocol=wb.Flooding(), duration_s=2,
+                    workload=[wb.publish(at=8, what="TEMP IS 26.5")]).run().show()
+    """
+    cells = [nbformat.v4.new_code_cell(textwrap.dedent(code)) for _ in range(2)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(
+        notebook, kernel_name="python3", resources={"metadata": {"path": str(repository)}}
+    ).execute()
+    first, second = [[output.data for output in cell.outputs] for cell in notebook.cells]
+    assert sum("application/vnd.bokehjs_load.v0+json" in data for data in first) == 1
+    assert not any("application/vnd.bokehjs_load.v0+json" in data for data in second)
+    for outputs in (first, second):
+        player = [data for data in outputs if "application/vnd.bokehjs_exec.v0+json" in data]
+        assert {"image/png", "text/plain", "application/javascript"} <= set(player[-1])
+        assert "https://" not in player[-1]["application/javascript"]
 
 
 def test_a_page_takes_further_figures_and_refuses_what_is_none(flood, tmp_path):

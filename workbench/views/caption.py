@@ -21,7 +21,7 @@ def title(run: Any) -> str:
     nodes = scenario.topology.number_of_nodes()
     recipe = scenario.topology.graph.get("recipe")
     kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""
-    return f"{name} on {nodes:,} nodes" + (f" ({kind})" if kind else "")
+    return f"{name} on {nodes:,} {'node' if nodes == 1 else 'nodes'}" + (f" ({kind})" if kind else "")
 
 
 def workload(run: Any) -> str:

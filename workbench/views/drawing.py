@@ -179,8 +179,11 @@ class Drawing:
             f'<rect width="100%" height="100%" fill="{BACKGROUND}"/>\n{body}\n</svg>\n'
         )
 
-    def to_png(self, scale: float = 2) -> bytes:
-        """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it."""
+    def to_png(self, scale: float = 2, colours: int | None = None) -> bytes:
+        """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it.
+
+        ``colours``, 2 to 256, makes a file of a quarter of the size that is a little off in its colours.
+        """
         from PIL import Image, ImageDraw
 
         if not 0 < scale <= 16:
@@ -192,6 +195,8 @@ class Drawing:
         for item in self.items:
             _PNG[type(item)](item, image, pen, zoom)
         image = image.resize(size, Image.Resampling.LANCZOS)
+        if colours is not None:
+            image = image.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", dpi=(96 * scale, 96 * scale), optimize=True)
         return file.getvalue()

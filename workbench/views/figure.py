@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.views import caption, palette
+from workbench.views import caption, legend, palette
 from workbench.views.counters import running
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.inspector import ROLES
@@ -35,11 +35,11 @@ def network_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -
     scene = Scene(plan, seen, round(time_s * 1e6), width)
     picture = scene.draw()
     heading = _heading(run, time_s, width)
-    legend = _legend(scene.roles, width)
-    page = Drawing(width, heading.height + picture.height + legend.height, title=caption.title(run))
+    explained = _legend(scene.roles, width)
+    page = Drawing(width, heading.height + picture.height + explained.height, title=caption.title(run))
     page.add(heading, 0, 0)
     page.add(picture, 0, heading.height)
-    page.add(legend, 0, heading.height + picture.height)
+    page.add(explained, 0, heading.height + picture.height)
     return page
 
 
@@ -138,7 +138,7 @@ class Scene:
             message = str(table["look"][i])
             look = {"stroke": palette.message_colour(message), "width": 1.6, "opacity": 0.95 - 0.7 * share}
             self.drawing.circle(self.x[places[i]], self.y[places[i]], radius, **look)
-            self.roles.add(message if message in palette.ROLE_NAMES else "interest")
+            self.roles.add(f"wave {message}")
 
     def _nodes(self) -> None:
         bigger = {
@@ -184,9 +184,11 @@ class Scene:
                 x, y = self._between(a, b, share)
                 message = str(table["look"][i])
                 colour = palette.message_colour(message)
-                self.drawing.segment(*self._between(a, b, max(share - 0.28, 0)), x, y, colour=colour, width=2.2)
+                length = math.hypot(self.x[b] - self.x[a], self.y[b] - self.y[a]) or 1.0
+                tail = self._between(a, b, max(share - min(0.3, 5 * self.node / length), 0))
+                self.drawing.segment(*tail, x, y, colour=colour, width=2.2)
                 self.drawing.circle(x, y, max(0.8 * self.node, 3.2), fill=colour, stroke="#FFFFFF", width=1)
-                self.roles.add(message if message in palette.ROLE_NAMES else "data")
+                self.roles.add(f"packet {message}")
 
     # Words
 
@@ -287,22 +289,6 @@ def _wrapped(text: str, size: float, room: float) -> list[str]:
 
 # The legend
 
-_ORDER = (
-    "sink",
-    "source",
-    "heard",
-    "node",
-    "failed",
-    "link",
-    "wall",
-    "gradient",
-    "other gradient",
-    "reinforced",
-    "interest",
-    "data",
-    "reinforcement",
-    "lost",
-)
 SWATCH = 20.0
 LINE = 17.0
 
@@ -311,10 +297,8 @@ def _legend(roles: set[str], width: int) -> Drawing:
     """The roles that are in the picture, in as many lines as they need."""
     drawing = Drawing(width, 0)
     x, y = float(MARGIN), 16.0
-    for role in _ORDER:
-        if role not in roles:
-            continue
-        name = palette.ROLE_NAMES[role]
+    for role in legend.ordered(roles):
+        name = legend.name(role)
         wide = SWATCH + 6 + text_width(name, SMALL) * 1.06
         if x + wide > width - MARGIN and x > MARGIN:
             x, y = float(MARGIN), y + LINE
@@ -334,10 +318,10 @@ def _swatch(drawing: Drawing, role: str, x: float, y: float) -> None:
     elif role in ("gradient", "other gradient"):
         opacity = 1.0 if role == "gradient" else 0.35
         drawing.arrow(x, y, right, y, head=7, at=0.6, colour=palette.GRADIENT, width=1.2, opacity=opacity)
-    elif role == "interest":
-        drawing.circle(middle, y, 5, stroke=palette.INTEREST, width=1.6)
-    elif role in ("data", "reinforcement"):
-        colour = palette.message_colour(role)
+    elif role.startswith("wave "):
+        drawing.circle(middle, y, 5, stroke=palette.message_colour(role[5:]), width=1.6)
+    elif role.startswith("packet "):
+        colour = palette.message_colour(role[7:])
         drawing.segment(x + 2, y, middle + 2, y, colour=colour, width=2.2)
         drawing.circle(middle + 3, y, 4.2, fill=colour, stroke="#FFFFFF", width=1)
     elif role == "lost":

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.errors import DataError
 from workbench.views.counters import COUNTED
 from workbench.views.intervals import WEIGHT_BASE, Intervals, Table, intervals, read
+from workbench.views.palette import NODE_LOOKS
 
 # The inspector's tables: title, kind of interval, and columns as (heading, field, how to write it). The player in the
 # browser is given the same list.
@@ -40,7 +41,7 @@ TABLES = (
     ("Data gradients", "data_gradient", (("source", "origin", "node"), ("first from", "peer", "node"))),
     ("Black list", "blacklisted", (("neighbor", "peer", "node"),)),
 )
-ROLES = ("failed", "sink", "source", "heard", "node")
+ROLES = tuple(NODE_LOOKS)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ Theory of operation
     are alive at its time. States (roles, interests, gradients) are replayed from the few rows that change them;
     frames are computed with numpy over the many rows that tell of them, so the cost is linear in the trace.
 
-    node_state            a node is a sink, a source, or has heard the interest (look: sink, source, heard)
+    node_state            a node is a sink, a source, holds the newest event of its origin (in protocols that
+                          disseminate), or has heard the interest (look: sink, source, holds, heard)
     failed                a node is down
     subscription, interest, gradient, reinforced, data_gradient, blacklisted
                           what a node knows; a gradient's look is head (it carries data) or reserve, and its weight
@@ -92,11 +93,12 @@ def intervals(trace: pa.Table, duration_us: int, most: int = MOST_INTERVALS) -> 
     film = shoot(frames["from_us"], frames["until_us"], duration_us)
     frames["until_us"] = np.minimum(film.visible_until(frames["from_us"], frames["until_us"]), duration_us)
     tables = {what: _from_spans(spans) for what, spans in Replay(duration_us).run(columns).items()}
-    tables["node_state"] = _sorted(_join(tables["node_state"], _publishers(columns, duration_us)))
+    holders, notes = _holders(columns, duration_us, most)
+    for table in (_publishers(columns, duration_us), holders):
+        tables["node_state"] = _sorted(_join(tables["node_state"], table))
     tables["gradient"] = _weighed(tables["gradient"], columns)
     tables["lost"] = _losses(columns, frames, film, duration_us)
     tables.update(_by_kind(frames))
-    notes = []
     for what in ("interest_wave", "data_packet", "reinforcement_packet", "lost"):
         tables[what], note = _thinned(what, tables[what], most)
         notes += note
@@ -151,6 +153,37 @@ def _publishers(columns: Columns, duration_us: int) -> Table:
     made = {"node": nodes, "from_us": start, "until_us": np.full(len(nodes), duration_us), "look": looks}
     table = _table(made, len(nodes))
     return {name: column[start < duration_us] for name, column in table.items()}
+
+
+def _holders(columns: Columns, duration_us: int, most: int) -> tuple[Table, list[str]]:
+    """Nodes hold an event from when they got it until its origin makes the next one. Sinks are shown as sinks."""
+    held, made = columns.where(event="held"), columns.where(event="originated")
+    sinks = np.unique(columns["node"][columns.where(event="subscribed")])
+    held = held[~np.isin(columns["node"][held], sinks)]
+    origins, sequences = columns["origin"][held], columns["sequence"][held]
+    notes = []
+    if len(held) > most:
+        step = -(-len(held) // most)
+        kept = sequences % step == 0
+        held, origins = held[kept], origins[kept]
+        notes.append(f"Who holds an event is shown for one in {step} events.")
+    start = columns["time_us"][held]
+    until = np.full(len(held), duration_us, dtype=np.int64)
+    # Per origin, the first row after the held one that originates; rows are in order of time.
+    key = np.int64(columns.rows + 1)
+    makers = columns["origin"][made].astype(np.int64) * key + made
+    order = np.argsort(makers)
+    after = np.searchsorted(makers[order], origins.astype(np.int64) * key + held)
+    is_followed = after < len(made)
+    following = made[order[after[is_followed]]]
+    until[is_followed] = columns["time_us"][following]
+    until[is_followed] = np.where(columns["origin"][following] == origins[is_followed], until[is_followed], duration_us)
+    looks = np.full(len(held), "holds", dtype=object)
+    columns_made = {"node": columns["node"][held], "from_us": start, "until_us": until, "look": looks}
+    columns_made |= {"origin": origins}
+    table = _table(columns_made, len(held))
+    lasting = table["from_us"] < table["until_us"]
+    return {name: column[lasting] for name, column in table.items()}, notes
 
 
 # Frames

@@ -1,6 +1,11 @@
-"""The player's legend: small SVG swatches in the colours and shapes of the map."""
+"""Legends: which roles there are to explain, and the player's legend with small SVG swatches."""
+
+import html
+from collections.abc import Iterable
 
 from workbench.views import palette
+from workbench.views.intervals import Intervals
+from workbench.views.plan import Plan
 
 _NODE = {
     "circle": '<circle cx="11" cy="8" r="5.2" {}/>',
@@ -10,28 +15,66 @@ _NODE = {
 }
 
 
-def legend_html(has_walls: bool) -> str:
-    """All roles of the map with their names, to be read column by column."""
-    gradient = _line(palette.GRADIENT, 1.6) + _arrow(palette.GRADIENT)
-    swatches = [(role, _node(role)) for role in ("sink", "source", "failed", "node", "heard")]
-    swatches += [
-        ("link", _line(palette.LINK_GOOD, 1.6)),
-        ("gradient", gradient),
-        ("other gradient", f'<g opacity="0.4">{gradient}</g>'),
-        ("reinforced", _line(palette.REINFORCED, 6, 0.5)),
-        ("interest", _ring(palette.INTEREST)),
-        ("data", _packet(palette.DATA)),
-        ("reinforcement", _packet(palette.REINFORCED)),
-        ("lost", _cross(palette.LOST)),
-        ("picked", _ring(palette.TEXT, 'stroke-dasharray="3 2"')),
-    ]
-    if has_walls:
-        swatches.append(("wall", _line(palette.WALL, 2.5, 0.75)))
+# In which order roles are explained. Messages are "wave interest" (broadcast) and "packet data" (unicast).
+_ORDER = (
+    *("sink", "source", "failed", "node", "heard", "holds", "link", "wall"),
+    *("gradient", "other gradient", "reinforced", "wave", "packet", "lost", "picked"),
+)
+
+
+def ordered(keys: Iterable[str]) -> list[str]:
+    """Legend entries in the order in which they are read."""
+    return sorted(keys, key=lambda key: (_ORDER.index(key if key in _ORDER else key.partition(" ")[0]), key))
+
+
+def name(key: str) -> str:
+    """What an entry says."""
+    kind, _, message = key.partition(" ")
+    return message if kind in ("wave", "packet") else palette.ROLE_NAMES[key]
+
+
+def keys_of(seen: Intervals, plan: Plan) -> list[str]:
+    """The entries that explain all that happens in a run."""
+    keys = {"node", "picked", *seen["node_state"]["look"]}
+    if len(plan.links["a"]):
+        keys.add("link")
+    if len(plan.walls):
+        keys.add("wall")
+    keys |= {"gradient" if look == "head" else "other gradient" for look in set(seen["gradient"]["look"])}
+    keys |= {what for what in ("failed", "reinforced", "lost") if len(seen[what]["node"])}
+    keys |= {f"wave {message}" for message in set(seen["interest_wave"]["look"])}
+    for what in ("data_packet", "reinforcement_packet"):
+        keys |= {f"packet {message}" for message in set(seen[what]["look"])}
+    return ordered(keys)
+
+
+def legend_html(keys: Iterable[str]) -> str:
+    """Entries as HTML, to be read column by column."""
     entries = "".join(
-        f'<span class="entry"><svg width="22" height="16">{swatch}</svg>{palette.ROLE_NAMES[role]}</span>'
-        for role, swatch in swatches
+        f'<span class="entry"><svg width="22" height="16">{_swatch(key)}</svg>{html.escape(name(key))}</span>'
+        for key in keys
     )
     return f'<div class="legend">{entries}</div>'
+
+
+def _swatch(key: str) -> str:
+    kind, _, message = key.partition(" ")
+    if key in palette.NODE_LOOKS:
+        return _node(key)
+    if kind == "wave":
+        return _ring(palette.message_colour(message))
+    if kind == "packet":
+        return _packet(palette.message_colour(message))
+    gradient = _line(palette.GRADIENT, 1.6) + _arrow(palette.GRADIENT)
+    return {
+        "link": _line(palette.LINK_GOOD, 1.6),
+        "wall": _line(palette.WALL, 2.5, 0.75),
+        "gradient": gradient,
+        "other gradient": f'<g opacity="0.4">{gradient}</g>',
+        "reinforced": _line(palette.REINFORCED, 6, 0.5),
+        "lost": _cross(palette.LOST),
+        "picked": _ring(palette.TEXT, 'stroke-dasharray="3 2"'),
+    }[key]
 
 
 def _node(role: str) -> str:

@@ -17,21 +17,21 @@ from workbench.views import caption, inspector, packing, palette
 from workbench.views.columns import Columns
 from workbench.views.counters import counted, running
 from workbench.views.intervals import LOST_AT, WEIGHT_BASE, Intervals, intervals, read
-from workbench.views.legend import legend_html
+from workbench.views.legend import keys_of, legend_html
 from workbench.views.network_map import draw_map
 from workbench.views.plan import Plan, lay_out
 from workbench.views.sizes import GAP, PANEL, WIDTH, Sizes, fit
 from workbench.views.timeline import draw_timeline
 
-# What can be shown and hidden: a name, and the renderers of the map that it stands for.
+# What can be shown and hidden: a name, the renderers of the map that it stands for, and the intervals they show.
 LAYERS = (
-    ("links", ("links",)),
-    ("gradients", ("gradients",)),
-    ("in reserve", ("reserve",)),
-    ("reinforced path", ("band",)),
-    ("broadcasts", ("waves",)),
-    ("packets", ("packets", "tails")),
-    ("losses", ("losses",)),
+    ("links", ("links",), ()),
+    ("gradients", ("gradients",), ("gradient",)),
+    ("in reserve", ("reserve",), ("gradient",)),
+    ("reinforced path", ("band",), ("reinforced",)),
+    ("broadcasts", ("waves",), ("interest_wave",)),
+    ("packets", ("packets", "tails"), ("data_packet", "reinforcement_packet")),
+    ("losses", ("losses",), ("lost",)),
 )
 SPEEDS = (("0.125", "⅛ ×"), ("0.25", "¼ ×"), ("0.5", "½ ×"), ("1", "1 ×"), ("2", "2 ×"), ("4", "4 ×"), ("8", "8 ×"))
 PACES = (("paced", "paced by traffic"), ("even", "even time"))
@@ -92,7 +92,8 @@ def network_figure(run: Any) -> Any:
     _attach(player, map_, timeline, widgets)
     if counts.step > 1:
         notes.append(f"Counters of single nodes are rounded down to multiples of {counts.step}.")
-    return _arrange(run, sizes, map_, timeline, widgets, [*plan.notes, *seen.notes, *notes, *left_out])
+    legend = legend_html(keys_of(seen, plan))
+    return _arrange(run, sizes, map_, timeline, widgets, legend, [*plan.notes, *seen.notes, *notes, *left_out])
 
 
 def _running(columns: Columns, run: Any) -> dict[str, np.ndarray]:
@@ -117,6 +118,7 @@ def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any
     node = sizes.node
     # What a reader looks for first is seen in a dense network too.
     diameters = {"failed": max(1.15 * node, 8), "sink": max(1.35 * node, 11), "source": max(1.45 * node, 12)}
+    px_m = (sizes.x_m[1] - sizes.x_m[0]) / sizes.map_width
     head = int(words.codes(np.array(["head"]))[0])
     return {
         "head": head,
@@ -136,6 +138,8 @@ def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any
         "wave_px": max(3.2 * node, 22),
         "cross_px": max(0.95 * node, 8),
         "arrow_px": max(0.6 * node, 4),
+        "clear_m": 0.62 * node * px_m,
+        "tail_m": max(2.5 * node, 14) * px_m,
         "gradient_px": 0.7 if sizes.is_dense else 1.0,
         "duration_s": seen.duration_us / 1e6,
         "duration_text": f"{seen.duration_us / 1e6:,g} s",
@@ -147,7 +151,7 @@ def _widgets(seen: Intervals, sizes: Sizes) -> dict[str, Any]:
     small = {"height": 31, "stylesheets": [BUTTON_STYLE]}
     others = 40 + 68 + 88 + 68 + 75 + 140 + 7 * 12
     scrolled = {"overflow-y": "auto", "border-left": f"1px solid {palette.GRID}", "padding-left": "10px"}
-    layers = [label for label, _ in LAYERS]
+    layers = [label for label, _, shown in LAYERS if not shown or any(len(seen[what]["node"]) for what in shown)]
     slider = Slider(start=0, end=length_s, value=0, step=length_s / 2000, show_value=False, tooltips=False)
     slider.name, slider.width, slider.margin = "slider", WIDTH - others, (11, 8, 5, 10)
     return {
@@ -182,15 +186,17 @@ def _attach(player: CustomJS, map_: Any, timeline: Any, widgets: dict[str, Any])
     timeline.js_on_event("tap", player)
     # The browser sets a plot's inner size when it lays it out: the moment to draw for the first time.
     map_.js_on_change("inner_width", player)
-    renderers = [[r for r in map_.renderers if r.name in names] for _, names in LAYERS]
+    named = {label: names for label, names, _ in LAYERS}
+    renderers = [[r for r in map_.renderers if r.name in named[label]] for label in widgets["layers"].labels]
     code = "renderers.forEach((some, i) => some.forEach((one) => (one.visible = layers.active.includes(i))))"
     args = {"renderers": renderers, "layers": widgets["layers"]}
     widgets["layers"].js_on_change("active", CustomJS(args=args, code=code))
 
 
-def _arrange(run: Any, sizes: Sizes, map_: Any, timeline: Any, widgets: dict[str, Any], notes: list[str]) -> Any:
+def _arrange(
+    run: Any, sizes: Sizes, map_: Any, timeline: Any, widgets: dict[str, Any], legend: str, notes: list[str]
+) -> Any:
     heading = Div(text=caption.heading_html(run), width=WIDTH - PANEL - GAP, stylesheets=[STYLE])
-    legend = legend_html(has_walls=bool(run.scenario.topology.graph.get("walls")))
     stage = column(widgets["layers"], map_, Div(text=legend, width=sizes.map_width - 40, stylesheets=[STYLE]))
     controls = row(*[widgets[name] for name in ("start", "back", "play", "forward", "slider", "speed", "pace")])
     parts = [row(heading, widgets["clock"], spacing=GAP)]

@@ -58,7 +58,7 @@ def _display(run: Any, shell: Any) -> None:
     script, division, document = notebook_content(layout)
     publish_display_data({"text/html": division})
     # As `bokeh.io.show`, and with a still picture for where scripts are not trusted.
-    still = {"image/png": rich.bundle(run)["image/png"], "text/plain": caption.title(run)}
+    still = {"image/png": rich.picture_png(run), "text/plain": caption.title(run)}
     publish_display_data(
         {JS_MIME_TYPE: script, EXEC_MIME_TYPE: "", **still},
         metadata={EXEC_MIME_TYPE: {"id": document.roots[0].id}},

@@ -9,6 +9,7 @@ SINK = "#0072B2"
 SOURCE = "#009E73"
 NODE = "#F2F4F7"
 HEARD = "#A8D5F2"
+HOLDS = "#F9DC9C"
 FAILED = "#3A3F47"
 
 INTEREST = "#56B4E9"
@@ -33,6 +34,7 @@ NODE_LOOKS = {
     "failed": (FAILED, "x"),
     "sink": (SINK, "square"),
     "source": (SOURCE, "triangle"),
+    "holds": (HOLDS, "circle"),
     "heard": (HEARD, "circle"),
     "node": (NODE, "circle"),
 }
@@ -41,6 +43,7 @@ ROLE_NAMES = {
     "sink": "sink",
     "source": "source",
     "node": "node",
+    "holds": "holds the newest event",
     "heard": "heard the interest",
     "failed": "failed node",
     "picked": "selected node",
@@ -49,9 +52,6 @@ ROLE_NAMES = {
     "gradient": "gradient (thicker: more data)",
     "other gradient": "gradient in reserve",
     "reinforced": "reinforced path",
-    "interest": "interest",
-    "data": "data",
-    "reinforcement": "reinforcement",
     "lost": "lost",
 }
 

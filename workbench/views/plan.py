@@ -52,9 +52,16 @@ class Plan:
 
     @cached_property
     def spacing_m(self) -> float:
-        """The typical distance between neighbors on the drawing."""
+        """The typical distance between neighbors on the drawing: by area, and less where nodes stand in rows."""
         x0, y0, x1, y1 = self.box_m
-        return float(np.sqrt((x1 - x0) * (y1 - y0) / max(len(self.ids), 1)))
+        by_area = float(np.sqrt((x1 - x0) * (y1 - y0) / max(len(self.ids), 1)))
+        a, b = self.links["a"], self.links["b"]
+        length = np.hypot(self.x_m[a] - self.x_m[b], self.y_m[a] - self.y_m[b])
+        shortest = np.full(len(self.ids), np.inf)
+        np.minimum.at(shortest, a, length)
+        np.minimum.at(shortest, b, length)
+        near = shortest[np.isfinite(shortest) & (shortest > 0)]
+        return min(by_area, 1.5 * float(np.median(near))) if len(near) else by_area
 
 
 def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
@@ -66,7 +73,9 @@ def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
         positions = nx.circular_layout(sorted(graph.nodes), scale=10.0)
         notes.append("This network has no positions; its nodes are drawn on a circle.")
     elif graph.graph.get("positions_estimated"):
-        notes.append("Some positions are not measured but estimated from link quality.")
+        estimated = graph.graph["positions_estimated"]
+        some = f"{len(estimated)} nodes" if isinstance(estimated, (list, tuple)) else "some nodes"
+        notes.append(f"The positions of {some} are estimated from link quality, not measured.")
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
     plan = Plan(ids, xy[:, 0], xy[:, 1], {}, walls)

@@ -186,7 +186,7 @@ class Player {
     this.rolesNow = roles
   }
 
-  // The first role that applies, in the order of facts.role_names: failed, sink, source, heard, node.
+  // The first role that applies, in the order of facts.role_names: failed, sink, source, ..., node.
   roles(states, failed) {
     const roles = new Array(this.plan.x.length).fill(this.facts.role_names.length - 1)
     const table = this.tables.node_state
@@ -216,10 +216,11 @@ class Player {
       const b = table.peer[row]
       const dx = x[b] - x[a]
       const dy = y[b] - y[a]
-      data.x0[i] = x[a] + 0.08 * dx
-      data.y0[i] = y[a] + 0.08 * dy
-      data.x1[i] = x[a] + 0.9 * dx
-      data.y1[i] = y[a] + 0.9 * dy
+      const clear = Math.min(this.facts.clear_m / (Math.hypot(dx, dy) || 1), 0.4)
+      data.x0[i] = x[a] + clear * dx
+      data.y0[i] = y[a] + clear * dy
+      data.x1[i] = x[b] - clear * dx
+      data.y1[i] = y[b] - clear * dy
       data.hx[i] = x[a] + 0.62 * dx
       data.hy[i] = y[a] + 0.62 * dy
       data.angle[i] = Math.atan2(dy, dx) - Math.PI / 2 // a triangle points up
@@ -267,9 +268,9 @@ class Player {
       const { node, peer, from, until, look, weight } = this.tables[what]
       for (const i of this.alive(what)) {
         const share = weight[i] * ((this.time - from[i]) / (until[i] - from[i]))
-        const tail = Math.max(share - 0.28, 0)
         const [ax, ay] = [x[node[i]], y[node[i]]]
         const [bx, by] = [x[peer[i]], y[peer[i]]]
+        const tail = Math.max(share - Math.min(0.3, this.facts.tail_m / (Math.hypot(bx - ax, by - ay) || 1)), 0)
         data.x.push(ax + share * (bx - ax))
         data.y.push(ay + share * (by - ay))
         data.x0.push(ax + tail * (bx - ax))
@@ -291,8 +292,8 @@ class Player {
     this.drawn.losses.data = {
       x: rows.map((i) => x[peer[i]] + at * (x[node[i]] - x[peer[i]])),
       y: rows.map((i) => y[peer[i]] + at * (y[node[i]] - y[peer[i]])),
-      size: rows.map((i) => this.facts.cross_px * (weight[i] ? 1 : 0.5)),
-      alpha: rows.map((i) => (weight[i] ? 1 : 0.45)),
+      size: rows.map((i) => this.facts.cross_px * (weight[i] ? 1 : 0.45)),
+      alpha: rows.map((i) => (weight[i] ? 1 : 0.35)),
     }
   }
 

@@ -46,13 +46,13 @@ class Row(NamedTuple):
     detail: str
 
 
-@dataclass
+@dataclass(slots=True)
 class _Gradient:
     peer: int
     sequence: int
     expires_us: int
-    reinforced: bool = False
-    shown: tuple[str, int] = ("", 0)
+    is_reinforced: bool = False
+    shown: tuple[str, int, bool] = ("", 0, False)
 
 
 @dataclass
@@ -91,9 +91,10 @@ class Replay:
         span = self._open.pop(key, None)
         if span is None:
             return
-        until_us = min(time_us, span.until_us)
-        if until_us > span.from_us:
-            self.spans[key[0]].append(span._replace(until_us=until_us))
+        if span.until_us > time_us:
+            span = span._replace(until_us=time_us)
+        if span.until_us > span.from_us:
+            self.spans[key[0]].append(span)
 
     # Roles
 
@@ -148,11 +149,21 @@ class Replay:
             gradients.append(gradient)
         gradient.expires_us = row.value
         if is_reinforcement:
-            for other in gradients:
-                other.reinforced = other is gradient or (other.reinforced and other.sequence != gradient.sequence)
-            gradients.remove(gradient)
-            gradients.insert(0, gradient)
-        self._look_again(row, gradients)
+            self._reinforce(row, gradient, gradients)
+        else:
+            head = next(g for g in gradients if g.sequence == gradient.sequence)
+            self._show(row, gradient, "head" if gradient is head else "reserve")
+
+    def _reinforce(self, row: Row, gradient: _Gradient, gradients: list[_Gradient]) -> None:
+        """A gradient becomes the head of its interest's, and the only reinforced one."""
+        gradients.remove(gradient)
+        gradients.insert(0, gradient)
+        gradient.is_reinforced = True
+        self._show(row, gradient, "head")
+        for other in gradients[1:]:
+            if other.sequence == gradient.sequence:
+                other.is_reinforced = False
+                self._show(row, other, "reserve")
 
     def _gradient_removed(self, row: Row) -> None:
         gradients = self._of(row.node).gradients.get(row.origin, [])
@@ -164,25 +175,24 @@ class Replay:
         key = (row.node, row.origin, row.peer, gone.sequence)
         self._end(("gradient", *key), row.time_us)
         self._end(("reinforced", *key), row.time_us)
-        self._look_again(row, gradients)
+        head = next((g for g in gradients if g.sequence == gone.sequence), None)
+        if head is not None:
+            self._show(row, head, "head")
 
-    def _look_again(self, row: Row, gradients: list[_Gradient]) -> None:
-        """Begin a new interval for each gradient whose place or expiration has changed."""
-        headed = set()
-        for gradient in gradients:
-            look = "reserve" if gradient.sequence in headed else "head"
-            headed.add(gradient.sequence)
-            key = (row.node, row.origin, gradient.peer, gradient.sequence)
-            if gradient.shown != (look, gradient.expires_us):
-                gradient.shown = (look, gradient.expires_us)
-                self._begin(("gradient", *key), _told_of(gradient, row), look, until_us=gradient.expires_us)
-            if not gradient.reinforced:
-                self._end(("reinforced", *key), row.time_us)
-            elif ("reinforced", *key) in self._open:  # renewed
-                shown = self._open["reinforced", *key]
-                self._open["reinforced", *key] = shown._replace(until_us=gradient.expires_us)
-            else:
-                self._begin(("reinforced", *key), _told_of(gradient, row), "reinforced", until_us=gradient.expires_us)
+    def _show(self, row: Row, gradient: _Gradient, look: str) -> None:
+        """Begin new intervals for a gradient, if it is no longer as it was shown."""
+        expires_us = gradient.expires_us
+        shown = (look, expires_us, gradient.is_reinforced)
+        if gradient.shown == shown:
+            return
+        gradient.shown = shown
+        place = (row.node, row.origin, gradient.peer, gradient.sequence)
+        what = (row.node, gradient.peer, row.origin, gradient.sequence, row.time_us, expires_us)
+        self._end(("gradient", *place), row.time_us)
+        self._open["gradient", *place] = Span(*what, look, expires_us, "")
+        self._end(("reinforced", *place), row.time_us)
+        if gradient.is_reinforced:
+            self._open["reinforced", *place] = Span(*what, "reinforced", expires_us, "")
 
     def _data_gradient_set(self, row: Row) -> None:
         self._begin(("data_gradient", row.node, row.origin), row)
@@ -195,7 +205,10 @@ class Replay:
             self._end(key, row.time_us)
 
     def _of(self, node: int) -> _Knowledge:
-        return self._known.setdefault(node, _Knowledge())
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = _Knowledge()
+        return known
 
     _handlers: dict[str, Callable[["Replay", Row], None]] = {
         "subscribed": _subscribed,
@@ -231,10 +244,6 @@ def state_rows(columns: Columns) -> Iterator[Row]:
     events, details = columns.text("event", rows), columns.text("detail", rows)
     for fields in zip(*numbers, events, *others, details, strict=True):
         yield Row(*fields)
-
-
-def _told_of(gradient: _Gradient, row: Row) -> Row:
-    return row._replace(peer=gradient.peer, sequence=gradient.sequence, value=gradient.expires_us)
 
 
 def _removed_interest(interests: dict[str, Span], row: Row) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.views import caption
 
-PICTURE_SCALE = 1.5
+PICTURE_SCALE, COLOURS = 1.5, 128  # notebooks grow by every picture that is looked at
 _STYLE = "text-align:left;padding:1px 14px 1px 0"
 
 
@@ -27,7 +27,7 @@ def picture_png(run: Any, scale: float = PICTURE_SCALE) -> bytes | None:
         return None
     from workbench.views.figure import network_drawing
 
-    return network_drawing(run).to_png(scale)
+    return network_drawing(run).to_png(scale, colours=COLOURS)
 
 
 def summary_html(run: Any, picture: bytes | None = None) -> str:
