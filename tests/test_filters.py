@@ -366,3 +366,23 @@ def test_filter_may_look_at_a_key_of_ones_own():
     register_key(161, "VIBRATION", steps=1000)
     text = answers(Filter("running_maximum", of="VIBRATION"), "VIBRATION IS 0.002", "VIBRATION IS 0.001")[1]
     assert parse(text) == (make("VIBRATION", "IS", 0.002),)
+
+
+def test_a_filter_sees_one_sample_of_an_aggregated_message_at_a_time():
+    node = make_node(filters=(Filter("threshold_alarm", high=30.0, low=28.0),))
+    hear(node, interest("TEMP EQ_ANY", hop=2))
+    sent(node)
+    hear(node, data("TEMP IS 20, TEMP IS 35, TEMP IS 36", hop=3))
+    assert [to_text(message.attributes) for _, message in sent(node)] == ["TEMP IS 35"]
+
+
+def test_two_filters_with_the_same_key_are_refused():
+    with pytest.raises(ParameterError, match="two filters for data messages have the key 200"):
+        Diffusion(filters=(Filter("rate_limit"), Filter("running_mean")))
+
+
+def test_an_interest_is_chosen_by_the_keys_it_is_about():
+    warm = Filter("rate_limit", match="TEMP EQ_ANY", messages="interest").instance()
+    assert warm.wants("interest", parse("TEMP GE 25, X GE 3"))
+    assert not warm.wants("interest", parse("X GE 3"))
+    assert not warm.wants("data", parse("TEMP IS 25"))

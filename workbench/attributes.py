@@ -422,20 +422,23 @@ def _strict_match(subscription, publication):
     return True
 
 
+def split_samples(attributes):
+    """The samples of an aggregated message: a new one begins wherever the first key comes again (A26)."""
+    samples = []
+    for attribute in attributes:
+        if not samples or attribute.key == attributes[0].key:
+            samples.append(())
+        samples[-1] += (attribute,)
+    return samples
+
+
 def matching_samples(subscription, publication):
     """The samples in a publication or aggregated message that match by themselves: what a sink is handed (A26).
-
-    A new sample begins wherever the first key comes again.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 30']
     """
-    samples = []
-    for attribute in publication:
-        if not samples or attribute.key == publication[0].key:
-            samples.append(())
-        samples[-1] += (attribute,)
-    return [sample for sample in samples if one_way_match(subscription, sample)]
+    return [sample for sample in split_samples(publication) if one_way_match(subscription, sample)]
 
 
 def two_way_match(one, other):

@@ -78,7 +78,8 @@ class Subscription:
     Iterating over it takes the samples that arrived since the last time, oldest first.
     """
 
-    def __init__(self, number, attributes, expires_us):
+    def __init__(self, node, number, attributes, expires_us):
+        self.node = node
         self.number = number
         self.attributes = attributes
         self.expires_us = expires_us
@@ -95,6 +96,10 @@ class Subscription:
 
     def __iter__(self):
         return iter(self.take())
+
+    def unsubscribe(self, now):
+        """End it: the node's ``unsubscribe`` with this subscription."""
+        self.node.unsubscribe(self, now)
 
 
 class Node:

@@ -26,9 +26,7 @@ Differs from the original in
     A16  a duplicate has the same sink, sequence and round; interests with the same constraints share an entry. An
          interest that is merely covered by another is still flooded.
     A19  whether an interest message is a reinforcement is told by how it was sent: unicast.
-    A20  a reinforcement must lie within a cached interest (`attributes.is_within`), else it is dropped.
-    A21  it goes to the neighbors that brought new data first, to each source once per round. Of two reinforcements the
-         newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop.
+    A20, A21  which reinforcement is taken and where it goes: see reinforcement.py.
     A23  data meets the duplicate list first, then the filters, then the interest cache.
     A24  the data list is two: recent (source, sequence) pairs against duplicates, and samples waiting to be sent.
     A25  samples are matched when published and, while some wait, a second after the cache changed or the node itself
@@ -59,6 +57,7 @@ from workbench.attributes import (
     make,
     matching_samples,
     one_way_match,
+    split_samples,
     to_text,
 )
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
@@ -80,11 +79,11 @@ from workbench.protocols.contract import (
     Originated,
     Parameter,
     Protocol,
-    Reinforced,
     Subscription,
 )
-from workbench.protocols.interest_cache import DataGradients, Gradient, InterestCache
+from workbench.protocols.interest_cache import Gradient, InterestCache, OwnInterest
 from workbench.protocols.recent import RecentIds
+from workbench.protocols.reinforcement import Reinforcement
 from workbench.wire import tiny_diffusion as wire
 from workbench.wire.attribute_list import attributes_size
 
@@ -114,23 +113,6 @@ PARAMETERS = (
 )
 
 
-class OwnInterest:
-    """An interest of this node's own: one per distinct constraints, shared by the subscriptions that ask for it."""
-
-    def __init__(self, sequence, attributes, max_sources):
-        self.sequence = sequence
-        self.attributes = attributes
-        self.round = 0
-        self.subscriptions = []
-        self.refresh_us = None
-        self.data_gradients = DataGradients(max_sources)
-
-    def expires_us(self):
-        """When the longest subscription ends, or None if one never does."""
-        times = [subscription.expires_us for subscription in self.subscriptions]
-        return None if None in times else max(times)
-
-
 class DiffusionNode(Node):
     """One node that diffuses: sink, source and relay at once."""
 
@@ -144,6 +126,7 @@ class DiffusionNode(Node):
         self.black_list = []
         self.filters = [f.instance() for f in settings.filters if f.at is None or address in f.at]
         self.filters.sort(key=lambda f: f.key)
+        self.reinforcement = Reinforcement(self)
         self._next_sequence = 0
         self._readings = 0
         self._subscriptions = 0
@@ -166,18 +149,18 @@ class DiffusionNode(Node):
                     "node %d already has %d different subscriptions, which is max_interests"
                     % (self.address, len(self.own_interests))
                 )
-            own = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
+            own = OwnInterest(self.take_sequence(), attributes, self.settings.max_reinforcements)
             # Encoded before anything is kept: an interest that does not fit its frame leaves no trace behind.
             self._encode_interest(own, 0, own.sequence, self.settings.ttl)
             self.own_interests.append(own)
         else:
             # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
             self._begin_round(own)
-        subscription = Subscription(self._subscriptions, attributes, expires_us)
+        subscription = Subscription(self, self._subscriptions, attributes, expires_us)
         self._subscriptions += 1
         own.subscriptions.append(subscription)
         self._send_interest(own, now)
-        self._plan_tick(now)
+        self.plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
@@ -208,6 +191,24 @@ class DiffusionNode(Node):
         self._send_samples(now)
         return number
 
+    def reinforce(self, subscription, now, attributes=None):
+        """Reinforce the paths of a subscription's sources, or of those that ``attributes`` constrain it to.
+
+        Attributes that are less constrained than the subscription raise AttributeFormatError. Returns the number of
+        neighbors a reinforcement was sent to.
+        """
+        for own in self.own_interests:
+            if subscription in own.subscriptions:
+                wanted = own.attributes if attributes is None else tuple(attributes)
+                if not is_within(wanted, own.attributes):
+                    raise AttributeFormatError(
+                        "the reinforcement %s is less constrained than the subscription %s"
+                        % (to_text(wanted), to_text(own.attributes))
+                    )
+                own.data_gradients.forget_reinforcements(self.address)
+                return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
+        return 0
+
     def link_quality(self, neighbor, inbound, outbound, now):
         """The link layer's estimate of the delivery ratios from and to a neighbor: keeps the black list (A27)."""
         loss = 1.0 - inbound * outbound
@@ -228,7 +229,8 @@ class DiffusionNode(Node):
                 "%d attributes are more than max_attributes=%d" % (len(attributes), self.settings.max_attributes)
             )
 
-    def _take_sequence(self):
+    def take_sequence(self):
+        """The next sequence number of this node's messages."""
         self._next_sequence = (self._next_sequence + 1) & _U32
         return (self._next_sequence - 1) & _U32
 
@@ -273,7 +275,7 @@ class DiffusionNode(Node):
 
     def _send_interest(self, own, now):
         """Flood an interest of our own: a new one, a longer one, or the next round."""
-        expiration_s = self._expiration_s(own, now)
+        expiration_s = self.expiration_s(own, now)
         self.seen_interests.put((self.address, own.sequence), own.round)
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
@@ -281,7 +283,7 @@ class DiffusionNode(Node):
         own.refresh_us = now + refresh_us if refresh_us else None
         self._plan_wake()
 
-    def _expiration_s(self, own, now):
+    def expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
         longest = int(self.settings.gradient_lifetime_s) if self.settings.refresh_s else LONGEST_EXPIRATION_S
         expires_us = own.expires_us()
@@ -322,30 +324,31 @@ class DiffusionNode(Node):
         elif broadcast:
             self._receive_interest(message, now)
         else:
-            self._receive_reinforcement(message, now)
+            self.reinforcement.receive(message, now)
 
-    def _drop(self, message, name, reason):
+    def drop_message(self, message, name, reason):
+        """`drop` for a message that was decoded."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
     def _receive_interest(self, interest, now):
-        self._clean(now)
+        self.clean(now)
         key = (interest.sink, interest.sequence)
         known_round = self.seen_interests.get(key)
         if interest.sink == self.address or known_round == interest.round:
             # A further neighbor brought an interest we know: a spare gradient, should the head fail (A14).
             entry = self.cache.find(interest.attributes)
             if entry is not None and interest.sink != self.address and interest.expiration_s:
-                self._set_gradient(entry, interest, now)
-            self._drop(interest, "interest", "duplicate")
+                self.set_gradient(entry, interest, now)
+            self.drop_message(interest, "interest", "duplicate")
             return
         if known_round is not None and (interest.round - known_round) & 0xFF >= 128:
-            self._drop(interest, "interest", "stale")
+            self.drop_message(interest, "interest", "stale")
             return
         attributes = self._filter("interest", interest.attributes, interest.sink, interest.sequence, now)
         self.seen_interests.put(key, interest.round)
         if attributes is None:
-            self._drop(interest, "interest", "filter")
+            self.drop_message(interest, "interest", "filter")
             return
         interest = _with_attributes(interest, attributes)
         if interest.expiration_s == 0:
@@ -358,7 +361,7 @@ class DiffusionNode(Node):
         """Keep a new interest, or a known one's new round."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
-            entry = self._new_entry(interest)
+            entry = self.new_entry(interest)
         self._removed(entry.remove(sink=interest.sink), "round")
         for other in self.cache.entries:
             if other is entry or is_within(other.attributes, interest.attributes):
@@ -368,23 +371,24 @@ class DiffusionNode(Node):
                 interest.previous_hop, "interest", interest.sink, interest.sequence, interest.round, interest.attributes
             )
         )
-        self._set_gradient(entry, interest, now)
-        self._plan_tick(now)
+        self.set_gradient(entry, interest, now)
+        self.plan_tick(now)
 
-    def _plan_tick(self, now):
+    def plan_tick(self, now):
         """The cache has changed: samples that wait are matched again at the next tick (A25)."""
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
 
-    def _new_entry(self, interest):
+    def new_entry(self, interest):
+        """A new entry in the cache, in place of the oldest if it is full."""
         entry, evicted = self.cache.add(interest.attributes)
         if evicted is not None:
             self._removed(evicted.gradients, "evicted")
             self.events.append(InterestRemoved(NOBODY, "interest", NOBODY, 0, 0, "evicted"))
         return entry
 
-    def _set_gradient(self, entry, interest, now, wave=None):
+    def set_gradient(self, entry, interest, now, wave=None):
         """Set or renew the gradient towards the neighbor that sent an interest (or reinforcement, with its wave)."""
         expires_us = now + interest.expiration_s * SECOND_US
         gradient = entry.gradient(interest.sink, interest.previous_hop)
@@ -439,18 +443,18 @@ class DiffusionNode(Node):
 
     def _pass_on_interest(self, interest):
         if interest.ttl <= 1:
-            self._drop(interest, "interest", "ttl")
+            self.drop_message(interest, "interest", "ttl")
             return
         try:
-            frame = self._next_frame(interest)
+            frame = self.next_frame(interest)
         except EncodeError:
             # Only a filter can have made a message too long: what came in did fit.
-            self._drop(interest, "interest", "too_long")
+            self.drop_message(interest, "interest", "too_long")
             return
         self.outbox.append((None, frame))
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
-    def _next_frame(self, interest):
+    def next_frame(self, interest):
         """The frame of an interest or reinforcement as this node sends it on."""
         sequence, sink, round_, _, ttl, expiration_s, attributes = interest
         return wire.encode_interest(
@@ -458,7 +462,7 @@ class DiffusionNode(Node):
             self.settings.profile,
         )
 
-    def _clean(self, now):
+    def clean(self, now):
         """Drop what has expired."""
         if now < self._first_expiry_us:
             return
@@ -475,126 +479,11 @@ class DiffusionNode(Node):
         for gradient in gradients:
             self.events.append(GradientRemoved(gradient.neighbor, "interest", gradient.sink, 0, 0, reason))
 
-    # Reinforcement
-
-    def reinforce(self, subscription, now, attributes=None):
-        """Reinforce the paths of a subscription's sources, or of those that ``attributes`` constrain it to.
-
-        Attributes that are less constrained than the subscription raise AttributeFormatError. Returns the number of
-        neighbors a reinforcement was sent to.
-        """
-        for own in self.own_interests:
-            if subscription in own.subscriptions:
-                wanted = own.attributes if attributes is None else tuple(attributes)
-                if not is_within(wanted, own.attributes):
-                    raise AttributeFormatError(
-                        "the reinforcement %s is less constrained than the subscription %s"
-                        % (to_text(wanted), to_text(own.attributes))
-                    )
-                own.data_gradients.forget_reinforcements(self.address)
-                return self._start_reinforcement(own, wanted, own.data_gradients.list, now)
-        return 0
-
-    def _start_reinforcement(self, own, attributes, data_gradients, now):
-        """Send a reinforcement of our own to the neighbors of these data gradients."""
-        reinforcement = wire.Interest(
-            self._take_sequence(),
-            self.address,
-            own.round,
-            self.address,
-            # One hop more than allowed to a message on its way: `_next_frame` takes it off again.
-            self.settings.ttl + 1,
-            self._expiration_s(own, now),
-            attributes,
-        )
-        self.seen_interests.put((self.address, reinforcement.sequence), reinforcement.round)
-        return self._send_reinforcement(reinforcement, self._paths(reinforcement, own.attributes, data_gradients))
-
-    def _receive_reinforcement(self, reinforcement, now):
-        self._clean(now)
-        key = (reinforcement.sink, reinforcement.sequence)
-        if reinforcement.sink == self.address or key in self.seen_interests:
-            self._drop(reinforcement, "reinforcement", "duplicate")
-            return
-        self.seen_interests.put(key, reinforcement.round)
-        entry = self.cache.find(reinforcement.attributes)
-        within = [entry] if entry is not None else self._interests_around(reinforcement)
-        if not within:
-            self._drop(reinforcement, "reinforcement", "no_interest")
-            return
-        if entry is None:
-            entry = self._new_entry(reinforcement)
-        newest = max([g.wave for g in entry.gradients if g.sink == reinforcement.sink and g.wave is not None] or [-1])
-        if newest > reinforcement.sequence:
-            self._drop(reinforcement, "reinforcement", "stale")
-            return
-        self._set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
-        paths = []
-        for other in within:
-            paths += self._paths(reinforcement, other.attributes, other.data_gradients.list)
-        try:
-            self._send_reinforcement(reinforcement, paths)
-        except EncodeError:
-            self._drop(reinforcement, "reinforcement", "too_long")
-        self._plan_tick(now)
-
-    def _interests_around(self, reinforcement):
-        """The same sink's cached interests that a further constrained reinforcement lies within (A20)."""
-        return [
-            entry
-            for entry in self.cache.entries
-            if is_within(reinforcement.attributes, entry.attributes)
-            and any([gradient.sink == reinforcement.sink for gradient in entry.gradients])
-        ]
-
-    def _paths(self, reinforcement, interest, data_gradients):
-        """Those of an interest's data gradients that lead to sources a reinforcement means."""
-        # A source whose path is already reinforced is left out; one that asks for less of it is another matter.
-        same = constraints(interest) == constraints(reinforcement.attributes)
-        sink = reinforcement.sink
-        paths = []
-        for data_gradient in data_gradients:
-            if data_gradient.neighbor == reinforcement.previous_hop or (same and sink in data_gradient.reinforced_for):
-                continue
-            if not one_way_match(reinforcement.attributes, data_gradient.attributes):
-                continue
-            if data_gradient.neighbor in self.black_list:
-                self.drop(data_gradient.neighbor, "reinforcement", sink, reinforcement.sequence, "blacklisted")
-                continue
-            if same:
-                data_gradient.reinforced_for.append(sink)
-            paths.append(data_gradient)
-        return paths
-
-    def _send_reinforcement(self, reinforcement, paths):
-        """Send a reinforcement along these data gradients, once to each neighbor; returns to how many."""
-        if paths and reinforcement.ttl <= 1:
-            self._drop(reinforcement, "reinforcement", "ttl")
-            return 0
-        sent = []
-        for data_gradient in paths:
-            neighbor = data_gradient.neighbor
-            if neighbor in sent:
-                continue
-            sent.append(neighbor)
-            self.outbox.append((neighbor, self._next_frame(reinforcement)))
-            self.events.append(
-                Reinforced(
-                    neighbor,
-                    "reinforcement",
-                    reinforcement.sink,
-                    reinforcement.sequence,
-                    data_gradient.source,
-                    "",
-                )
-            )
-        return len(sent)
-
     # Data
 
     def _send_samples(self, now):
         """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
-        self._clean(now)
+        self.clean(now)
         wanted = []
         waiting = []
         for sample in self.samples:
@@ -602,7 +491,7 @@ class DiffusionNode(Node):
         self.samples = waiting
         while wanted:
             numbers, attributes, wanted = self._aggregate(wanted)
-            sequence = self._take_sequence()
+            sequence = self.take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
             self.seen_data.put((self.address, sequence))
@@ -634,17 +523,17 @@ class DiffusionNode(Node):
 
     def _receive_data(self, data, now):
         if data.source == self.address or (data.source, data.sequence) in self.seen_data:
-            self._drop(data, "data", "duplicate")
+            self.drop_message(data, "data", "duplicate")
             return
         self.seen_data.put((data.source, data.sequence))
-        self._clean(now)
+        self.clean(now)
         self._route(data, now)
 
     def _route(self, data, now):
         """Filters, own subscriptions, interest cache: where new data goes, be it ours or a neighbor's (A23)."""
         attributes = self._filter("data", data.attributes, data.source, data.sequence, now)
         if attributes is None:
-            self._drop(data, "data", "filter")
+            self.drop_message(data, "data", "filter")
             return
         data = _with_attributes(data, attributes)
         known = False
@@ -668,11 +557,11 @@ class DiffusionNode(Node):
             self._send_data(data, hops)
         elif not known:
             # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
-            self._drop(data, "data", "no_gradient" if is_wanted else "no_interest")
+            self.drop_message(data, "data", "no_gradient" if is_wanted else "no_interest")
 
     def _send_data(self, data, hops):
         if data.ttl <= 1:
-            self._drop(data, "data", "ttl")
+            self.drop_message(data, "data", "ttl")
             return
         try:
             frame = wire.encode_data(
@@ -681,7 +570,7 @@ class DiffusionNode(Node):
             )
         except EncodeError:
             # As with interests, only a filter can have done it.
-            self._drop(data, "data", "too_long")
+            self.drop_message(data, "data", "too_long")
             return
         for neighbor in hops:
             self.outbox.append((neighbor, frame))
@@ -710,12 +599,21 @@ class DiffusionNode(Node):
         if data_gradient is None or not after or data_gradient.messages < after:
             return
         if self.address not in data_gradient.reinforced_for:
-            self._start_reinforcement(own, own.attributes, [data_gradient], now)
+            self.reinforcement.start(own, own.attributes, [data_gradient], now)
 
     # Filters
 
     def _filter(self, messages, attributes, origin, sequence, now):
-        """The attributes after all filters that want them, or None if one dropped the message."""
+        """The attributes after all filters that want them, or None if nothing is left of the message."""
+        if not self.filters:
+            return attributes
+        left = ()
+        # A filter is about readings: of an aggregated message it sees one sample at a time.
+        for part in [attributes] if messages == "interest" else split_samples(attributes):
+            left += self._filter_one(messages, part, origin, sequence, now)
+        return left or None
+
+    def _filter_one(self, messages, attributes, origin, sequence, now):
         for one in self.filters:
             if not one.wants(messages, attributes):
                 continue
@@ -723,7 +621,7 @@ class DiffusionNode(Node):
             if answer != PASS:
                 self.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
             if answer == DROP:
-                return None
+                return ()
         return attributes
 
 
@@ -744,6 +642,13 @@ class Diffusion(Protocol):
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
+        taken = []
         for one in self.filters:
             if not hasattr(one, "instance"):
                 raise ParameterError("Diffusion: filters has %r; write Filter(name, key=200, ...)" % (one,))
+            if (one.messages, one.key) in taken:
+                raise ParameterError(
+                    "Diffusion: two filters for %s messages have the key %d; keys order them, so each needs its own"
+                    % (one.messages, one.key)
+                )
+            taken.append((one.messages, one.key))

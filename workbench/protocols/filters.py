@@ -38,7 +38,8 @@ class Filter:
 
     name      a built-in filter (`BUILT_IN`) or one registered with `register_filter`
     key       200-250: the order in which filters see a message
-    match     text of the attributes that choose the messages; "" takes every message
+    match     text of the attributes that choose the messages; "" takes every message. Of an aggregated message a
+              filter sees one sample at a time; interests are chosen by the keys they are about
     at        the nodes that carry it; None: all
     messages  "data" or "interest"
     settings  the filter's own parameters
@@ -107,8 +108,14 @@ class FilterOnNode:
         self._decide = decide
 
     def wants(self, messages, attributes):
-        """Whether it is for this kind of message and its attributes match."""
-        return messages == self.messages and one_way_match(self.attributes, attributes)
+        """Whether it is for this kind of message, and data matches it or an interest is about all of its keys."""
+        if messages != self.messages:
+            return False
+        if messages == "interest":
+            # An interest says what it wants and has no values to compare with.
+            asked = [attribute.key for attribute in attributes]
+            return all([attribute.key in asked for attribute in self.attributes])
+        return one_way_match(self.attributes, attributes)
 
     def decide(self, attributes, origin, now):
         """(PASS, REPLACE or DROP, attributes); an answer with a wrong attribute raises AttributeFormatError."""

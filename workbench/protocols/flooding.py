@@ -52,7 +52,7 @@ class FloodingNode(Node):
         """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
         check_subscription(attributes, match_all)
         expires_us = None if expires_s is None else now + int(expires_s * 1000000)
-        subscription = Subscription(self._subscriptions_made, tuple(attributes), expires_us)
+        subscription = Subscription(self, self._subscriptions_made, tuple(attributes), expires_us)
         self._subscriptions_made += 1
         self.subscriptions.append(subscription)
         return subscription

@@ -185,3 +185,20 @@ class InterestCache:
         entry = InterestEntry(attributes, self.max_gradients, self.max_reinforcements)
         self.entries.append(entry)
         return entry, evicted
+
+
+class OwnInterest:
+    """An interest of this node's own: one per distinct constraints, shared by the subscriptions that ask for it."""
+
+    def __init__(self, sequence, attributes, max_sources):
+        self.sequence = sequence
+        self.attributes = attributes
+        self.round = 0
+        self.subscriptions = []
+        self.refresh_us = None
+        self.data_gradients = DataGradients(max_sources)
+
+    def expires_us(self):
+        """When the longest subscription ends, or None if one never does."""
+        times = [subscription.expires_us for subscription in self.subscriptions]
+        return None if None in times else max(times)

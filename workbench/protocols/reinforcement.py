@@ -1,0 +1,126 @@
+"""Reinforcement: how a sink chooses among the paths that its data came on, and what the nodes on them do about it.
+
+Theory of operation
+    A reinforcement is an interest message that a sink sends to one neighbor alone: the one that brought a source's new
+    data first. That node puts its gradient towards the sender before all others and sends the message on to the
+    neighbor that brought *it* the source's data first, and so on to the source. From then on data takes that path.
+
+Differs from the original in
+    A20  a reinforcement is taken if it lies within a cached interest (`attributes.is_within`): an equal one changes the
+         order of that interest's gradients, a further constrained one gets an entry of its own. Any other is dropped.
+    A21  it goes to the neighbors that brought new data first, to each source once per round. Of two reinforcements the
+         newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop.
+
+Limits
+    A sink with more sources than ``max_reinforcements`` forgets which of them it has reinforced, and does it again.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import constraints, is_within, one_way_match
+from workbench.errors import EncodeError
+from workbench.protocols.contract import Reinforced
+from workbench.wire import tiny_diffusion as wire
+
+
+class Reinforcement:
+    """The reinforcing part of a DiffusionNode."""
+
+    def __init__(self, node):
+        self.node = node
+
+    def start(self, own, attributes, data_gradients, now):
+        """Send a reinforcement of our own to the neighbors of these data gradients."""
+        reinforcement = wire.Interest(
+            self.node.take_sequence(),
+            self.node.address,
+            own.round,
+            self.node.address,
+            # One hop more than allowed to a message on its way: `next_frame` takes it off again.
+            self.node.settings.ttl + 1,
+            self.node.expiration_s(own, now),
+            attributes,
+        )
+        self.node.seen_interests.put((self.node.address, reinforcement.sequence), reinforcement.round)
+        return self._send(reinforcement, self._paths(reinforcement, own.attributes, data_gradients))
+
+    def receive(self, reinforcement, now):
+        """Take a neighbor's reinforcement: prefer that neighbor for its sink's data, and send it on to the sources."""
+        self.node.clean(now)
+        key = (reinforcement.sink, reinforcement.sequence)
+        if reinforcement.sink == self.node.address or key in self.node.seen_interests:
+            self.node.drop_message(reinforcement, "reinforcement", "duplicate")
+            return
+        self.node.seen_interests.put(key, reinforcement.round)
+        entry = self.node.cache.find(reinforcement.attributes)
+        within = [entry] if entry is not None else self._interests_around(reinforcement)
+        if not within:
+            self.node.drop_message(reinforcement, "reinforcement", "no_interest")
+            return
+        if entry is None:
+            entry = self.node.new_entry(reinforcement)
+        newest = max([g.wave for g in entry.gradients if g.sink == reinforcement.sink and g.wave is not None] or [-1])
+        if newest > reinforcement.sequence:
+            self.node.drop_message(reinforcement, "reinforcement", "stale")
+            return
+        self.node.set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
+        paths = []
+        for other in within:
+            paths += self._paths(reinforcement, other.attributes, other.data_gradients.list)
+        try:
+            self._send(reinforcement, paths)
+        except EncodeError:
+            self.node.drop_message(reinforcement, "reinforcement", "too_long")
+        self.node.plan_tick(now)
+
+    def _interests_around(self, reinforcement):
+        """The same sink's cached interests that a further constrained reinforcement lies within (A20)."""
+        return [
+            entry
+            for entry in self.node.cache.entries
+            if is_within(reinforcement.attributes, entry.attributes)
+            and any([gradient.sink == reinforcement.sink for gradient in entry.gradients])
+        ]
+
+    def _paths(self, reinforcement, interest, data_gradients):
+        """Those of an interest's data gradients that lead to sources a reinforcement means."""
+        # A source whose path is already reinforced is left out; one that asks for less of it is another matter.
+        same = constraints(interest) == constraints(reinforcement.attributes)
+        sink = reinforcement.sink
+        paths = []
+        for data_gradient in data_gradients:
+            if data_gradient.neighbor == reinforcement.previous_hop or (same and sink in data_gradient.reinforced_for):
+                continue
+            if not one_way_match(reinforcement.attributes, data_gradient.attributes):
+                continue
+            if data_gradient.neighbor in self.node.black_list:
+                self.node.drop(data_gradient.neighbor, "reinforcement", sink, reinforcement.sequence, "blacklisted")
+                continue
+            if same:
+                data_gradient.reinforced_for.append(sink)
+            paths.append(data_gradient)
+        return paths
+
+    def _send(self, reinforcement, paths):
+        """Send a reinforcement along these data gradients, once to each neighbor; returns to how many."""
+        if paths and reinforcement.ttl <= 1:
+            self.node.drop_message(reinforcement, "reinforcement", "ttl")
+            return 0
+        sent = []
+        for data_gradient in paths:
+            neighbor = data_gradient.neighbor
+            if neighbor in sent:
+                continue
+            sent.append(neighbor)
+            self.node.outbox.append((neighbor, self.node.next_frame(reinforcement)))
+            self.node.events.append(
+                Reinforced(
+                    neighbor,
+                    "reinforcement",
+                    reinforcement.sink,
+                    reinforcement.sequence,
+                    data_gradient.source,
+                    "",
+                )
+            )
+        return len(sent)
