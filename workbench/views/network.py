@@ -128,6 +128,7 @@ def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any
         "markers": [marker for _, marker in looks],
         "lines": [palette.FAILED if role == "failed" else palette.OUTLINE for role in inspector.ROLES],
         "sizes": [diameters.get(role, node) for role in inspector.ROLES],
+        "line_widths": [2.8 if role == "failed" else 0.6 if sizes.is_dense else 1.1 for role in inspector.ROLES],
         "role_names": [palette.ROLE_NAMES[role] for role in inspector.ROLES],
         "frames": packing.FRAMES,
         "inspector": inspector.TABLES,

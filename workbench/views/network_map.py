@@ -91,6 +91,7 @@ def _sources(plan: Plan, sizes: Sizes) -> dict[str, ColumnDataSource]:
             "line": [palette.OUTLINE] * count,
             "marker": [marker] * count,
             "size": np.full(count, sizes.node, dtype=np.float32),
+            "width": np.full(count, 1.0, dtype=np.float32),
             "role": [palette.ROLE_NAMES["node"]] * count,
         }
     )
@@ -125,7 +126,7 @@ def _draw_nodes(plot: Any, drawn: dict[str, ColumnDataSource], sizes: Sizes) -> 
         name="nodes",
         fill_color="fill",
         line_color="line",
-        line_width=0.6 if sizes.is_dense else 1.1,
+        line_width="width",
         level="overlay",
     )
     plot.add_tools(HoverTool(renderers=[nodes], tooltips="node <b>@id</b><br>@role", description="nodes"))

@@ -175,12 +175,13 @@ class Player {
     const failed = this.alive("failed")
     if (!this.changed("nodes", states.concat([-1], failed))) return
     const roles = this.roles(states, failed)
-    const { fills, lines, markers, sizes, role_names } = this.facts
+    const { fills, lines, line_widths, markers, sizes, role_names } = this.facts
     const data = { ...this.drawn.nodes.data }
     data.fill = roles.map((role) => fills[role])
     data.line = roles.map((role) => lines[role])
     data.marker = roles.map((role) => markers[role])
     data.size = roles.map((role) => sizes[role])
+    data.width = roles.map((role) => line_widths[role])
     data.role = roles.map((role) => role_names[role])
     this.drawn.nodes.data = data
     this.rolesNow = roles
