@@ -1,6 +1,7 @@
 """The scenario: a value with a JSON form and a hash, and a sentence for everything that could not be run."""
 
 import json
+import pickle
 import math
 import subprocess
 import sys
@@ -449,3 +450,10 @@ def test_document_changed_at_random_is_refused_or_is_read_for_good(document, dat
     path = data.draw(st.sampled_from(list(places(document))))
     scenario = accepted(json.dumps(put(document, path, value)))
     assert scenario is None or wb.Scenario.from_json(scenario.to_json()) == scenario
+
+
+def test_a_pickled_scenario_is_the_same_scenario():
+    scenario = wb.Scenario(topology=wb.topology.grid(3, 3), protocol=wb.Flooding())
+    copy = pickle.loads(pickle.dumps(scenario))
+    assert copy == scenario
+    assert copy.replace(seed=2) == scenario.replace(seed=2)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import networkx as nx
 
@@ -57,7 +58,7 @@ class Scenario:
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
             raise ScenarioError(f"workload is {self.workload!r}; it must be a list of subscribe(...), publish(...)")
-        object.__setattr__(self, "topology", nx.freeze(topology.check(self.topology)))
+        object.__setattr__(self, "topology", _in_normal_form(self.topology))
         object.__setattr__(self, "workload", tuple(self.workload))
         for item in self.workload:
             if not isinstance(item, workload.Item):
@@ -93,7 +94,8 @@ class Scenario:
     @cached_property
     def hash(self) -> str:
         """16 hex digits that are the same wherever the scenario is, and differ for any other."""
-        content = {**self._to_dict(), "topology": topology.digest(self.topology)}
+        # Normal form again, because a scenario that was pickled comes back with a graph of its own.
+        content = self._to_dict(_digests[_in_normal_form(self.topology)])
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -134,14 +136,14 @@ class Scenario:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The scenario as JSON text that `from_json` reads back."""
-        return json.dumps(self._to_dict(), indent=indent)
+        return json.dumps(self._to_dict(topology.to_dict(self.topology)), indent=indent)
 
-    def _to_dict(self) -> dict[str, Any]:
+    def _to_dict(self, network: Any) -> dict[str, Any]:
         keys = self._user_keys()
         return {
             "format": FORMAT,
             "version": VERSION,
-            "topology": topology.to_dict(self.topology),
+            "topology": network,
             "protocol": protocol_to_dict(self.protocol),
             "workload": [workload.to_dict(item) for item in self.workload],
             "radio": self.radio.to_dict(),
@@ -201,6 +203,18 @@ class Scenario:
         from workbench.sim import kernel
 
         return Run(self, "reference", kernel.run(self, record, progress))
+
+
+# The topologies that scenarios hold, in normal form and frozen, with their digests: what `replace` hands on to hundreds
+# of scenarios is checked and digested once.
+_digests: WeakKeyDictionary[nx.DiGraph, str] = WeakKeyDictionary()
+
+
+def _in_normal_form(graph: Any) -> nx.DiGraph:
+    if not isinstance(graph, nx.DiGraph) or graph not in _digests:
+        graph = nx.freeze(topology.check(graph))
+        _digests[graph] = topology.digest(graph)
+    return graph
 
 
 def _from_dict(values: dict[str, Any]) -> Scenario:
