@@ -1,23 +1,18 @@
-"""What all tests share: where the repository and the real data are, and which tests keep to one worker."""
+"""What all tests share: where the repository and the real data are."""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from workbench import attributes
+from workbench.protocols import filters
+
 # A busy machine is no reason to fail: what a test may take is not a property of the code.
 settings.register_profile("workbench", deadline=None, print_blob=True)
 settings.load_profile("workbench")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-
-
-def pytest_collection_modifyitems(items):
-    """Tests that share a costly process (Spark's Java, Chromium) run in one worker: --dist loadgroup."""
-    for item in items:
-        for name in ("spark", "browser"):
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +28,14 @@ def real_data():
     if not folder.is_dir():
         pytest.skip("the real data sets are not beside this repository (../shared/datasets)")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def registrations_end_with_the_test():
+    """Keys and filters that a test registers are unknown to the next one: numbers and names may be used again."""
+    registries = (attributes._keys_by_number, attributes._keys_by_name, filters._registered)
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)

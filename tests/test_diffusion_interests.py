@@ -126,7 +126,7 @@ def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, h
     events = hear(node, interest(hop=3, round=heard))
     if reason is None:
         assert gradients(node) == [[(9, 3)]]
-        assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 9, 0, 0, "round")]
+        assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 9, 1, 0, "round")]
         assert [message.round for _, message in sent(node)] == [heard]
     else:
         assert reasons(events) == [reason]
@@ -236,7 +236,7 @@ def test_each_gradient_expires_by_itself_and_the_entry_with_the_last():
     hear(node, interest(sink=8, hop=2, expiration_s=10))
     hear(node, interest(sink=9, hop=3, expiration_s=20))
     events = hear(node, data(sequence=1), now=10 * SECOND)
-    assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 8, 0, 0, "expired")]
+    assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 8, 1, 0, "expired")]
     assert gradients(node) == [[(9, 3)]]
     events = hear(node, data(sequence=2), now=20 * SECOND)
     assert [event.detail for event in of(InterestRemoved, events)] == ["expired"]

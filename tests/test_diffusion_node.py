@@ -317,7 +317,7 @@ def test_neighbor_that_turns_black_loses_its_gradients_and_the_next_one_takes_ov
     hear(node, interest(hop=2))
     hear(node, interest(hop=3))
     node.link_quality(2, 0.1, 0.1, 0)
-    assert of(GradientRemoved, node.take_events()) == [GradientRemoved(2, "interest", 9, 0, 0, "blacklisted")]
+    assert of(GradientRemoved, node.take_events()) == [GradientRemoved(2, "interest", 9, 1, 0, "blacklisted")]
     hear(node, data(hop=7, sequence=1))
     assert data_hops(node) == [3]
     node.link_quality(3, 0.1, 0.1, 0)

@@ -303,7 +303,7 @@ def test_reinforcement_of_one_sink_leaves_the_gradients_of_another():
 def test_reinforced_gradient_takes_the_place_of_the_slowest_in_a_full_list():
     node = cached(2, 3, max_gradients=2)
     events = hear(node, interest(hop=4, sequence=2), unicast=True)
-    assert of(GradientRemoved, events) == [GradientRemoved(3, "interest", 9, 0, 0, "evicted")]
+    assert of(GradientRemoved, events) == [GradientRemoved(3, "interest", 9, 1, 0, "evicted")]
     assert [gradient.neighbor for gradient in node.cache.entries[0].gradients] == [4, 2]
 
 

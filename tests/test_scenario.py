@@ -1,8 +1,8 @@
 """The scenario: a value with a JSON form and a hash, and a sentence for everything that could not be run."""
 
 import json
-import pickle
 import math
+import pickle
 import subprocess
 import sys
 from copy import deepcopy

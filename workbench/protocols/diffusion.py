@@ -477,7 +477,9 @@ class DiffusionNode(Node):
 
     def _removed(self, gradients, reason):
         for gradient in gradients:
-            self.events.append(GradientRemoved(gradient.neighbor, "interest", gradient.sink, 0, 0, reason))
+            # The interest's number, or the reinforcement's where no interest set this gradient.
+            sequence = (gradient.wave or 0) if gradient.sequence is None else gradient.sequence
+            self.events.append(GradientRemoved(gradient.neighbor, "interest", gradient.sink, sequence, 0, reason))
 
     # Data
 
