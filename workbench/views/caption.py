@@ -39,11 +39,16 @@ def _item(item: Any) -> str:
     where, what = getattr(item, "at", None), getattr(item, "what", None)
     if what is None or where is None:
         return ""
-    nodes = [where] if isinstance(where, (int, str)) else list(where)
-    who = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
-    verb = {"subscribe": "subscribes to", "publish": "publishes"}.get(kind)
-    if verb is None:
+    verbs = {"subscribe": ("subscribes to", "subscribe to"), "publish": ("publishes", "publish")}.get(kind)
+    if verbs is None:
         return ""
+    nodes = [where] if isinstance(where, (int, str)) else list(where)
+    if where == "all":
+        who, verb = "all nodes", verbs[1]
+    elif len(nodes) == 1:
+        who, verb = f"node {nodes[0]}", verbs[0]
+    else:
+        who, verb = f"{len(nodes)} nodes", verbs[1]
     every = getattr(item, "every_s", None)
     shown = what if isinstance(what, str) else "readings of a sensor field"
     return f"{who} {verb} {shown}" + (f" every {every:g} s" if every else "")
