@@ -42,8 +42,9 @@ lint: setup
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 
+# A file's tests keep to one worker: what they share (Java for Spark, Chromium) is started once.
 test: lint
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --nbmake --nbmake-timeout=600 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbmake --nbmake-timeout=600 $(PYTEST_ARGS)
 
 notebooks: setup
 	@mkdir -p out/notebooks
