@@ -54,8 +54,8 @@ InterestCached = namedtuple("InterestCached", _FIELDS)
 InterestRemoved = namedtuple("InterestRemoved", _FIELDS)
 # Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest", "reinforcement".
 GradientSet = namedtuple("GradientSet", _FIELDS)
-# Data for it no longer goes to ``peer``. sequence: of the interest or reinforcement that set it last; detail: "expired",
-# "evicted", "cancelled", "round", "blacklisted".
+# Data for it no longer goes to ``peer``. sequence: of the interest or reinforcement that set it last; detail:
+# "expired", "evicted", "cancelled", "round", "blacklisted".
 GradientRemoved = namedtuple("GradientRemoved", _FIELDS)
 # New data of source ``origin`` came first from ``peer``. sequence: the data message's.
 DataGradientSet = namedtuple("DataGradientSet", _FIELDS)
