@@ -59,8 +59,7 @@ def sweep() -> Any:
 def main(out: Path, sweep: bool = True) -> None:
     """Run the demo; print its numbers, write demo.html, demo.png, demo.svg and demo.json into ``out``."""
     out.mkdir(parents=True, exist_ok=True)
-    say = print
-    say("Directed diffusion on an office floor: 64 motes, one sink, 120 s.")
+    print("Directed diffusion on an office floor: 64 motes, one sink, 120 s.")
     run = scenario().run()
     say_metrics(run.metrics)
     figure = run.figure()
@@ -69,10 +68,22 @@ def main(out: Path, sweep: bool = True) -> None:
     (out / "demo.json").write_text(run.scenario.to_json() + "\n", encoding="utf-8")
     extra = [sweep_chart(out)] if sweep else []
     page = run.save_html(out / "demo.html", extra)
-    say()
-    say(f"Open {page} in a browser: play, scrub, tap a node.  {out / 'demo.png'} is the picture for a paper.")
-    say("Go on:  make lab                     the notebook notebooks/01-first-interest.ipynb tells the story")
-    say(f"        workbench run {out / 'demo.json'}  the same scenario from its file; edit it and run it again")
+    print()
+    print(f"Open {page} in a browser: play, scrub, tap a node. {out / 'demo.png'} is the picture for a paper.")
+    print("Go on with")
+    print("  make lab                          the notebook 01-first-interest.ipynb tells the story")
+    print(f"  {_command()} run {out / 'demo.json'}   the same scenario from its file; change it and run it again")
+
+
+def _command() -> str:
+    """How the workbench command is called from here: it need not be on the PATH."""
+    called = Path(sys.argv[0])
+    if called.name != "workbench":
+        return "workbench"
+    try:
+        return str(called.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(called)
 
 
 def say_metrics(metrics: Any) -> None:
