@@ -1,0 +1,247 @@
+"""The reference engine: a run is a function of its scenario, and nothing that happens in it is lost on the way."""
+
+import subprocess
+import sys
+from collections import Counter
+from itertools import permutations
+
+import networkx as nx
+import pandas as pd
+import pytest
+from conftest import REPOSITORY
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from talker import Talker, both_ways, network, play, rows, say, starts_us
+
+import workbench as wb
+from workbench.errors import ScenarioError
+
+LINE = both_ways((0, 1), (1, 2))
+
+# --- scenarios of every kind ---
+
+
+@st.composite
+def topologies(draw, most=6):
+    count = draw(st.integers(3, most))
+    graph = nx.DiGraph()
+    graph.add_nodes_from((node, {"pos": (node, 0)}) for node in range(count))
+    for a, b in permutations(range(count), 2):
+        pdr = draw(st.sampled_from([1.0, 1.0, 0.7, 0.3] if abs(a - b) == 1 else [0.0, 0.0, 0.7, 1.0]))
+        graph.add_edge(a, b, pdr=pdr)
+    return graph
+
+
+@st.composite
+def items(draw, count, kind):
+    at = draw(st.sampled_from([*range(count), "all"]))
+    start_s = draw(st.sampled_from([0, 0.5, 3]))
+    stop_s = draw(st.sampled_from([None, start_s + 0.001, start_s + 4]))
+    if kind == "subscribe":
+        what = draw(st.sampled_from(["TEMP GE 25", "TEMP GE 25, TEMP LE 30", "INSTANCE EQ_ANY"]))
+        return wb.subscribe(at, what, draw(st.sampled_from([None, 2.5])), start_s, stop_s)
+    if kind == "outage":
+        return wb.outage(at, start_s, stop_s)
+    what = draw(st.sampled_from(["TEMP IS 26", "TEMP IS 20", "TEMP IS 35, INSTANCE IS 1", wb.SensorField()]))
+    return wb.publish(at, what, draw(st.sampled_from([None, 0.7, 2])), start_s, stop_s, stagger=draw(st.booleans()))
+
+
+PROTOCOLS = st.one_of(
+    # A memory of one event lets floods chase each other round until their ttl runs out.
+    st.sampled_from([wb.Flooding(), wb.Flooding(ttl=2), wb.Flooding(ttl=4, max_events=1)]),
+    st.builds(
+        wb.Diffusion,
+        refresh_s=st.sampled_from([0, 2.0, 30.0]),
+        max_gradients=st.sampled_from([1, 10]),
+        max_data=st.sampled_from([2, 20]),
+        exploratory_gradients=st.sampled_from([1, 2]),
+        filters=st.sampled_from([(), (wb.Filter("rate_limit", match="TEMP EQ_ANY", interval_s=1.0),)]),
+    ),
+)
+RADIOS = st.builds(
+    wb.Radio,
+    loss=st.sampled_from(["links", "none", 0.2]),
+    collisions=st.booleans(),
+    csma=st.booleans(),
+    retries=st.sampled_from([0, 2]),
+    jitter_ms=st.sampled_from([(1, 5), (0, 0), (0, 0.5)]),
+)
+
+
+@st.composite
+def scenarios(draw):
+    topology = draw(topologies())
+    more = draw(st.lists(st.sampled_from(["subscribe", "publish", "outage"]), max_size=4))
+    workload = [draw(items(len(topology), kind)) for kind in ["subscribe", "publish", *more]]
+    return wb.Scenario(topology, draw(PROTOCOLS), workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
+
+
+# --- a function of its scenario ---
+
+
+@settings(max_examples=40)
+@given(scenarios())
+def test_same_scenario_gives_the_same_trace(scenario):
+    again = wb.Scenario.from_json(scenario.to_json())
+    assert scenario.run().trace_hash == again.run().trace_hash
+
+
+@settings(max_examples=2, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(scenarios(), min_size=15, max_size=15), st.sampled_from(["1", "2"]))
+def test_same_scenario_gives_the_same_trace_in_another_process(many, hash_seed):
+    code = "import sys, workbench as wb; print(*(wb.Scenario.from_json(text).run().trace_hash for text in sys.stdin))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        input="\n".join(scenario.to_json(indent=None) for scenario in many),
+        env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.split() == [scenario.run().trace_hash for scenario in many]
+
+
+def test_another_seed_gives_another_trace():
+    scenario = wb.Scenario(wb.topology.grid(4, 4), wb.Flooding(), [wb.publish(0, "TEMP IS 26")])
+    hashes = {scenario.replace(seed=seed).run().trace_hash for seed in range(4)}
+    assert len(hashes) == 4
+
+
+@settings(max_examples=200)
+@given(scenarios())
+def test_metrics_are_the_same_with_and_without_a_trace(scenario):
+    pd.testing.assert_series_equal(scenario.run(record="metrics").metrics, scenario.run(record="trace").metrics)
+
+
+def test_run_without_a_trace_says_how_to_have_one():
+    run = wb.Scenario(LINE, wb.Flooding()).run(record="metrics")
+    assert not run.has_trace and run.engine == "reference"
+    with pytest.raises(ScenarioError, match='record="trace"'):
+        run.trace
+
+
+# --- nothing is lost on the way ---
+
+
+@settings(max_examples=100)
+@given(scenarios())
+def test_every_frame_sent_is_heard_or_lost_by_everybody_it_was_meant_for(scenario):
+    run = scenario.run()
+    expected, seen = Counter(), Counter()
+    for row in run.trace.to_pylist():
+        if row["event"] == "sent":
+            broadcast = row["peer"] == -1
+            receivers = scenario.topology.successors(row["node"]) if broadcast else [row["peer"]]
+            expected.update((row["time_us"], row["node"], receiver, row["sequence"]) for receiver in receivers)
+            assert row["value"] == scenario.radio.airtime_us(row["size_B"])
+        elif row["event"] in ("received", "lost"):
+            seen[row["time_us"], row["peer"], row["node"], row["sequence"]] += 1
+    assert seen == expected
+
+
+@settings(max_examples=60)
+@given(scenarios())
+def test_rows_are_in_the_order_of_time_and_a_radio_sends_one_frame_at_a_time(scenario):
+    run = scenario.run()
+    times = run.trace.column("time_us").to_pylist()
+    assert times == sorted(times)
+    free_at = Counter()
+    for row in rows(run, "sent"):
+        assert row["time_us"] - row["value"] >= free_at[row["node"]]
+        free_at[row["node"]] = row["time_us"]
+
+
+@settings(max_examples=60)
+@given(scenarios())
+def test_node_does_nothing_while_it_is_down(scenario):
+    down = set()
+    for row in scenario.run().trace.to_pylist():
+        if row["event"] == "recovered":
+            down.remove(row["node"])
+        elif row["event"] == "failed":
+            assert row["node"] not in down
+            down.add(row["node"])
+        elif row["node"] in down:
+            assert row["event"] in ("lost", "given_up") and row["detail"] in ("down", "link")
+
+
+# --- the end ---
+
+
+def test_frames_on_their_way_are_played_to_their_end_and_nobody_publishes_any_more():
+    line = wb.topology.line(30)
+    run = play(line, [wb.publish(0, "TEMP IS 26", every_s=1, start_s=0.999)], duration_s=2, protocol=wb.Flooding())
+    assert [row["time_us"] for row in rows(run, "published")] == [999_000, 1_999_000]
+    assert run.metrics["coverage"] == 1 and run.trace.column("time_us").to_pylist()[-1] > 2_000_000
+
+
+def test_no_timer_fires_after_the_end():
+    in_time, too_late = ([say(0, delay_s=1, start_s=start)] for start in (0.999999, 1))
+    assert starts_us(play(LINE, in_time, duration_s=2)) == [1_999_999]
+    assert starts_us(play(LINE, too_late, duration_s=2)) == []
+
+
+def test_nothing_to_do_is_a_run_too():
+    run = wb.Scenario(both_ways((0, 1)), wb.Diffusion()).run()
+    assert run.trace.num_rows == 0 and run.metrics["transmissions"] == 0
+
+
+def test_progress_rises_to_the_end():
+    told = []
+    workload = [wb.publish(0, "TEMP IS 26", every_s=0.05)]
+    wb.Scenario(wb.topology.grid(5, 5), wb.Flooding(), workload, duration_s=60).run(progress=told.append)
+    assert told == sorted(told) and len(told) >= 2 and 0 < told[0] < told[-1] <= 1
+
+
+# --- timers ---
+
+
+def test_node_is_woken_when_it_asked_to_be():
+    run = play(LINE, [say(1, delay_s=2, start_s=1)])
+    assert starts_us(run) == [3_000_000]
+
+
+def test_timer_that_is_put_off_fires_once_and_late():
+    run = play(LINE, [say(1, delay_s=2), say(1, delay_s=4, start_s=1)])
+    assert starts_us(run, sequence=0) == [5_000_000]
+    assert len(rows(run, "sent")) == 2
+
+
+def test_timer_that_is_brought_forward_fires_early():
+    run = play(LINE, [say(1, delay_s=5), say(1, delay_s=1, start_s=1)])
+    assert starts_us(run, sequence=0) == [2_000_000]
+
+
+def test_timer_that_was_due_during_an_outage_fires_when_the_node_is_back():
+    run = play(LINE, [say(1, delay_s=2), wb.outage(1, 1, 5)])
+    assert starts_us(run) == [5_000_000]
+    after = play(LINE, [say(1, delay_s=8), wb.outage(1, 1, 5)])
+    assert starts_us(after) == [8_000_000]
+
+
+def test_application_of_a_node_that_is_off_does_nothing():
+    workload = [wb.subscribe(1, "TEMP GE 25", start_s=2), wb.publish(1, "TEMP IS 26", start_s=3), wb.outage(1, 1, 4)]
+    run = play(LINE, workload, protocol=wb.Diffusion())
+    assert [row["event"] for row in run.trace.to_pylist()] == ["failed", "recovered"]
+
+
+# --- what a link layer knows ---
+
+
+def test_nodes_are_told_the_delivery_ratios_of_their_links():
+    run = play(network((0, 1, 0.9), (1, 0, 0.2), (2, 1, 0.5)), [])
+    told = {(row["node"], row["peer"]): (row["value"] / 1000, float(row["detail"])) for row in rows(run, "held")}
+    assert told == {(1, 0): (0.9, 0.2), (0, 1): (0.2, 0.9), (1, 2): (0.5, 0.0)}
+    ideal = play(network((0, 1, 0.9)), [], loss="none")
+    assert [row["value"] for row in rows(ideal, "held")] == [1000]
+
+
+def test_addresses_need_not_begin_at_zero_nor_follow_each_other():
+    run = play(both_ways((7, 100), (100, 65000)), [say(65000), say(100, to=7, start_s=1)])
+    assert [(row["node"], row["peer"]) for row in rows(run, "received")] == [(100, 65000), (7, 100)]
+
+
+def test_node_alone_talks_to_nobody():
+    graph = nx.empty_graph(1)
+    run = wb.Scenario(graph, Talker(), [say(0)]).run()
+    assert [row["event"] for row in run.trace.to_pylist()] == ["published", "sent"]
