@@ -19,7 +19,7 @@ from workbench.errors import ParameterError, ScenarioError, WorkbenchError
 from workbench.protocols.contract import Node, Protocol
 from workbench.protocols.filters import register_filter
 
-SOIL = wb.register_key(151, "SOIL_WETNESS", "%", steps=10, minimum=0, maximum=100)
+SOIL = wb.register_key(171, "SOIL_WETNESS", "%", steps=10, minimum=0, maximum=100)
 
 
 def make(**changes):

@@ -95,7 +95,7 @@ def users_module(tmp_path, monkeypatch):
 
 
 def test_filters_protocols_and_keys_of_the_user_go_along(users_module):
-    wb.register_key(150, "GAS", unit="ppm")
+    wb.register_key(172, "GAS", unit="ppm")
     wb.register_filter("warmer", users_module.warmer)
     workload = [wb.subscribe(at=0, what="GAS GE 400"), wb.publish(at=4, what="GAS IS 200", every_s=2)]
     protocols = {"plain": wb.Diffusion(), "filtered": wb.Diffusion(filters=(wb.Filter("warmer", at=[2]),))}
