@@ -225,6 +225,28 @@ def test_application_of_a_node_that_is_off_does_nothing():
     assert [row["event"] for row in run.trace.to_pylist()] == ["failed", "recovered"]
 
 
+# --- the application ---
+
+
+def test_payload_is_part_of_what_was_published():
+    workload = [wb.subscribe(2, 'PAYLOAD EQ "hi"'), wb.publish(0, "TEMP IS 26", payload=b"hi", start_s=1)]
+    for protocol in (wb.Flooding(), wb.Diffusion()):
+        run = play(LINE, workload, protocol=protocol)
+        assert [row["detail"] for row in rows(run, "published")] == ['TEMP IS 26, PAYLOAD IS "hi"']
+        assert run.metrics["expected"] == run.metrics["delivered"] == 1 and run.metrics["wrong_deliveries"] == 0
+
+
+def test_subscription_is_recorded_with_its_number_and_its_end():
+    workload = [wb.subscribe(2, "TEMP GE 25", expires_s=3, start_s=1), wb.subscribe(2, "TEMP GE 26", stop_s=2)]
+    run = play(LINE, workload, protocol=wb.Flooding())
+    recorded = [(row["event"], row["sequence"], row["value"], row["detail"]) for row in run.trace.to_pylist()]
+    assert recorded == [
+        ("subscribed", 0, -1, "TEMP GE 26"),
+        ("subscribed", 1, 4_000_000, "TEMP GE 25"),
+        ("unsubscribed", 0, 0, ""),
+    ]
+
+
 # --- what a link layer knows ---
 
 

@@ -25,7 +25,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from workbench import draws
-from workbench.attributes import parse, to_text
+from workbench.attributes import PAYLOAD, make, parse, to_text
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
@@ -210,6 +210,8 @@ class Kernel:
             text = text.attributes(action.node, x_m, y_m, now / 1e6, self.scenario.extent_m)
         attributes = parse(text)
         number = self.nodes[i].publish(attributes, now, item.payload)
+        if item.payload:
+            attributes += (make(PAYLOAD, "IS", item.payload),)
         self._record_action(now, action.node, "published", number, 0, to_text(attributes))
 
     def _record_action(self, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:

@@ -8,12 +8,15 @@
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
     coverage                 share of nodes that hold a publication, mean; only for protocols that mean to reach all
+                             (a node that forgot it and holds it again counts again)
     interest_coverage        share of the nodes a sink can reach that cached its interest, mean over interests
     transmissions, receptions, lost, bytes_sent, energy_mJ      what it cost (bytes without the radio's overhead)
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
 
 A sample counts as expected if its publication matches the subscription (`attributes.matching_samples`), was made
-while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink.
+while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
+sample is known by its text among those its message carries; one that a filter changed stands for the first of them
+that has not arrived.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ import networkx as nx
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.attributes import matching_samples, one_way_match, parse
+from workbench.attributes import matching_samples, one_way_match, parse, to_text
+from workbench.errors import AttributeFormatError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +40,17 @@ _parsed = lru_cache(maxsize=100_000)(parse)
 
 
 @lru_cache(maxsize=1_000_000)
-def _matches(subscription: str, publication: str) -> int:
-    """How many samples of a publication match a subscription."""
-    return len(matching_samples(_parsed(subscription), _parsed(publication)))
+def _matches(subscription: str, publication: str) -> tuple[str, ...]:
+    """The samples of a publication that match a subscription."""
+    return tuple(to_text(sample) for sample in matching_samples(_parsed(subscription), _parsed(publication)))
+
+
+@lru_cache(maxsize=1_000_000)
+def _is_match(subscription: str, sample: str) -> bool:
+    try:
+        return one_way_match(_parsed(subscription), _parsed(sample))
+    except AttributeFormatError:
+        return True  # A filter has left its key's range, which no text can say; the sink has compared the number.
 
 
 class _Subscription:
@@ -48,10 +60,28 @@ class _Subscription:
         self.what = what
         self.start_us = start_us
         self.end_us = end_us
-        self.credited: Counter = Counter()
+        self.arrivals: dict[tuple[int, int], _Arrival] = {}  # message -> what of it has arrived
 
     def is_open(self, time_us: int) -> bool:
         return self.start_us <= time_us and (self.end_us is None or time_us < self.end_us)
+
+
+class _Arrival:
+    """What a message carries for a subscription: (text, publication) of each sample, and which of them it was given."""
+
+    def __init__(self, what: str, carried: list[dict]) -> None:
+        self.waiting = [(text, published) for published in carried for text in _matches(what, published["detail"])]
+        self.carried = {text for text, _ in self.waiting}
+        self.seen: set[str] = set()
+
+    def take(self, text: str) -> dict | None:
+        """The publication that a delivered sample stands for, None if there is none that has not arrived yet."""
+        self.seen.add(text)
+        for place, (waiting, published) in enumerate(self.waiting):
+            if waiting == text or text not in self.carried:
+                del self.waiting[place]
+                return published
+        return None
 
 
 def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> pd.Series:
@@ -110,7 +140,9 @@ def _deliveries(scenario: Any, rows: pa.Table) -> dict[str, float]:
         readings[row["origin"], row["sequence"]].append(published[row["node"], row["value"]])
     expected = _expected(subscriptions, published.values(), distances, _down_times(rows))
     outcome = _Outcome()
+    delivered = set()
     for row in _select(rows, "delivered"):
+        delivered.add((row["node"], row["origin"], row["sequence"]))
         _credit(row, subscriptions, readings, expected, outcome)
     total = sum(expected.values())
     latency = sorted(outcome.latencies_us)
@@ -122,7 +154,7 @@ def _deliveries(scenario: Any, rows: pa.Table) -> dict[str, float]:
         "duplicate_deliveries": outcome.duplicates,
         "latency_ms_p50": _percentile(latency, 0.50) / 1000,
         "latency_ms_p95": _percentile(latency, 0.95) / 1000,
-        "stretch": _stretch(rows, distances),
+        "stretch": _stretch(rows, delivered, distances),
     }
 
 
@@ -144,7 +176,7 @@ def _expected(subscriptions: dict, published: Any, distances: dict, down: dict) 
                 continue
             samples = _matches(subscription.what, row["detail"])
             if samples:
-                expected[sink, number, publisher, row["sequence"]] = samples
+                expected[sink, number, publisher, row["sequence"]] = len(samples)
     return expected
 
 
@@ -153,37 +185,30 @@ def _is_down(down: dict, node: int, time_us: int) -> bool:
 
 
 def _credit(row: dict, subscriptions: dict, readings: dict, expected: Counter, outcome: _Outcome) -> None:
-    """Book one delivered sample: it stands for the next sample of its message that was not delivered yet."""
-    subscription = subscriptions.get((row["node"], row["value"]))
+    """Book one delivered sample."""
+    key = row["node"], row["value"]
+    subscription = subscriptions.get(key)
     message = row["origin"], row["sequence"]
     carried = readings.get(message)
-    if subscription is None or carried is None:
-        outcome.wrong += 1
-        return
-    if not subscription.is_open(row["time_us"]) or not one_way_match(
-        _parsed(subscription.what), _parsed(row["detail"])
+    if (
+        subscription is None
+        or carried is None
+        or not subscription.is_open(row["time_us"])
+        or not _is_match(subscription.what, row["detail"])
     ):
         outcome.wrong += 1
         return
-    place = subscription.credited[message]
-    subscription.credited[message] += 1
-    for publication in carried:
-        samples = _matches(subscription.what, publication["detail"])
-        if place < samples:
-            break
-        place -= samples
-    else:
-        # More than the publications hold: again, unless a filter made a sample match that did not when published.
-        if subscription.credited[message] > sum(len(matching_samples((), _parsed(p["detail"]))) for p in carried):
-            outcome.duplicates += 1
-        return
-    if (*_key(row), publication["node"], publication["sequence"]) in expected:
+    arrival = subscription.arrivals.get(message)
+    if arrival is None:
+        arrival = subscription.arrivals[message] = _Arrival(subscription.what, carried)
+    is_new = row["detail"] not in arrival.seen
+    publication = arrival.take(row["detail"])
+    if publication is None:
+        # One that is new may match only since a filter changed it: it is not owed, and it is no mistake.
+        outcome.duplicates += not is_new
+    elif (*key, publication["node"], publication["sequence"]) in expected:
         outcome.delivered += 1
         outcome.latencies_us.append(row["time_us"] - publication["time_us"])
-
-
-def _key(row: dict) -> tuple[int, int]:
-    return row["node"], row["value"]
 
 
 def _percentile(ordered: list[int], share: float) -> float:
@@ -193,11 +218,11 @@ def _percentile(ordered: list[int], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))]
 
 
-def _stretch(rows: pa.Table, distances: dict[int, dict[int, int]]) -> float:
+def _stretch(rows: pa.Table, delivered: set[tuple], distances: dict[int, dict[int, int]]) -> float:
     ratios = []
     for row in _select(rows, "held"):
         shortest = distances.get(row["node"], {}).get(row["origin"], 0)
-        if shortest > 0:
+        if shortest > 0 and (row["node"], row["origin"], row["sequence"]) in delivered:
             ratios.append(row["value"] / shortest)
     return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER
 

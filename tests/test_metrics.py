@@ -1,0 +1,383 @@
+"""Metrics by hand: tiny traces, written row by row, and the numbers that their definitions give."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from talker import both_ways, network
+
+import workbench as wb
+from workbench.sim import metrics, trace
+from workbench.sim.trace import Recorder
+
+MS = 1000
+
+# 0 --- 1 --- 2 --- 3: the sink is 0 unless a test says otherwise
+LINE = both_ways((0, 1), (1, 2), (2, 3))
+
+
+# --- rows ---
+
+
+def subscribed(node=0, number=0, at_ms=0, until_ms=None, what="TEMP GE 25"):
+    return at_ms, node, "subscribed", -1, "", node, number, 0, -1 if until_ms is None else until_ms * MS, what
+
+
+def unsubscribed(at_ms, node=0, number=0):
+    return at_ms, node, "unsubscribed", -1, "", node, number, 0, 0, ""
+
+
+def published(at_ms, node, number, what="TEMP IS 26"):
+    return at_ms, node, "published", -1, "", node, number, 0, 0, what
+
+
+def originated(at_ms, node, sequence, number):
+    return at_ms, node, "originated", -1, "data", node, sequence, 0, number, ""
+
+
+def delivered(at_ms, origin, sequence, node=0, number=0, what="TEMP IS 26"):
+    return at_ms, node, "delivered", 1, "data", origin, sequence, 0, number, what
+
+
+def held(node, origin, sequence, hops, at_ms=0):
+    return at_ms, node, "held", 1, "data", origin, sequence, 0, hops, ""
+
+
+def cached(node, sink=0, sequence=0):
+    return 0, node, "interest_cached", 1, "interest", sink, sequence, 0, 0, "TEMP GE 25"
+
+
+def failed(at_ms, node):
+    return at_ms, node, "failed", -1, "", node, 0, 0, 0, ""
+
+
+def recovered(at_ms, node):
+    return at_ms, node, "recovered", -1, "", node, 0, 0, 0, ""
+
+
+def reading(at_ms, node, number, what="TEMP IS 26"):
+    """A reading that goes on its way by itself: its message's number is 100 + its own."""
+    return [published(at_ms, node, number, what), originated(at_ms, node, 100 + number, number)]
+
+
+def measure(*rows, topology=LINE, protocol=None, radio=None):
+    """The metrics of rows (and lists of rows) whose times are in milliseconds."""
+    recorder = Recorder()
+    for row in [row for entry in rows for row in (entry if isinstance(entry, list) else [entry])]:
+        recorder.append((round(row[0] * MS), *row[1:]))
+    table = recorder.table()
+    scenario = wb.Scenario(topology, protocol or wb.Diffusion(), radio=radio or wb.Radio())
+    return metrics.compute(scenario, table, *trace.tally(table))
+
+
+def outcome(values):
+    names = ("expected", "delivered", "wrong_deliveries", "duplicate_deliveries")
+    return tuple(int(values[name]) for name in names)
+
+
+# --- delivery ---
+
+
+def test_delivery_ratio_is_the_share_of_matching_readings_that_arrived():
+    values = measure(
+        subscribed(),
+        reading(10, 3, 0, "TEMP IS 26"),
+        reading(20, 3, 1, "TEMP IS 20"),  # does not match
+        reading(30, 2, 0, "TEMP IS 30"),
+        delivered(15, 3, 100, what="TEMP IS 26"),
+    )
+    assert outcome(values) == (2, 1, 0, 0) and values["delivery_ratio"] == 0.5
+
+
+def test_nothing_expected_has_no_delivery_ratio():
+    values = measure(reading(10, 3, 0))
+    assert outcome(values) == (0, 0, 0, 0)
+    for name in ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "stretch", "coverage", "interest_coverage"):
+        assert math.isnan(values[name])
+
+
+def test_every_subscription_is_owed_its_own_sample():
+    values = measure(
+        subscribed(0, 0),
+        subscribed(0, 1, what="TEMP GE 26"),
+        subscribed(3, 0),
+        reading(10, 2, 0),
+        delivered(12, 2, 100, 0, 0),
+        delivered(12, 2, 100, 3, 0),
+    )
+    assert outcome(values) == (3, 2, 0, 0)
+
+
+def test_own_readings_of_a_sink_are_owed_to_it_too():
+    assert outcome(measure(subscribed(), reading(10, 0, 0), delivered(10, 0, 100))) == (1, 1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("published_ms", "is_expected"), [(4, False), (5, True), (15, True), (24, True), (25, False), (40, False)]
+)
+def test_reading_is_owed_to_a_subscription_that_lasts_when_it_is_published(published_ms, is_expected):
+    by_expiry = measure(subscribed(at_ms=5, until_ms=25), published(published_ms, 3, 0))
+    by_hand = measure(subscribed(at_ms=5), unsubscribed(25), published(published_ms, 3, 0))
+    before_expiry = measure(subscribed(at_ms=5, until_ms=1000), unsubscribed(25), published(published_ms, 3, 0))
+    for values in (by_expiry, by_hand, before_expiry):
+        assert values["expected"] == is_expected
+
+
+def test_reading_from_which_no_arcs_lead_to_the_sink_is_not_expected():
+    # 0 <-- 1 <-- 2 and 0 --> 3
+    one_way = network((1, 0), (2, 1), (0, 3))
+    values = measure(subscribed(), published(10, 2, 0), published(10, 3, 0), topology=one_way)
+    assert values["expected"] == 1
+    dead = network((1, 0), (2, 1, 0.0))
+    assert measure(subscribed(), published(10, 2, 0), topology=dead)["expected"] == 0
+
+
+def test_reading_published_while_the_sink_is_down_is_not_expected():
+    values = measure(
+        subscribed(),
+        failed(10, 0),
+        published(10, 3, 0),
+        published(15, 3, 1),
+        recovered(20, 0),
+        published(20, 3, 2),
+        failed(30, 0),
+        published(35, 3, 3),
+    )
+    assert values["expected"] == 1
+
+
+def test_outage_of_a_node_on_the_way_is_no_excuse():
+    assert measure(subscribed(), failed(5, 1), published(10, 3, 0))["expected"] == 1
+
+
+def test_sample_that_was_not_owed_is_neither_delivered_nor_wrong():
+    # Published before the subscription, it waited at its source for the interest.
+    values = measure(reading(0, 3, 0), subscribed(at_ms=5), delivered(20, 3, 100))
+    assert outcome(values) == (0, 0, 0, 0)
+
+
+# --- wrong and again ---
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        delivered(20, 3, 101, what="TEMP IS 20"),  # does not match
+        delivered(20, 3, 999),  # nobody sent that message
+        delivered(20, 2, 100),  # not that node
+        delivered(20, 3, 100, number=7),  # nobody subscribed
+        delivered(20, 3, 100, node=2),  # not there
+        delivered(50, 3, 100),  # it had expired
+    ],
+)
+def test_delivery_that_nobody_asked_for_is_wrong(row):
+    values = measure(subscribed(until_ms=50), reading(10, 3, 0), reading(10, 3, 1, "TEMP IS 20"), row)
+    assert outcome(values) == (1, 0, 1, 0)
+
+
+def test_delivery_after_the_subscription_was_ended_is_wrong():
+    rows = [subscribed(), *reading(10, 3, 0)]
+    assert outcome(measure(rows, delivered(19, 3, 100), unsubscribed(20))) == (1, 1, 0, 0)
+    assert outcome(measure(rows, unsubscribed(20), delivered(20, 3, 100))) == (1, 0, 1, 0)
+
+
+def test_second_delivery_of_a_sample_is_a_duplicate_and_counts_once():
+    values = measure(
+        subscribed(), reading(10, 3, 0), delivered(12, 3, 100), delivered(14, 3, 100), delivered(20, 3, 100)
+    )
+    assert outcome(values) == (1, 1, 0, 2)
+    assert values["delivery_ratio"] == 1 and values["latency_ms_p95"] == 2
+
+
+def test_same_sample_for_two_subscriptions_is_no_duplicate():
+    values = measure(
+        subscribed(), subscribed(number=1), reading(10, 3, 0), delivered(12, 3, 100), delivered(12, 3, 100, 0, 1)
+    )
+    assert outcome(values) == (2, 2, 0, 0)
+
+
+# --- aggregated messages ---
+
+# One message (number 5) carries the readings 0, 1 and 2 of node 3.
+AGGREGATE = [
+    published(10, 3, 0, "TEMP IS 26"),
+    published(20, 3, 1, "TEMP IS 20"),
+    published(30, 3, 2, "TEMP IS 28"),
+    *(originated(40, 3, 5, number) for number in range(3)),
+]
+
+
+def test_aggregated_readings_are_owed_and_timed_one_by_one():
+    arrived = [delivered(45, 3, 5, what="TEMP IS 26"), delivered(45, 3, 5, what="TEMP IS 28")]
+    values = measure(subscribed(), AGGREGATE, arrived)
+    assert outcome(values) == (2, 2, 0, 0)
+    assert (values["latency_ms_p50"], values["latency_ms_p95"]) == (15, 35)
+
+
+def test_part_of_an_aggregate_that_arrived_counts_for_the_reading_it_was():
+    values = measure(subscribed(), AGGREGATE, delivered(45, 3, 5, what="TEMP IS 28"))
+    assert outcome(values) == (2, 1, 0, 0) and values["latency_ms_p50"] == 15
+
+
+def test_aggregate_that_comes_again_is_a_duplicate_for_each_of_its_samples():
+    once = [delivered(45, 3, 5, what="TEMP IS 26"), delivered(45, 3, 5, what="TEMP IS 28")]
+    assert outcome(measure(subscribed(), AGGREGATE, once, once)) == (2, 2, 0, 2)
+
+
+def test_publication_of_several_samples_is_owed_as_many():
+    several = reading(10, 3, 0, "TEMP IS 26, INSTANCE IS 1, TEMP IS 20, INSTANCE IS 2, TEMP IS 28")
+    arrived = [delivered(12, 3, 100, what="TEMP IS 26, INSTANCE IS 1"), delivered(12, 3, 100, what="TEMP IS 28")]
+    assert outcome(measure(subscribed(), several, arrived)) == (2, 2, 0, 0)
+    assert outcome(measure(subscribed(), several, arrived[:1])) == (2, 1, 0, 0)
+    assert outcome(measure(subscribed(), several, arrived, arrived[1:])) == (2, 2, 0, 1)
+
+
+def test_equal_samples_of_one_message_are_not_each_others_duplicates():
+    twice = [published(10, 3, 0), published(20, 3, 1), originated(20, 3, 5, 0), originated(20, 3, 5, 1)]
+    values = measure(subscribed(), twice, delivered(25, 3, 5), delivered(25, 3, 5))
+    assert outcome(values) == (2, 2, 0, 0) and values["latency_ms_p50"] == 5 and values["latency_ms_p95"] == 15
+    assert outcome(measure(subscribed(), twice, *[delivered(25, 3, 5)] * 3)) == (2, 2, 0, 1)
+
+
+# --- filters ---
+
+
+def test_sample_that_a_filter_changed_stands_for_the_reading_it_was_made_of():
+    values = measure(subscribed(), reading(10, 3, 0, "TEMP IS 26"), delivered(14, 3, 100, what="TEMP IS 25.5"))
+    assert outcome(values) == (1, 1, 0, 0) and values["latency_ms_p50"] == 4
+
+
+def test_sample_that_a_filter_made_match_was_not_owed_and_is_not_wrong():
+    values = measure(subscribed(), reading(10, 3, 0, "TEMP IS 20"), delivered(14, 3, 100, what="TEMP IS 26"))
+    assert outcome(values) == (0, 0, 0, 0)
+
+
+def test_changed_sample_that_comes_again_is_a_duplicate():
+    changed = delivered(14, 3, 100, what="TEMP IS 25.5")
+    assert outcome(measure(subscribed(), reading(10, 3, 0, "TEMP IS 26"), changed, changed)) == (1, 1, 0, 1)
+
+
+def test_value_beyond_its_keys_range_that_a_filter_made_is_measured_all_the_same():
+    values = measure(
+        subscribed(what="HUMIDITY GE 50"),
+        reading(10, 3, 0, "HUMIDITY IS 80"),
+        delivered(14, 3, 100, what="HUMIDITY IS 160"),
+    )
+    assert outcome(values) == (1, 1, 0, 0)
+
+
+# --- latency ---
+
+
+def latencies(*milliseconds):
+    rows = [row for i, ms in enumerate(milliseconds) for row in [*reading(0, 3, i), delivered(ms, 3, 100 + i)]]
+    values = measure(subscribed(), rows)
+    return values["latency_ms_p50"], values["latency_ms_p95"]
+
+
+def test_percentile_is_the_smallest_latency_that_that_share_does_not_exceed():
+    assert latencies(7) == (7, 7)
+    assert latencies(1, 2) == (1, 2)
+    assert latencies(3, 1, 2) == (2, 3)
+    assert latencies(*range(1, 21)) == (10, 19)
+    assert latencies(*range(1, 22)) == (11, 20)
+    assert latencies(*range(1, 101)) == (50, 95)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=200))
+def test_percentile_has_the_share_at_or_below_it_and_not_one_fewer(latencies_us):
+    ordered = sorted(latencies_us)
+    for percent in (50, 95):
+        value = metrics._percentile(ordered, percent / 100)
+        at_or_below = sum(one <= value for one in ordered)
+        below = sum(one < value for one in ordered)
+        assert at_or_below * 100 >= percent * len(ordered) > below * 100
+
+
+# --- paths ---
+
+
+def test_stretch_is_hops_over_the_shortest_path_mean_over_delivered_messages():
+    values = measure(
+        subscribed(),
+        reading(0, 3, 0),
+        reading(0, 2, 0),
+        [held(0, 3, 100, hops=6), delivered(5, 3, 100)],
+        [held(0, 2, 100, hops=2), delivered(5, 2, 100)],
+    )
+    assert values["stretch"] == (6 / 3 + 2 / 2) / 2
+
+
+def test_stretch_leaves_out_what_was_not_delivered_and_what_a_sink_said_itself():
+    values = measure(
+        subscribed(),
+        [*reading(0, 3, 0, "TEMP IS 20"), held(0, 3, 100, hops=9)],
+        [*reading(0, 2, 0), held(0, 2, 100, hops=4), delivered(5, 2, 100)],
+        [*reading(0, 0, 0), held(0, 0, 100, hops=0), delivered(5, 0, 100)],
+        [held(1, 2, 100, hops=1)],
+    )
+    assert values["stretch"] == 2
+
+
+def test_shortest_path_follows_the_direction_of_arcs():
+    # 2 --> 1 --> 0 --> 2: from 2 to 0 it is two hops, though 0 hears 2's answer in one
+    values = measure(
+        subscribed(),
+        reading(0, 2, 0),
+        held(0, 2, 100, hops=2),
+        delivered(5, 2, 100),
+        topology=network((2, 1), (1, 0), (0, 2)),
+    )
+    assert values["stretch"] == 1
+
+
+# --- coverage ---
+
+
+def test_coverage_is_the_share_of_nodes_that_hold_a_publication():
+    rows = [reading(0, 3, 0), reading(0, 2, 0), *(held(node, 3, 100, 1) for node in range(4)), held(2, 2, 100, 0)]
+    assert measure(*rows, protocol=wb.Flooding())["coverage"] == (4 / 4 + 1 / 4) / 2
+    assert math.isnan(measure(*rows, protocol=wb.Diffusion())["coverage"])
+
+
+def test_interest_coverage_is_the_share_of_the_nodes_a_sink_can_reach():
+    # 0 --> 1 --> 2, 3 --> 0
+    arcs = network((0, 1), (1, 2), (3, 0))
+    values = measure(cached(0), cached(1), cached(1), cached(3, sink=3, sequence=4), topology=arcs)
+    assert values["interest_coverage"] == pytest.approx((2 / 3 + 1 / 4) / 2)
+    alone = measure(cached(0), topology=network((1, 0)))
+    assert alone["interest_coverage"] == 1
+
+
+# --- cost ---
+
+
+def radio_row(event, message="data", size_B=10, detail=""):
+    return 0, 0, event, 1, message, 0, 0, size_B, 0, detail
+
+
+def test_costs_are_counted_by_event_message_and_reason():
+    values = measure(
+        *[radio_row("sent")] * 3,
+        *[radio_row("sent", "interest", 30)] * 2,
+        *[radio_row("received")] * 4,
+        radio_row("lost", detail="link"),
+        *[radio_row("lost", "interest", detail="collision")] * 2,
+        radio_row("given_up", detail="channel_busy"),
+        *[radio_row("dropped", size_B=0, detail="duplicate")] * 5,
+        radio=wb.Radio(overhead_B=6, tx_uJ_per_B=2.0, rx_uJ_per_B=0.5),
+    )
+    assert (values["transmissions"], values["receptions"], values["lost"]) == (5, 4, 3)
+    assert values["bytes_sent"] == 3 * 10 + 2 * 30
+    assert values["energy_mJ"] == pytest.approx(((90 + 5 * 6) * 2.0 + (40 + 4 * 6) * 0.5) / 1000)
+    detailed = {
+        "sent_data": 3,
+        "sent_interest": 2,
+        "lost_link": 1,
+        "lost_collision": 2,
+        "given_up_channel_busy": 1,
+        "dropped_duplicate": 5,
+    }
+    assert {name: values[name] for name in detailed} == detailed
+    assert set(values.index[-6:]) == set(detailed)
