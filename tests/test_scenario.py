@@ -184,13 +184,13 @@ def test_user_keys_travel_in_the_file():
 
 
 def test_key_that_means_something_else_here_is_told():
-    with pytest.raises(ScenarioError, match=r"keys: .*151.*conflicts"):
-        read({**DOCUMENT, "keys": [[151, "DEPTH", "int16", "m", 1, None, None]]})
+    with pytest.raises(ScenarioError, match=r"keys: .*171.*conflicts"):
+        read({**DOCUMENT, "keys": [[171, "DEPTH", "int16", "m", 1, None, None]]})
     for wrong in (
-        [[151]],
+        [[171]],
         5,
         [5],
-        [[151, "SOIL_WETNESS", "int16", "%", "ten", 0, 100]],
+        [[171, "SOIL_WETNESS", "int16", "%", "ten", 0, 100]],
         [[7, "A", "int16", "", 1, 0, 1]],
     ):
         with pytest.raises(ScenarioError, match="keys"):
