@@ -46,10 +46,13 @@ lint: setup
 test: lint
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbmake --nbmake-timeout=600 $(PYTEST_ARGS)
 
+# The pages need no network: Bokeh comes inside them, and what else Jupyter would fetch is left out (but for formulas,
+# which stay TeX offline).
 notebooks: setup
 	@mkdir -p out/notebooks
 	@for notebook in $(NOTEBOOKS); do \
-	  $(BIN)/jupyter nbconvert --execute --to html --output-dir out/notebooks --log-level WARN "$$notebook" || exit 1; \
+	  $(BIN)/jupyter nbconvert --execute --to html --output-dir out/notebooks --log-level ERROR \
+	    --ExecutePreprocessor.store_widget_state=False --HTMLExporter.require_js_url= "$$notebook" || exit 1; \
 	  echo "out/notebooks/$$(basename "$$notebook" .ipynb).html"; \
 	done
 

@@ -23,7 +23,16 @@ OLDEST_PYTHON = (3, 11)
 FIRST_PYTHON_TOO_NEW = (3, 14)
 OLDEST_JAVA = 17
 LINE_WIDTH = 120
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+# What -> the names it goes by, and how to get it. None of them is needed to simulate.
+PROGRAMS = {
+    "Chromium": (
+        ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+        "apt-get install chromium, or brew install --cask chromium (tests of the pages use it)",
+    ),
+    "Node.js": (("node",), "apt-get install nodejs, or brew install node (nothing needs it yet; virtual motes will)"),
+    "gcc": (("gcc",), "apt-get install gcc, or xcode-select --install (nothing needs it yet; programs for motes will)"),
+}
 
 
 class Finding(NamedTuple):
@@ -38,7 +47,7 @@ class Finding(NamedTuple):
 
 def examine() -> list[Finding]:
     """Look at everything, required things first."""
-    return [_python(), java(), *libraries(), _chromium(), *_data_sets()]
+    return [_python(), java(), *libraries(), *_programs(), *_data_sets()]
 
 
 def _python() -> Finding:
@@ -97,10 +106,12 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
-def _chromium() -> Finding:
-    program = next((path for path in map(shutil.which, CHROMIUM_NAMES) if path), "")
-    remedy = "" if program else "apt-get install chromium, or brew install --cask chromium (tests of the pages use it)"
-    return Finding("Chromium", program, bool(program), False, remedy)
+def _programs() -> list[Finding]:
+    findings = []
+    for what, (names, remedy) in PROGRAMS.items():
+        found = next((path for path in map(shutil.which, names) if path), "")
+        findings.append(Finding(what, found, bool(found), False, "" if found else remedy))
+    return findings
 
 
 def _data_sets() -> list[Finding]:
