@@ -6,7 +6,7 @@ import numpy as np
 
 from workbench.views.plan import Plan
 
-WIDTH = 980
+WIDTH = 940  # what a notebook beside an open side bar has on a 1400 px screen
 PANEL = 270
 GAP = 10
 TOOLBAR = 31
