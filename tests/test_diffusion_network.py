@@ -1,0 +1,324 @@
+"""TinyDiffusion as a network on the reference engine: what whole networks of nodes do together."""
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from talker import rows
+
+import workbench as wb
+
+SECOND = 1_000_000
+IDEAL = wb.Radio(loss="none")
+
+
+def run(topology, workload, duration_s=60, seed=1, radio=IDEAL, **settings_):
+    return wb.Scenario(topology, wb.Diffusion(**settings_), workload, radio, duration_s, seed).run()
+
+
+def data_sent_s(run, **where):
+    """When data frames were sent, in seconds."""
+    return [row["time_us"] / SECOND for row in rows(run, "sent", message="data", **where)]
+
+
+def received_by(run, sink):
+    """{subscription's number: sorted texts delivered} at a sink."""
+    samples = defaultdict(list)
+    for row in rows(run, "delivered", node=sink):
+        samples[row["value"]].append(row["detail"])
+    return {number: sorted(texts) for number, texts in samples.items()}
+
+
+@st.composite
+def connected_graphs(draw, most=14):
+    """Connected networks of two-way links: a random tree and some links more."""
+    count = draw(st.integers(2, most))
+    graph = nx.Graph([(node, draw(st.integers(0, node - 1))) for node in range(1, count)])
+    spare = sorted(nx.non_edges(graph))
+    graph.add_edges_from(draw(st.lists(st.sampled_from(spare), max_size=count, unique=True)) if spare else [])
+    return graph
+
+
+@st.composite
+def several(draw, graph, most=3):
+    nodes = draw(st.lists(st.sampled_from(sorted(graph)), min_size=1, max_size=most, unique=True))
+    return sorted(nodes)
+
+
+SEEDS = st.integers(0, 1000)
+WANTED = ["TEMP GE 25", "TEMP LT 25", "TEMP GE 20, TEMP LE 30", "HUMIDITY EQ_ANY"]
+READINGS = ["TEMP IS 20", "TEMP IS 27", "TEMP IS 40", "HUMIDITY IS 50", "TEMP IS 22, HUMIDITY IS 50"]
+
+
+# --- who gets what, with ideal links ---
+
+
+@settings(max_examples=60)
+@given(connected_graphs(), st.data(), SEEDS)
+def test_every_sink_gets_each_matching_reading_exactly_once_and_no_other(graph, data, seed):
+    sinks = [(sink, data.draw(st.sampled_from(WANTED))) for sink in data.draw(several(graph))]
+    sources = data.draw(several(graph))
+    workload = [wb.subscribe(sink, what) for sink, what in sinks]
+    for source in sources:
+        for i in range(3):
+            what = f"{data.draw(st.sampled_from(READINGS))}, INSTANCE IS {i}"
+            workload.append(wb.publish(source, what, start_s=2 + 11 * i + source / 10))
+    played = run(graph, workload, seed=seed)
+    published = [wb.parse(row["detail"]) for row in rows(played, "published")]
+    for sink, what in sinks:
+        matching = [wb.to_text(sample) for sample in published if wb.one_way_match(wb.parse(what), sample)]
+        assert received_by(played, sink).get(0, []) == sorted(matching)
+    assert (played.metrics["wrong_deliveries"], played.metrics["duplicate_deliveries"]) == (0, 0)
+    assert played.metrics["delivered"] == played.metrics["expected"]
+
+
+@settings(max_examples=30)
+@given(connected_graphs(), st.data(), SEEDS)
+def test_reading_published_before_the_interest_arrives_waits_for_it(graph, data, seed):
+    sink, source = data.draw(st.sampled_from(sorted(graph))), data.draw(st.sampled_from(sorted(graph)))
+    early = [wb.publish(source, f"TEMP IS {26 + i}", start_s=i / 1000) for i in range(4)]
+    played = run(graph, [wb.subscribe(sink, "TEMP GE 25", start_s=0.002), *early], duration_s=5, seed=seed)
+    assert received_by(played, sink) == {0: [f"TEMP IS {26 + i}" for i in range(4)]}
+
+
+@settings(max_examples=30)
+@given(connected_graphs(), st.data(), SEEDS)
+def test_black_list_makes_a_network_with_one_way_links_as_good_as_its_two_way_part(graph, data, seed):
+    directed = graph.to_directed()
+    directed.remove_edges_from(data.draw(st.lists(st.sampled_from(sorted(directed.edges)), max_size=4, unique=True)))
+    two_way = directed.to_undirected(reciprocal=True)
+    sink, source = data.draw(st.sampled_from(sorted(graph))), data.draw(st.sampled_from(sorted(graph)))
+    workload = [wb.subscribe(sink, "TEMP GE 25"), wb.publish(source, "TEMP IS 26", every_s=3, start_s=2)]
+    played = run(directed, workload, duration_s=20, seed=seed)
+    assert len(rows(played, "delivered")) == (6 if nx.has_path(two_way, source, sink) else 0)
+    assert {row["node"] for row in rows(played, "interest_cached")} == nx.node_connected_component(two_way, sink)
+
+
+# --- loops and paths ---
+
+
+@settings(max_examples=60)
+@given(connected_graphs(), st.data(), SEEDS)
+def test_no_data_message_is_forwarded_twice_by_a_node_or_comes_back_to_one(graph, data, seed):
+    sinks, sources = data.draw(several(graph)), data.draw(several(graph))
+    workload = [
+        wb.subscribe(sinks, "TEMP GE 25"),
+        wb.publish(sources, "TEMP IS 26", every_s=3.7, stagger=True),
+        wb.outage(data.draw(several(graph, 1)), 12, 35),
+    ]
+    played = run(graph, workload, duration_s=100, seed=seed)
+    forwarded = Counter(
+        (row["node"], row["origin"], row["sequence"]) for row in rows(played, "forwarded", message="data")
+    )
+    assert not forwarded or max(forwarded.values()) == 1
+    if len(sinks) == 1:
+        # With more than one, two sinks' branches may meet in opposite directions; with one there is one path.
+        for path in paths(played).values():
+            assert len({receiver for _, receiver in path}) == len(path)
+            assert all(receiver == sender for (_, receiver), (sender, _) in pairwise(path))
+
+
+def paths(run):
+    """{(source, sequence): [(sender, receiver), ...]} of the data messages of a run."""
+    hops = defaultdict(list)
+    for row in rows(run, "sent", message="data"):
+        hops[row["origin"], row["sequence"]].append((row["node"], row["peer"]))
+    return hops
+
+
+@settings(max_examples=40)
+@given(connected_graphs(20), st.data(), SEEDS)
+def test_data_takes_a_shortest_path_to_one_sink_with_ideal_links_and_no_jitter(graph, data, seed):
+    sink = data.draw(st.sampled_from(sorted(graph)))
+    sources = data.draw(several(graph.subgraph(set(graph) - {sink})))
+    workload = [
+        wb.subscribe(sink, "TEMP GE 25"),
+        wb.publish(sources, "TEMP IS 26", every_s=7, start_s=1.5, stagger=True),
+    ]
+    played = run(graph, workload, seed=seed, radio=wb.Radio(loss="none", jitter_ms=0))
+    assert played.metrics["stretch"] == 1 and played.metrics["delivery_ratio"] == 1
+    frames = sum(nx.shortest_path_length(graph, row["node"], sink) for row in rows(played, "published"))
+    assert played.metrics["sent_data"] == frames
+
+
+def test_reinforcement_goes_back_the_way_that_data_came():
+    played = run(wb.topology.grid(4, 4), [wb.subscribe(0, "TEMP GE 25"), wb.publish(15, "TEMP IS 26", start_s=1)], 20)
+    data = [(row["node"], row["peer"]) for row in rows(played, "sent", message="data")]
+    back = [(row["node"], row["peer"]) for row in rows(played, "sent", message="reinforcement")]
+    assert len(data) == 6 and back == [(peer, node) for node, peer in reversed(data)]
+    reinforced = rows(played, "gradient_set", detail="reinforcement")
+    assert [(row["node"], row["peer"]) for row in reinforced] == list(reversed(data))
+
+
+# --- several sinks ---
+
+
+def test_sinks_with_the_same_constraints_share_entries_and_both_get_everything():
+    # 0 - 1 - 2 - 3 - 4
+    workload = [
+        wb.subscribe([0, 4], "TEMP GE 25"),
+        wb.publish([2, 3], "TEMP IS 26", every_s=5, start_s=2, stagger=True),
+    ]
+    played = run(wb.topology.line(5), workload, duration_s=100)
+    assert played.metrics["delivery_ratio"] == 1 and played.metrics["expected"] == 2 * len(rows(played, "published"))
+    removed = {row["detail"] for row in rows(played, "interest_removed")}
+    assert removed <= {"expired"}
+
+
+def test_sinks_with_different_constraints_get_what_each_asked_for():
+    # 0 - 1 - 2 - 3 - 4
+    workload = [
+        wb.subscribe(0, "TEMP GE 25"),
+        wb.subscribe(4, "TEMP LE 30"),
+        wb.subscribe(4, "TEMP GE 35", start_s=0.1),
+        *(wb.publish(2, f"TEMP IS {value}", start_s=2 + value / 10) for value in range(20, 41, 5)),
+    ]
+    played = run(wb.topology.line(5), workload)
+    assert received_by(played, 0) == {0: [f"TEMP IS {value}" for value in (25, 30, 35, 40)]}
+    assert received_by(played, 4) == {
+        0: [f"TEMP IS {value}" for value in (20, 25, 30)],
+        1: [f"TEMP IS {value}" for value in (35, 40)],
+    }
+    carried = Counter(row["sequence"] for row in rows(played, "sent", message="data", node=2))
+    # 20 to the right, 25 and 30 both ways, 35 and 40 both ways
+    assert sorted(carried.values()) == [1, 2, 2, 2, 2]
+
+
+def test_one_message_serves_the_sinks_behind_the_same_neighbor():
+    # 0 - 1 - 2 - 3: sinks 0 and 1, source 3
+    workload = [wb.subscribe([0, 1], "TEMP GE 25"), wb.publish(3, "TEMP IS 26", every_s=1, start_s=2)]
+    played = run(wb.topology.line(4), workload, duration_s=20)
+    readings = len(rows(played, "published"))
+    assert played.metrics["delivered"] == 2 * readings and played.metrics["sent_data"] == 3 * readings
+
+
+# --- the end of a subscription ---
+
+
+@settings(max_examples=30)
+@given(connected_graphs(), st.data(), SEEDS, st.booleans())
+def test_data_stops_after_unsubscribe_and_after_expiry(graph, data, seed, expires):
+    sink = data.draw(st.sampled_from(sorted(graph)))
+    end = {"expires_s": 40} if expires else {"stop_s": 40}
+    workload = [wb.subscribe(sink, "TEMP GE 25", **end), wb.publish("all", "TEMP IS 26", every_s=4, stagger=True)]
+    played = run(graph, workload, duration_s=100, seed=seed)
+    sent = data_sent_s(played)
+    assert any(30 < time < 40 for time in sent) and not [time for time in sent if time > 43]
+    assert not [row for row in rows(played, "delivered") if row["time_us"] > 40 * SECOND]
+    assert not [row for row in rows(played, "sent") if row["time_us"] > 43 * SECOND]
+    assert played.metrics["delivery_ratio"] > 0.8
+
+
+def test_subscription_that_is_left_keeps_its_data_when_another_ends():
+    workload = [
+        wb.subscribe(0, "TEMP GE 25", stop_s=20),
+        wb.subscribe(0, "TEMP GE 25", start_s=1),
+        wb.subscribe(4, "TEMP GE 25", expires_s=30),
+        wb.publish(2, "TEMP IS 26", every_s=2, start_s=3),
+    ]
+    played = run(wb.topology.line(5), workload, duration_s=70)
+    assert played.metrics["delivery_ratio"] == 1
+    assert not data_sent_s(played, node=3)[-1] > 32 and data_sent_s(played, node=1)[-1] > 68
+
+
+# --- failures ---
+
+
+# 0 - 1 - 2 - 3
+# |   |   |   |
+# 4 - 5 - 6 - 7
+LADDER = wb.topology.grid(2, 4)
+
+
+def test_refresh_heals_a_failed_relay():
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(7, "TEMP IS 26", every_s=1, start_s=2)]
+    before = run(LADDER, workload, duration_s=10)
+    relay = rows(before, "forwarded", message="data", origin=7)[2]["node"]
+    assert relay not in (0, 7)
+    played = run(LADDER, [*workload, wb.outage(relay, 10)], duration_s=60)
+    arrived = [row["time_us"] / SECOND for row in rows(played, "delivered")]
+    assert [round(time) for time in arrived if time < 9.9] == list(range(2, 10))
+    assert not [time for time in arrived if 10.1 < time < 29.9]  # the refresh comes every 30 s
+    assert [round(time) for time in arrived if time > 30.9] == list(range(31, 60))
+
+
+def test_sink_that_was_off_goes_on_with_its_subscription():
+    workload = [
+        wb.subscribe(0, "TEMP GE 25"),
+        wb.publish(3, "TEMP IS 26", every_s=1, start_s=2.5),
+        wb.outage(0, 10, 20),
+    ]
+    played = run(LADDER, workload, duration_s=60)
+    assert played.metrics["delivery_ratio"] == 1  # what was published while the sink was off is owed to nobody
+    assert played.metrics["delivered"] == played.metrics["expected"] == 58 - 10
+
+
+def test_source_that_was_off_is_still_asked():
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(7, "TEMP IS 26", every_s=1, start_s=2), wb.outage(7, 5, 40)]
+    assert run(LADDER, workload, duration_s=60).metrics["delivery_ratio"] == 1
+
+
+# --- real networks ---
+
+RADIOS = {
+    "ideal": wb.Radio(loss="none"),
+    "loss": wb.Radio(),
+    "collisions": wb.Radio(loss="none", collisions=True),
+    "loss and collisions": wb.Radio(collisions=True),
+    "loss, collisions, csma and retries": wb.Radio(collisions=True, csma=True, retries=3),
+}
+SITES = {
+    "strasbourg": {"max_range_m": 4},
+    "lille": {"max_range_m": 4},
+    "strasbourg, everybody": {},
+}
+
+
+@pytest.mark.parametrize("radio", RADIOS)
+@pytest.mark.parametrize("site", SITES)
+def test_interest_reaches_every_connected_node_of_a_real_testbed(real_data, site, radio):
+    network = wb.topology.testbed(site.split(",")[0], **SITES[site])
+    first, *_, last = sorted(network)
+    sources = [*sorted(network)[10:60:10], last]
+    workload = [
+        wb.subscribe(first, "TEMP GE 25"),
+        wb.publish(sources, "TEMP IS 26", every_s=5, start_s=2, stagger=True),
+    ]
+    metrics = run(network, workload, radio=RADIOS[radio]).metrics
+    assert metrics["interest_coverage"] >= (0.98 if RADIOS[radio].collisions else 1)
+    assert metrics["wrong_deliveries"] == 0
+    for name in ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "bytes_sent", "energy_mJ"):
+        assert metrics[name] > 0
+    assert metrics["stretch"] >= 1
+    assert metrics["delivery_ratio"] >= (1 if radio == "ideal" else 0.7)
+    assert (metrics["lost"] > 0) == (radio != "ideal")
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_stretch_is_one_on_a_real_testbed_with_ideal_links_and_jitter_off(real_data, site):
+    network = wb.topology.testbed(site.split(",")[0], **SITES[site])
+    first, *_, last = sorted(network)
+    workload = [wb.subscribe(first, "TEMP GE 25"), wb.publish([last, last - 1], "TEMP IS 26", every_s=7, start_s=2.5)]
+    metrics = run(network, workload, duration_s=28, radio=wb.Radio(loss="none", jitter_ms=0)).metrics
+    assert metrics["stretch"] == 1 and metrics["delivery_ratio"] == 1
+
+
+def test_black_list_helps_where_links_are_lossy_and_asymmetric():
+    office = wb.topology.office(64)
+    workload = [
+        wb.subscribe(0, "TEMP GE 25"),
+        wb.publish([20, 40, 63], "TEMP IS 26", every_s=5, start_s=2, stagger=True),
+    ]
+    ratios = {}
+    for limit in (1, 0.95, 0.5):
+        metrics = [
+            run(office, workload, seed=seed, radio=wb.Radio(retries=3), blacklist_loss=limit).metrics
+            for seed in range(3)
+        ]
+        assert all(one["interest_coverage"] == 1 and one["wrong_deliveries"] == 0 for one in metrics)
+        ratios[limit] = sum(one["delivery_ratio"] for one in metrics) / len(metrics)
+    assert ratios[1] < ratios[0.95] < ratios[0.5]
+    assert ratios[1] < 0.8 and ratios[0.5] > 0.95
