@@ -171,7 +171,9 @@ def find(name: str, *roles: str) -> dict[str, Path]:
         known = ", ".join(file.role for file in data_set.files)
         raise DataError(f"Data set {data_set.name} has no file for {unknown[0]!r}; it has {known}.")
     found = {file.role: path for file in data_set.files if (path := _path_of(file)) is not None}
-    missing = [file for file in data_set.files if file.role not in found and (file.role in roles if roles else not found)]
+    missing = [
+        file for file in data_set.files if file.role not in found and (file.role in roles if roles else not found)
+    ]
     if missing:
         files = " and ".join(file.paths[0] for file in missing)
         raise DataError(f"{files} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
