@@ -26,16 +26,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.attributes import matching_samples, one_way_match, parse, to_text
 from workbench.errors import AttributeFormatError
+from workbench.sim import trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NOT_A_NUMBER = float("nan")
+_LOOKED_AT = (*trace.KEPT, "held")
 _parsed = lru_cache(maxsize=100_000)(parse)
 
 
@@ -88,6 +91,7 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
     import pandas as pd
 
+    rows = _only(rows, *_LOOKED_AT)
     values = _deliveries(scenario, rows)
     values.update(_coverage(scenario, rows, counts))
     values.update(_costs(scenario, counts, sizes))
@@ -95,8 +99,18 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
 
 
 def _select(rows: pa.Table, *events: str) -> list[dict[str, Any]]:
-    mask = pc.is_in(rows.column("event").cast(pa.string()), value_set=pa.array(events))
-    return rows.filter(mask).to_pylist()
+    """The rows of these events as dictionaries."""
+    chosen = _only(rows, *events)
+    columns = [
+        chosen.column(field.name).cast(pa.string() if pa.types.is_dictionary(field.type) else field.type).to_pylist()
+        for field in chosen.schema
+    ]
+    return [dict(zip(chosen.schema.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _only(rows: pa.Table, *events: str) -> pa.Table:
+    numbers, names = trace.codes(rows.column("event"))
+    return rows.filter(pa.array(np.isin(numbers, [number for number, name in enumerate(names) if name in events])))
 
 
 def _subscriptions(rows: pa.Table) -> dict[tuple[int, int], _Subscription]:
@@ -220,7 +234,8 @@ def _percentile(ordered: list[int], share: float) -> float:
 
 def _stretch(rows: pa.Table, delivered: set[tuple], distances: dict[int, dict[int, int]]) -> float:
     ratios = []
-    for row in _select(rows, "held"):
+    at_sinks = rows.filter(pc.is_in(rows.column("node"), value_set=pa.array(sorted(distances), pa.int32())))
+    for row in _select(at_sinks, "held"):
         shortest = distances.get(row["node"], {}).get(row["origin"], 0)
         if shortest > 0 and (row["node"], row["origin"], row["sequence"]) in delivered:
             ratios.append(row["value"] / shortest)
