@@ -163,7 +163,7 @@ def test_numbers_of_a_trace_are_what_a_recorder_without_one_counts(rows):
     recorder = MetricsRecorder(frozenset())
     for row in rows:
         recorder.append(row)
-    assert counts == recorder.counts and sizes == +recorder.bytes
+    assert (counts, sizes) == recorder.tally()
     assert counts.total() == len(rows)
     assert sizes == +sum((Counter({row[2]: row[7]}) for row in rows), Counter())
 
@@ -176,4 +176,12 @@ def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
     recorder.protocol_events(7, 2, [held, contract.Forwarded(1, "data", 3, 9, 4, "")])
     recorder.protocol_events(7, 3, [held])
     assert [(row["event"], row["node"]) for row in recorder.table().to_pylist()] == [("published", 1), ("held", 2)]
-    assert recorder.counts["held", "data", ""] == 2 and recorder.counts["received", "data", ""] == 1
+    recorder.count_frame("data", 26, 3)
+    counts, sizes = recorder.tally()
+    assert counts == {
+        ("held", "", ""): 2,
+        ("published", "", ""): 1,
+        ("received", "data", ""): 4,
+        ("sent", "data", ""): 1,
+    }
+    assert sizes == {"received": 4 * 26, "sent": 26}

@@ -86,8 +86,10 @@ class Kernel:
         self.recorder = recorder
         self.record = recorder.append
         # Rows that come by the million are not even made where they would only be counted.
-        self.counter_of_rows = recorder.count if isinstance(recorder, MetricsRecorder) else None
+        self.count_frame = recorder.count_frame if isinstance(recorder, MetricsRecorder) else None
         self.radio = scenario.radio
+        self.shares_air = self.radio.collisions or self.radio.csma
+        self.airtimes_us: dict[int, int] = {}  # by the frame's size
         self.channel = Channel(scenario.topology, scenario.radio, scenario.seed)
         self.heap: list[tuple] = []
         self.counter = 0
@@ -107,7 +109,7 @@ class Kernel:
         self.subscriptions: dict[tuple[int, int], Any] = {}
         self.jitter_keys = [draws.make_key(scenario.seed, draws.JITTER, a) for a in addresses]
         self.backoff_keys = [draws.make_key(scenario.seed, draws.BACKOFF, a) for a in addresses]
-        self.jitter_us = tuple(round(1000 * ms) for ms in scenario.radio.jitter_ms)
+        self.shortest_jitter_us, self.longest_jitter_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.describe = scenario.protocol.describe
 
     # The main loop
@@ -123,17 +125,16 @@ class Kernel:
             self._end_frame,
             self._contend,
         ]
-        done = 0
         while heap:
-            now, _, kind, argument = heappop(heap)
-            if now >= duration_us and kind in (_ACTION, _WAKE):
-                continue
-            handlers[kind](now, argument)
-            done += 1
-            if done % 10_000 == 0:
-                self.recorder.flush_if_large()
-                if progress is not None:
-                    progress(min(1.0, now / duration_us))
+            for _ in range(10_000):
+                now, _, kind, argument = heappop(heap)
+                if now < duration_us or kind not in (_ACTION, _WAKE):
+                    handlers[kind](now, argument)
+                if not heap:
+                    break
+            self.recorder.flush_if_large()
+            if progress is not None:
+                progress(min(1.0, now / duration_us))
         if isinstance(self.recorder, MetricsRecorder):
             for node in self.nodes:
                 self.recorder.count_drops(node.drops)
@@ -275,41 +276,44 @@ class Kernel:
 
     def _send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
         """Give a node's radio a frame to send."""
-        receiver = None if destination is None else self.channel.place.get(destination, -1)
+        ready = now
+        receiver = None
+        if destination is not None:
+            receiver = self.channel.place.get(destination, -1)
+        elif self.longest_jitter_us:
+            self.sent[i] += 1
+            width = self.longest_jitter_us - self.shortest_jitter_us + 1
+            ready += self.shortest_jitter_us + draws.below(self.jitter_keys[i], self.sent[i], width)
         label = self.describe(frame, destination is None)
         transmission = Transmission(i, receiver, frame, label, self.outages[i])
-        ready = now + self._jitter(i) if destination is None else now
         if self.radio.csma:
             # Frames wait their turn in the queue from the moment they are ready.
             self._push(ready, _FRAME_READY, transmission)
         else:
-            self._begin(transmission, max(ready, self.free_at[i]), now)
-
-    def _jitter(self, i: int) -> int:
-        low, high = self.jitter_us
-        if high == 0:
-            return 0
-        self.sent[i] += 1
-        return low + draws.below(self.jitter_keys[i], self.sent[i], high - low + 1)
+            free = self.free_at[i]
+            self._begin(transmission, ready if ready > free else free, now)
 
     def _begin(self, transmission: Transmission, start: int, now: int) -> None:
         """A frame goes on the air at ``start``, now or later."""
-        i = transmission.sender
+        size = len(transmission.frame)
+        airtime = self.airtimes_us.get(size)
+        if airtime is None:
+            airtime = self.airtimes_us[size] = self.radio.airtime_us(size)
         transmission.start = start
-        transmission.end = end = start + self.radio.airtime_us(len(transmission.frame))
-        self.free_at[i] = end
-        if self.radio.collisions or self.radio.csma:
-            for receiver, _, _ in self.channel.receivers[i]:
+        transmission.end = self.free_at[transmission.sender] = start + airtime
+        if self.shares_air:
+            for receiver, _, _ in self.channel.receivers[transmission.sender]:
                 self._hear(receiver, transmission, now)
-            self._hear(i, transmission, now)
-        self._push(end, _FRAME_END, transmission)
+            self._hear(transmission.sender, transmission, now)
+        self.counter += 1
+        heappush(self.heap, (start + airtime, self.counter, _FRAME_END, transmission))
 
     def _hear(self, i: int, transmission: Transmission, now: int) -> None:
         """Note a transmission that node ``i`` can hear, and forget those that can no longer disturb anything."""
         audible = self.on_air[i]
         if len(audible) >= 16:
             # Whatever ends from now on began at most the longest airtime ago.
-            horizon = now - self.radio.airtime_us(max(len(t.frame) for t in audible))
+            horizon = now - max(self.airtimes_us[len(t.frame)] for t in audible)
             audible = self.on_air[i] = [t for t in audible if t.end > horizon]
         audible.append(transmission)
 
@@ -324,20 +328,20 @@ class Kernel:
             return
         destination = transmission.destination
         peer = NOBODY if destination is None else self._address(destination)
-        airtime = transmission.end - transmission.start
-        if self.counter_of_rows is None:
+        if self.count_frame is None:
+            airtime = transmission.end - transmission.start
             self.record((now, sender, "sent", peer, message, origin, sequence, size, airtime, ""))
-        else:
-            self.counter_of_rows("sent", message, "", 1, size)
         if destination is None:
-            self._arrive(self.channel.receivers[i], transmission, now)
+            heard = self._arrive(self.channel.receivers[i], transmission, now)
         else:
             arc = self.channel.arc[i].get(destination)
-            arrived = arc is not None and self._arrive((arc,), transmission, now) == 1
+            heard = 0 if arc is None else self._arrive((arc,), transmission, now)
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
             if self.radio.retries:
-                self._acknowledge(arrived, transmission, now)
+                self._acknowledge(heard == 1, transmission, now)
+        if self.count_frame is not None:
+            self.count_frame(message, size, heard)
         if self.radio.csma:
             self._next_in_queue(i, now)
 
@@ -351,32 +355,34 @@ class Kernel:
         frame = transmission.frame
         size = len(frame)
         broadcast = transmission.destination is None
-        disturbed = self.radio.collisions
+        collisions = self.radio.collisions
         addresses, nodes, down, wake_at = self.channel.addresses, self.nodes, self.down, self.wake_at
-        record, count = self.record, self.counter_of_rows
-        heard = 0
+        record = None if self.count_frame is not None else self.record
+        heard = len(arcs)
         for receiver, ratio, key in arcs:
-            reason = ""
-            if down[receiver]:
-                reason = "down"
-            elif key is not None and draws.uniform(key, transmission.start) >= ratio:
-                # The start time tells a sender's frames apart: its radio sends one at a time.
-                reason = "link"
-            elif disturbed:
-                reason = self._disturbance(receiver, transmission)
-            if reason:
-                record((now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason))
-                continue
-            heard += 1
-            if count is None:
+            if key is not None or collisions or down[receiver]:
+                reason = self._why_lost(receiver, ratio, key, transmission)
+                if reason:
+                    heard -= 1
+                    row = now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason
+                    self.record(row)
+                    continue
+            if record is not None:
                 record((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
             node = nodes[receiver]
             node.receive(frame, sender, now, broadcast)
             if node.events or node.outbox or node.next_wake != wake_at[receiver]:
                 self._collect(receiver, now)
-        if count is not None:
-            count("received", message, "", heard, heard * size)
         return heard
+
+    def _why_lost(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
+        """Why a frame is lost on the way to a receiver, or an empty text."""
+        if self.down[receiver]:
+            return "down"
+        # The start time tells a sender's frames apart: its radio sends one at a time.
+        if key is not None and draws.uniform(key, transmission.start) >= ratio:
+            return "link"
+        return self._disturbance(receiver, transmission) if self.radio.collisions else ""
 
     def _disturbance(self, receiver: int, transmission: Transmission) -> str:
         """Why a receiver cannot make out a frame, or an empty text."""

@@ -50,7 +50,7 @@ class Run:
     def metrics(self) -> pd.Series:
         """Delivery, latency, cost and losses as numbers; each is described in `workbench.sim.metrics`."""
         if isinstance(self._recorder, MetricsRecorder):
-            counts, sizes = self._recorder.counts, self._recorder.bytes
+            counts, sizes = self._recorder.tally()
         else:
             counts, sizes = trace_module.tally(self._rows)
         return metrics_module.compute(self.scenario, self._rows, counts, sizes)

@@ -75,6 +75,9 @@ EVENT_NAMES = {
 }
 
 
+_KEPT_TYPES = frozenset(cls for cls, name in EVENT_NAMES.items() if name in KEPT)
+
+
 class Recorder:
     """Collects the rows of a run. ``append`` takes a row as a tuple in the order of the columns.
 
@@ -123,44 +126,69 @@ class Recorder:
 
 
 class MetricsRecorder(Recorder):
-    """Keeps the rows that metrics look at one by one and counts the others; ``sinks`` are the nodes that subscribe."""
+    """Keeps the rows that metrics look at one by one and counts the others; ``sinks`` are the nodes that subscribe.
+
+    What no metric asks for (a message forwarded, a gradient set) is not even counted.
+    """
 
     metrics_only = True
 
     def __init__(self, sinks: frozenset[int]) -> None:
         super().__init__()
         self._sinks = sinks
-        self.counts: Counter = Counter()
-        self.bytes: Counter = Counter()
+        self._counts: Counter = Counter()
+        self._sizes: Counter = Counter()
+        self._held = 0
+        self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
         self.append = self._count_or_keep
 
-    def count(self, event: str, message: str, reason: str, number: int, size_B: int) -> None:
-        """Count rows that are not kept."""
-        if number:
-            self.counts[event, message, reason] += number
-            self.bytes[event] += size_B
+    def count_frame(self, message: str, size_B: int, heard: int) -> None:
+        """Count a frame that was sent, and those who heard it."""
+        traffic = self._traffic.get(message)
+        if traffic is None:
+            traffic = self._traffic[message] = [0, 0, 0, 0]
+        traffic[0] += 1
+        traffic[1] += size_B
+        traffic[2] += heard
+        traffic[3] += heard * size_B
 
     def count_drops(self, drops: dict[str, int]) -> None:
         """Count what a node dropped without telling it drop by drop."""
         for reason, number in drops.items():
-            self.count("dropped", "", reason, number, 0)
+            self._counts["dropped", "", reason] += number
 
     def _count_or_keep(self, row: tuple) -> None:
         event = row[2]
-        self.count(event, row[4], row[9] if event in _WITH_REASON else "", 1, row[7])
+        self._counts[event, row[4], row[9] if event in _WITH_REASON else ""] += 1
+        self._sizes[event] += row[7]
         if event in KEPT:
             self._cells.extend(row)
 
     def protocol_events(self, time_us: int, node: int, events: list) -> None:
-        """Count events; make rows of those that metrics look at."""
-        counts = self.counts
+        """Count who holds what; make rows of the events that metrics look at."""
         for event in events:
-            name = EVENT_NAMES[type(event)]
-            counts[name, event.message, ""] += 1
-            if name in KEPT or (name == "held" and node in self._sinks):
+            kind = type(event)
+            if kind is contract.Held:
+                self._held += 1
+                keep = node in self._sinks
+            else:
+                keep = kind in _KEPT_TYPES
+            if keep:
                 peer, message, origin, sequence, value, detail = event
                 text = detail if isinstance(detail, str) else self.text(detail)
-                self._cells.extend((time_us, node, name, peer, message, origin, sequence, 0, value, text))
+                row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
+                self._cells.extend(row)
+
+    def tally(self) -> tuple[Counter, Counter]:
+        """(counts by (event, message, reason), bytes by event), as `tally` gives them for a whole trace."""
+        counts, sizes = self._counts.copy(), self._sizes.copy()
+        counts["held", "", ""] += self._held
+        for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
+            counts["sent", message, ""] += sent
+            counts["received", message, ""] += heard
+            sizes["sent"] += sent_B
+            sizes["received"] += heard_B
+        return +counts, +sizes
 
 
 def _to_batch(cells: list[Any]) -> pa.RecordBatch:
