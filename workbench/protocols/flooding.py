@@ -84,7 +84,11 @@ class FloodingNode(Node):
             if event_id in self._known.values:
                 self.drop(previous_hop, "flood", origin, sequence, "duplicate")
                 return
-            attributes = wire.decode_body(frame)
+            attributes = ()
+            if self.subscriptions:
+                attributes = wire.decode_body(frame)
+            else:
+                wire.check_body(frame)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return

@@ -7,6 +7,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 class RecentIds:
     """The last ``size`` distinct ids, and a value noted for each. Every operation takes constant time."""
 
+    __slots__ = ("_ids", "_oldest", "size", "values")
+
     def __init__(self, size):
         self.size = size
         self._ids = []

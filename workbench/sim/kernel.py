@@ -29,6 +29,7 @@ from workbench.attributes import PAYLOAD, make, parse, to_text
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
+from workbench.sim.delays import Delays, node_keys
 from workbench.sim.trace import MetricsRecorder, Recorder
 
 # What a heap entry is: (time_us, counter, kind, argument).
@@ -61,21 +62,32 @@ class Transmission:
 
 
 class Channel:
-    """Who hears whom, and how well: the topology as flat lists, indexed by a node's place in ascending order."""
+    """Who hears whom, and how well: the topology as flat lists, indexed by a node's place in ascending order.
+
+    An arc is (receiver's place, delivery ratio, key of its draws or None if it loses nothing).
+    """
 
     def __init__(self, topology: Any, radio: Any, seed: int) -> None:
         self.addresses = tuple(sorted(topology.nodes))
-        place = {address: i for i, address in enumerate(self.addresses)}
-        self.place = place
+        self.place = {address: i for i, address in enumerate(self.addresses)}
         self.receivers: list[list[tuple]] = []
-        for address in self.addresses:
-            arcs = []
-            for neighbor in sorted(topology.successors(address)):
-                ratio = radio.delivery_ratio(topology.edges[address, neighbor]["pdr"])
-                key = None if ratio >= 1.0 else draws.make_key(seed, draws.LINK_LOSS, address, neighbor)
-                arcs.append((place[neighbor], ratio, key))
-            self.receivers.append(arcs)
-        self.arc = [{receiver: arc for arc in arcs for receiver in arc[:1]} for arcs in self.receivers]
+        for sender, arcs in sorted(topology.adjacency()):
+            self.receivers.append(
+                [
+                    (self.place[receiver], ratio, draws.make_key(seed, draws.LINK_LOSS, sender, receiver))
+                    if (ratio := radio.delivery_ratio(data["pdr"])) < 1.0
+                    else (self.place[receiver], ratio, None)
+                    for receiver, data in sorted(arcs.items())
+                ]
+            )
+        self._by_receiver: list[dict[int, tuple]] = [{} for _ in self.addresses]
+
+    def arc(self, sender: int, receiver: int) -> tuple | None:
+        """The arc between two places, or None."""
+        arcs = self._by_receiver[sender]
+        if not arcs:
+            arcs.update((arc[0], arc) for arc in self.receivers[sender])
+        return arcs.get(receiver)
 
 
 class Kernel:
@@ -93,11 +105,11 @@ class Kernel:
         self.channel = Channel(scenario.topology, scenario.radio, scenario.seed)
         self.heap: list[tuple] = []
         self.counter = 0
-        addresses = self.channel.addresses
+        self.addresses = addresses = self.channel.addresses
         count = len(addresses)
         self.nodes: list[Node] = [
-            scenario.protocol.make_node(address, draws.Stream(draws.make_key(scenario.seed, draws.PROTOCOL, address)))
-            for address in addresses
+            scenario.protocol.make_node(address, draws.Stream(key))
+            for address, key in zip(addresses, self._keys(draws.PROTOCOL), strict=True)
         ]
         self.wake_at: list[int | None] = [None] * count
         self.free_at = [0] * count  # when a node's radio has sent all it was given so far
@@ -107,10 +119,15 @@ class Kernel:
         self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # csma: frames that wait their turn
         self.on_air: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears, with collisions
         self.subscriptions: dict[tuple[int, int], Any] = {}
-        self.jitter_keys = [draws.make_key(scenario.seed, draws.JITTER, a) for a in addresses]
-        self.backoff_keys = [draws.make_key(scenario.seed, draws.BACKOFF, a) for a in addresses]
-        self.shortest_jitter_us, self.longest_jitter_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
+        self.backoff_keys = self._keys(draws.BACKOFF) if self.radio.csma else []
+        shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
+        self.jitter = Delays(self._keys(draws.JITTER), shortest_us, longest_us) if longest_us else None
         self.describe = scenario.protocol.describe
+
+    def _keys(self, purpose: int) -> list[int]:
+        """The key of each node's draws for a purpose."""
+        key = draws.make_key(self.scenario.seed, purpose)
+        return node_keys(key, self.addresses)
 
     # The main loop
 
@@ -141,7 +158,7 @@ class Kernel:
 
     def _start(self, duration_us: int) -> None:
         scenario = self.scenario
-        for action in workload.expand(scenario.workload, self.channel.addresses, duration_us, scenario.seed):
+        for action in workload.expand(scenario.workload, self.addresses, duration_us, scenario.seed):
             self._push(action.time_us, _ACTION, action)
         for node in self.nodes:
             node.tells_drops = not self.recorder.metrics_only
@@ -160,7 +177,7 @@ class Kernel:
         }
         for (sender, receiver), ratio in ratios.items():
             back = ratios.get((receiver, sender), 0.0)
-            self.nodes[receiver].link_quality(self.channel.addresses[sender], ratio, back, 0)
+            self.nodes[receiver].link_quality(self.addresses[sender], ratio, back, 0)
 
     def _push(self, time: int, kind: int, argument: Any) -> None:
         self.counter += 1
@@ -222,7 +239,7 @@ class Kernel:
         self.down[i] += 1
         if self.down[i] > 1:
             return
-        self._record_action(now, self.channel.addresses[i], "failed", 0, 0, "")
+        self._record_action(now, self.addresses[i], "failed", 0, 0, "")
         self.outages[i] += 1
         # The first in the queue, and what has not joined it yet, is given up when its time comes.
         for transmission in self.queues[i][1:]:
@@ -242,7 +259,7 @@ class Kernel:
         self.down[i] -= 1
         if self.down[i] == 0:
             self.free_at[i] = now
-            self._record_action(now, self.channel.addresses[i], "recovered", 0, 0, "")
+            self._record_action(now, self.addresses[i], "recovered", 0, 0, "")
             self.wake_at[i] = None
             self._collect(i, now)
 
@@ -260,7 +277,7 @@ class Kernel:
         """Record what happened at a node, put its frames on the air, note when it wants to be woken."""
         node = self.nodes[i]
         if node.events:
-            self.recorder.protocol_events(now, self.channel.addresses[i], node.take_events())
+            self.recorder.protocol_events(now, self.addresses[i], node.take_events())
         if node.outbox:
             for destination, frame in node.take_frames():
                 self._send(i, destination, frame, now)
@@ -280,10 +297,9 @@ class Kernel:
         receiver = None
         if destination is not None:
             receiver = self.channel.place.get(destination, -1)
-        elif self.longest_jitter_us:
-            self.sent[i] += 1
-            width = self.longest_jitter_us - self.shortest_jitter_us + 1
-            ready += self.shortest_jitter_us + draws.below(self.jitter_keys[i], self.sent[i], width)
+        elif self.jitter is not None:
+            self.sent[i] = number = self.sent[i] + 1
+            ready += self.jitter.draw(i, number)
         label = self.describe(frame, destination is None)
         transmission = Transmission(i, receiver, frame, label, self.outages[i])
         if self.radio.csma:
@@ -320,7 +336,7 @@ class Kernel:
     def _end_frame(self, now: int, transmission: Transmission) -> None:
         """The airtime is over: the receivers hear the frame, or do not."""
         i = transmission.sender
-        sender = self.channel.addresses[i]
+        sender = self.addresses[i]
         message, origin, sequence = transmission.label
         size = len(transmission.frame)
         if transmission.outage != self.outages[i]:
@@ -334,7 +350,7 @@ class Kernel:
         if destination is None:
             heard = self._arrive(self.channel.receivers[i], transmission, now)
         else:
-            arc = self.channel.arc[i].get(destination)
+            arc = self.channel.arc(i, destination)
             heard = 0 if arc is None else self._arrive((arc,), transmission, now)
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
@@ -346,17 +362,17 @@ class Kernel:
             self._next_in_queue(i, now)
 
     def _address(self, place: int) -> int:
-        return self.channel.addresses[place] if place >= 0 else NOBODY
+        return self.addresses[place] if place >= 0 else NOBODY
 
     def _arrive(self, arcs: Sequence[tuple], transmission: Transmission, now: int) -> int:
         """The receivers at the end of these arcs hear the frame or lose it; returns how many heard it."""
-        sender = self.channel.addresses[transmission.sender]
+        sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label
         frame = transmission.frame
         size = len(frame)
         broadcast = transmission.destination is None
         collisions = self.radio.collisions
-        addresses, nodes, down, wake_at = self.channel.addresses, self.nodes, self.down, self.wake_at
+        addresses, nodes, down, wake_at = self.addresses, self.nodes, self.down, self.wake_at
         record = None if self.count_frame is not None else self.record
         heard = len(arcs)
         for receiver, ratio, key in arcs:
@@ -431,7 +447,7 @@ class Kernel:
 
     def _give_up(self, transmission: Transmission, now: int, reason: str) -> None:
         message, origin, sequence = transmission.label
-        sender = self.channel.addresses[transmission.sender]
+        sender = self.addresses[transmission.sender]
         self.record((now, sender, "given_up", NOBODY, message, origin, sequence, len(transmission.frame), 0, reason))
 
     def _next_in_queue(self, i: int, now: int) -> None:
@@ -461,13 +477,13 @@ class Kernel:
         receiver = transmission.destination
         if receiver is None:
             return False
-        arc = self.channel.arc[receiver].get(transmission.sender)
+        arc = self.channel.arc(receiver, transmission.sender)
         if arc is None:
             return True
         _, ratio, _ = arc
         if ratio >= 1.0:
             return False
-        addresses = self.channel.addresses
+        addresses = self.addresses
         key = draws.make_key(
             self.scenario.seed, draws.ACKNOWLEDGEMENT_LOSS, addresses[receiver], addresses[transmission.sender]
         )

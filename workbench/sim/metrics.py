@@ -138,10 +138,7 @@ def _down_times(rows: pa.Table) -> dict[int, list[tuple[int, int | None]]]:
 
 def _distances(scenario: Any, sinks: set[int]) -> dict[int, dict[int, int]]:
     """sink -> {node: hops of the shortest path from the node to the sink}"""
-    usable = [(a, b) for a, b, pdr in scenario.topology.edges(data="pdr") if pdr > 0]
-    backwards = nx.DiGraph()
-    backwards.add_nodes_from(scenario.topology)
-    backwards.add_edges_from((b, a) for a, b in usable)
+    backwards = scenario.topology.reverse(copy=False)
     return {sink: nx.single_source_shortest_path_length(backwards, sink) for sink in sinks}
 
 
@@ -259,10 +256,9 @@ def _interest_coverage(scenario: Any, rows: pa.Table) -> float:
         holders[row["origin"], row["sequence"]].add(row["node"])
     if not holders:
         return NOT_A_NUMBER
-    usable = nx.DiGraph((a, b) for a, b, pdr in scenario.topology.edges(data="pdr") if pdr > 0)
     shares = []
     for (sink, _), nodes in holders.items():
-        reachable = {sink, *(nx.descendants(usable, sink) if sink in usable else ())}
+        reachable = {sink, *nx.descendants(scenario.topology, sink)}
         shares.append(len(nodes & reachable) / len(reachable))
     return sum(shares) / len(shares)
 

@@ -7,11 +7,12 @@ Layout (little-endian, packed)
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-import struct
 from collections import namedtuple
+from struct import pack, unpack_from
 
+from workbench.attributes import APP, IS, LAST_FILTER_KEY, is_blob
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import decode_readings, encode_readings
+from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B, decode_readings, encode_readings
 
 Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
 
@@ -26,7 +27,7 @@ def encode(flood):
     origin, sequence, ttl, attributes = flood
     if not (0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= 255 and len(attributes) <= 255):
         raise EncodeError("%r has a field out of range" % (flood,))
-    return struct.pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
+    return pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
 
 
 def decode_header(frame):
@@ -36,7 +37,7 @@ def decode_header(frame):
             "%d bytes that begin with %r are no flood; a flood begins with %r and has %d or more"
             % (len(frame), bytes(frame[:1]), bytes([TYPE]), HEADER_B)
         )
-    return struct.unpack_from("<II", frame, 1), frame[TTL_AT]
+    return unpack_from("<II", frame, 1), frame[TTL_AT]
 
 
 def with_ttl(frame, ttl):
@@ -55,7 +56,20 @@ def decode_body(frame):
     return decode_readings(frame, HEADER_B, frame[HEADER_B - 1])
 
 
+def check_body(frame):
+    """DecodeError unless `decode_body` could read the attributes: what a node asks that does not want them itself."""
+    end = HEADER_B
+    for _ in range(frame[HEADER_B - 1]):
+        if end + BLOB_HEADER_B > len(frame) or frame[end + 1] != IS or not APP <= frame[end] <= LAST_FILTER_KEY:
+            break
+        end += BLOB_HEADER_B + frame[end + 2] if is_blob(frame[end]) else ATTRIBUTE_B
+    else:
+        if end == len(frame):
+            return
+    decode_body(frame)  # It says what is wrong.
+
+
 def describe(frame, broadcast=True):
     """(message name, origin, sequence) of a frame this module encoded, for traces."""
-    origin, sequence = struct.unpack_from("<II", frame, 1)
+    origin, sequence = unpack_from("<II", frame, 1)
     return "flood", origin, sequence

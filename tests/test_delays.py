@@ -1,0 +1,36 @@
+"""Delays of broadcasts made together are those made one by one."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench import draws
+from workbench.sim.delays import Delays, node_keys
+
+U64 = st.integers(0, 2**64 - 1)
+
+
+@given(U64, st.lists(st.integers(0, 2**31 - 1), min_size=1))
+def test_keys_of_nodes_are_those_made_one_by_one(seed, addresses):
+    prefix = draws.make_key(seed, draws.JITTER)
+    assert node_keys(prefix, tuple(addresses)) == [draws.make_key(seed, draws.JITTER, one) for one in addresses]
+
+
+@settings(max_examples=50)
+@given(st.lists(U64, min_size=1, max_size=40), st.integers(0, 10**6), st.integers(0, 10**9), st.data())
+def test_delay_is_the_same_whoever_else_asks(keys, shortest, width, data):
+    delays = Delays(keys, shortest, shortest + width)
+    node = st.integers(0, len(keys) - 1)
+    for i, counter in data.draw(st.lists(st.tuples(node, st.integers(1, 30)), max_size=200)):
+        assert delays.draw(i, counter) == shortest + draws.below(keys[i], counter, width + 1)
+
+
+def test_delays_of_a_flood_are_made_together_and_old_ones_forgotten():
+    delays = Delays(list(range(100)), 1000, 5000)
+    for counter in range(1, 50):
+        for i in range(100):
+            assert 1000 <= delays.draw(i, counter) <= 5000
+    assert 1 <= len(delays._columns) <= 8
+    alone = Delays(list(range(100)), 1000, 5000)
+    for counter in range(1, 5000):
+        alone.draw(7, counter)
+    assert not alone._columns and len(alone._asked) <= 1000
