@@ -1,6 +1,7 @@
 """The ``workbench`` command: what it prints, what it writes, and the sentences it ends in."""
 
 import json
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -73,6 +74,49 @@ def test_missing_file_ends_in_one_sentence(tmp_path, capsys):
 def test_unknown_engine_ends_in_one_sentence(scenario_file, capsys):
     assert cli.main(["run", str(scenario_file), "--engine", "warp"]) == 2
     assert "'warp'" in capsys.readouterr().err
+
+
+OWN_CODE = """
+import workbench as wb
+
+class Quiet(wb.Flooding):
+    pass
+
+wb.register_filter("keep_all", lambda attributes: attributes)
+"""
+
+
+def test_a_protocol_and_a_filter_of_ones_own_come_in_with_import(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "own_code_of_cli.py").write_text(OWN_CODE)
+    values = json.loads(SCENARIO.to_json())
+    values["protocol"] = {"name": "own_code_of_cli:Quiet"}
+    (tmp_path / "own.json").write_text(json.dumps(values))
+    values = json.loads(SCENARIO.to_json())
+    values["protocol"]["filters"] = [{"name": "keep_all"}]
+    (tmp_path / "filtered.json").write_text(json.dumps(values))
+    assert cli.main(["run", "own.json"]) == 2
+    assert "import own_code_of_cli first" in capsys.readouterr().err
+    assert cli.main(["run", "own.json", "--import", "json", "--import", "own_code_of_cli"]) == 0
+    assert cli.main(["run", "filtered.json", "--import", "own_code_of_cli"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(None, "ModuleNotFoundError"), ("1 / 0", "ZeroDivisionError"), ("def", "SyntaxError")],
+    ids=["missing", "raises", "no Python"],
+)
+def test_import_that_fails_ends_in_one_sentence(scenario_file, tmp_path, monkeypatch, capsys, content, reason):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"failing_{reason}"
+    if content is not None:
+        (tmp_path / f"{name}.py").write_text(content)
+    assert cli.main(["run", scenario_file.name, "--import", name]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert f"--import {name}" in told and reason in told
 
 
 def test_doctor_prints_a_row_for_each_library(capsys):

@@ -35,6 +35,8 @@ _HOME = {
     "outage": "sim.workload",
     "publish": "sim.workload",
     "subscribe": "sim.workload",
+    "LocalRunner": "sweeps",
+    "SparkRunner": "sweeps",
     "Sweep": "sweeps",
     "attributes": "attributes",
     "datasets": "datasets",

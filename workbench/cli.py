@@ -5,6 +5,7 @@ needs it.
 """
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,14 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="folder for trace, metrics, page and picture (default: out/ and the file's name)"
     )
     run.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
+    run.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module of yours to import first, for a protocol or filters that the scenario names; may be repeated",
+    )
     run.set_defaults(command=run_scenario)
 
     lab = commands.add_parser("lab", help="open JupyterLab in the notebooks' folder")
@@ -77,6 +86,8 @@ def _sentence(error: Exception) -> str:
 
 def run_scenario(options: argparse.Namespace) -> int:
     """Run one scenario file; print its metrics, write its trace, metrics, page and picture."""
+    for name in options.modules:
+        import_module(name)
     scenario = read_scenario(options.scenario)
     out = options.out or Path("out", options.scenario.stem)
     run = scenario.run(engine=options.engine)
@@ -86,6 +97,19 @@ def run_scenario(options: argparse.Namespace) -> int:
     (out / "run.png").write_bytes(run.figure().to_png())
     print(f"wrote scenario.json, metrics.json, trace.parquet, run.html and run.png into {out}")
     return 0
+
+
+def import_module(name: str) -> None:
+    """Import a module of the user's, from the current folder or as installed; ScenarioError if that fails."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # Whatever the user's code raises.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ScenarioError(
+            f"--import {name} does not work here ({reason}); it takes a module's name, as an import statement does"
+        ) from error
 
 
 def read_scenario(path: Path) -> "Scenario":
