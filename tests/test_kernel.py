@@ -267,3 +267,16 @@ def test_node_alone_talks_to_nobody():
     graph = nx.empty_graph(1)
     run = wb.Scenario(graph, Talker(), [say(0)]).run()
     assert [row["event"] for row in run.trace.to_pylist()] == ["published", "sent"]
+
+
+def test_node_that_asks_to_be_woken_in_the_past_is_told_not_waited_for():
+    class Sleepless(wb.Flooding.node):
+        def start(self, now):
+            self.next_wake = now + 5
+
+    class Restless(wb.Flooding):
+        node = Sleepless
+
+    scenario = wb.Scenario(topology=wb.topology.line(2), protocol=Restless())
+    with pytest.raises(ScenarioError, match=r"node 0 was woken at 5 µs .* Sleepless.wake\(\) has to move next_wake"):
+        scenario.run()

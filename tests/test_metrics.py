@@ -370,7 +370,8 @@ def test_costs_are_counted_by_event_message_and_reason():
     )
     assert (values["transmissions"], values["receptions"], values["lost"]) == (5, 4, 3)
     assert values["bytes_sent"] == 3 * 10 + 2 * 30
-    assert values["energy_mJ"] == pytest.approx(((90 + 5 * 6) * 2.0 + (40 + 4 * 6) * 0.5) / 1000)
+    # Of what was lost, the two frames that collided were heard.
+    assert values["energy_mJ"] == pytest.approx(((90 + 5 * 6) * 2.0 + (60 + 6 * 6) * 0.5) / 1000)
     detailed = {
         "sent_data": 3,
         "sent_interest": 2,
@@ -381,3 +382,27 @@ def test_costs_are_counted_by_event_message_and_reason():
     }
     assert {name: values[name] for name in detailed} == detailed
     assert set(values.index[-6:]) == set(detailed)
+
+
+def test_unsubscribing_after_the_end_does_not_make_a_subscription_last_longer():
+    scenario = wb.Scenario(
+        topology=wb.topology.line(3),
+        protocol=wb.Flooding(),
+        workload=[
+            wb.subscribe(at=0, what="TEMP GE 25", expires_s=5, stop_s=20),
+            wb.publish(at=2, what="TEMP IS 26", every_s=1, start_s=0.5),
+        ],
+        duration_s=30,
+    )
+    assert scenario.run().metrics[["expected", "delivered"]].tolist() == [5, 5]
+
+
+def test_forgetting_a_publication_does_not_raise_its_coverage():
+    scenario = wb.Scenario(
+        topology=wb.topology.ring(12),
+        protocol=wb.Flooding(max_events=1, ttl=30),
+        workload=[wb.publish(at=[0, 6], what="TEMP IS 26")],
+        duration_s=5,
+    )
+    assert scenario.run().metrics["coverage"] == 1
+    assert scenario.run(record="metrics").metrics["coverage"] == 1

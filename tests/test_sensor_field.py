@@ -161,3 +161,9 @@ def test_any_json_is_a_field_or_a_scenario_error(form):
         assert str(error)
     else:
         assert math.isfinite(field.value(0, 1, 2, 3))
+
+
+def test_a_finer_resolution_is_published_as_it_is_read():
+    field = SensorField(key="TEMP", resolution=0.001)
+    text = field.attributes(3, 1.0, 2.0, 4.0)
+    assert float(text.split()[-1]) == field.value(3, 1.0, 2.0, 4.0)

@@ -165,7 +165,8 @@ def test_numbers_of_a_trace_are_what_a_recorder_without_one_counts(rows):
         recorder.append(row)
     assert (counts, sizes) == recorder.tally()
     assert counts.total() == len(rows)
-    assert sizes == +sum((Counter({row[2]: row[7]}) for row in rows), Counter())
+    reasons = {"lost", "dropped", "given_up"}
+    assert sizes == +sum((Counter({(row[2], row[9] if row[2] in reasons else ""): row[7]}) for row in rows), Counter())
 
 
 def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
@@ -184,4 +185,14 @@ def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
         ("received", "data", ""): 4,
         ("sent", "data", ""): 1,
     }
-    assert sizes == {"received": 4 * 26, "sent": 26}
+    assert sizes == {("received", ""): 4 * 26, ("sent", ""): 26}
+
+
+def test_node_that_forgot_a_publication_and_holds_it_again_is_counted_once():
+    recorder = MetricsRecorder(frozenset())
+    held = contract.Held(1, "flood", 3, 9, 4, "")
+    for node in (2, 700, 2, 2):
+        recorder.protocol_events(7, node, [held])
+    assert recorder.tally()[0] == {("held", "", ""): 2}
+    rows = [(7, node, "held", 1, "flood", 3, 9, 0, 4, "") for node in (2, 700, 2, 2)]
+    assert trace.tally(table(*rows))[0] == {("held", "", ""): 2}

@@ -121,7 +121,13 @@ class SensorField:
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> str:
         """The reading as a publication's text: "TEMP IS 26.53"."""
-        return f"{self.key} IS {self.value(node, x_m, y_m, time_s, extent):.2f}"
+        return f"{self.key} IS {self.value(node, x_m, y_m, time_s, extent):.{self._decimals}f}"
+
+    @property
+    def _decimals(self) -> int:
+        """As many as the resolution has, two at least."""
+        text = f"{self.resolution:.6f}".rstrip("0")
+        return max(2, len(text.partition(".")[2]))
 
     def hot_spot_at(self, time_s: float, extent: tuple[float, float] = (100.0, 100.0)) -> tuple[float, float] | None:
         """(x_m, y_m) of the middle of the hot spot, None before it appears."""

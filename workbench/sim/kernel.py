@@ -271,6 +271,11 @@ class Kernel:
             node = self.nodes[i]
             if node.next_wake is not None and node.next_wake <= now:
                 node.wake(now)
+                if node.next_wake is not None and node.next_wake <= now:
+                    raise ScenarioError(
+                        f"node {self.addresses[i]} was woken at {now} µs and asks to be woken at {node.next_wake} µs; "
+                        f"{type(node).__name__}.wake() has to move next_wake on, or clear it"
+                    )
             self._collect(i, now)
 
     def _collect(self, i: int, now: int) -> None:

@@ -7,10 +7,11 @@
     duplicate_deliveries     samples handed to the same subscription again
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
-    coverage                 share of nodes that hold a publication, mean; only for protocols that mean to reach all
-                             (a node that forgot it and holds it again counts again)
+    coverage                 share of all nodes that came to hold a publication, mean; only for protocols that mean to
+                             reach all
     interest_coverage        share of the nodes a sink can reach that cached its interest, mean over interests
-    transmissions, receptions, lost, bytes_sent, energy_mJ      what it cost (bytes without the radio's overhead)
+    transmissions, receptions, lost, bytes_sent                 what it cost (bytes without the radio's overhead)
+    energy_mJ                of sending, and of hearing what was received or collided; see `workbench.sim.radio`
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
 
 A sample counts as expected if its publication matches the subscription (`attributes.matching_samples`), was made
@@ -121,7 +122,8 @@ def _subscriptions(rows: pa.Table) -> dict[tuple[int, int], _Subscription]:
             end_us = None if row["value"] < 0 else row["value"]
             found[key] = _Subscription(*key, row["detail"], row["time_us"], end_us)
         else:
-            found[key].end_us = row["time_us"]
+            ends = [time_us for time_us in (found[key].end_us, row["time_us"]) if time_us is not None]
+            found[key].end_us = min(ends)
     return found
 
 
@@ -244,8 +246,7 @@ def _coverage(scenario: Any, rows: pa.Table, counts: Counter) -> dict[str, float
     coverage = NOT_A_NUMBER
     if scenario.protocol.disseminates:
         originated = {(row["origin"], row["sequence"]) for row in _select(rows, "originated")}
-        held = sum(count for (event, _, _), count in counts.items() if event == "held")
-        coverage = held / (nodes * len(originated)) if originated else NOT_A_NUMBER
+        coverage = counts["held", "", ""] / (nodes * len(originated)) if originated else NOT_A_NUMBER
     return {"coverage": coverage, "interest_coverage": _interest_coverage(scenario, rows)}
 
 
@@ -273,13 +274,15 @@ def _costs(scenario: Any, counts: Counter, sizes: Counter) -> dict[str, float]:
             detailed[f"sent_{message}"] += count
         elif event in ("lost", "dropped", "given_up"):
             detailed[f"{event}_{reason}"] += count
-    sent_B = sizes["sent"] + totals["sent"] * radio.overhead_B
-    heard_B = sizes["received"] + totals["received"] * radio.overhead_B
+    sent_B = sizes["sent", ""] + totals["sent"] * radio.overhead_B
+    # A frame that collides costs its receiver as much as one that it can make out.
+    heard = totals["received"] + detailed["lost_collision"]
+    heard_B = sizes["received", ""] + sizes["lost", "collision"] + heard * radio.overhead_B
     return {
         "transmissions": totals["sent"],
         "receptions": totals["received"],
         "lost": totals["lost"],
-        "bytes_sent": sizes["sent"],
+        "bytes_sent": sizes["sent", ""],
         "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
         **{name: detailed[name] for name in sorted(detailed)},
     }

@@ -9,11 +9,12 @@ Model
     collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
                  itself (half duplex). Every arc of the topology is loud enough to disturb; there is no capture.
     csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, a look at the channel, again up to five times
-                 with a doubling range; then the frame is given up. Needs collisions=True to matter.
+                 with a doubling range; then the frame is given up. Without collisions it only costs time and frames.
     retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is
                  lost as any frame on the way back would be; it takes its time, but disturbs nobody.
-    energy       per byte sent and per byte heard by its receiver, overhead included. Defaults: CC2420 at 3 V, 17.4 mA
-                 sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5); listening in vain is not counted.
+    energy       per byte sent, and per byte of the frames that a receiver is meant to hear and hears, be they received
+                 or collided; with overhead. Listening in vain and overhearing others' unicasts are not counted.
+                 Defaults: CC2420 at 3 V, 17.4 mA sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5).
 """
 
 from __future__ import annotations

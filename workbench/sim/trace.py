@@ -29,7 +29,7 @@ Events of the protocols: those of `protocols/contract.py`, in small letters (Del
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -139,6 +139,7 @@ class MetricsRecorder(Recorder):
         self._counts: Counter = Counter()
         self._sizes: Counter = Counter()
         self._held = 0
+        self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)  # a byte for each address
         self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
         self.append = self._count_or_keep
 
@@ -159,8 +160,9 @@ class MetricsRecorder(Recorder):
 
     def _count_or_keep(self, row: tuple) -> None:
         event = row[2]
-        self._counts[event, row[4], row[9] if event in _WITH_REASON else ""] += 1
-        self._sizes[event] += row[7]
+        reason = row[9] if event in _WITH_REASON else ""
+        self._counts[event, row[4], reason] += 1
+        self._sizes[event, reason] += row[7]
         if event in KEPT:
             self._cells.extend(row)
 
@@ -169,7 +171,7 @@ class MetricsRecorder(Recorder):
         for event in events:
             kind = type(event)
             if kind is contract.Held:
-                self._held += 1
+                self._count_holder(event.origin, event.sequence, node)
                 keep = node in self._sinks
             else:
                 keep = kind in _KEPT_TYPES
@@ -179,15 +181,23 @@ class MetricsRecorder(Recorder):
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
                 self._cells.extend(row)
 
+    def _count_holder(self, origin: int, sequence: int, node: int) -> None:
+        """Count a node that holds a publication, once, though it may have forgotten it and hold it again."""
+        holders = self._holders[origin, sequence]
+        if node >= len(holders):
+            holders.extend(bytes(max(node + 1, 2 * len(holders)) - len(holders)))
+        self._held += not holders[node]
+        holders[node] = 1
+
     def tally(self) -> tuple[Counter, Counter]:
-        """(counts by (event, message, reason), bytes by event), as `tally` gives them for a whole trace."""
+        """(counts by (event, message, reason), bytes by (event, reason)), as `tally` gives them for a whole trace."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += self._held
         for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
             counts["sent", message, ""] += sent
             counts["received", message, ""] += heard
-            sizes["sent"] += sent_B
-            sizes["received"] += heard_B
+            sizes["sent", ""] += sent_B
+            sizes["received", ""] += heard_B
         return +counts, +sizes
 
 
@@ -222,7 +232,7 @@ def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
 
 
 def tally(table: pa.Table) -> tuple[Counter, Counter]:
-    """(counts by (event, message, reason), bytes by event) of a full trace: what a metrics-only recorder counts."""
+    """(counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
     counts: Counter = Counter()
     sizes: Counter = Counter()
     events, event_names = codes(table.column("event"))
@@ -239,5 +249,14 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
         event, message = divmod(one, len(message_names))
         counts[event_names[event], message_names[message], reasons[reason]] += number
         if total_B:
-            sizes[event_names[event]] += int(total_B)
-    return counts, sizes
+            sizes[event_names[event], reasons[reason]] += int(total_B)
+    for key in [key for key in counts if key[0] == "held"]:
+        del counts[key]
+    counts["held", "", ""] = _holders(table, events == (event_names.index("held") if "held" in event_names else -1))
+    return +counts, sizes
+
+
+def _holders(table: pa.Table, is_held: np.ndarray) -> int:
+    """How many pairs of a node and a publication that it came to hold there are among these rows."""
+    held = table.select(["node", "origin", "sequence"]).filter(pa.array(is_held))
+    return held.group_by(["node", "origin", "sequence"]).aggregate([]).num_rows

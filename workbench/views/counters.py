@@ -42,7 +42,8 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
 
     Energy is that of the radio: bytes sent and heard, overhead included, as in the metrics; 0 without a radio.
     """
-    sent, heard = columns.where(event="sent"), columns.where(event="received")
+    sent = columns.where(event="sent")
+    heard = np.sort(np.concatenate([columns.where(event="received"), columns.where(event="lost", detail="collision")]))
     rows = np.sort(np.concatenate([sent, columns.where(event="delivered")]))
     deliveries = np.searchsorted(columns.where(event="delivered"), rows, "right")
     transmissions = np.searchsorted(sent, rows, "right")
