@@ -425,3 +425,35 @@ def test_interests_that_ask_for_something_else_do_not_overlap(other):
 
 def test_value_beside_eq_any_means_nothing():
     assert constraints((Attribute(TEMP, EQ_ANY, 7),)) == constraints(parse("TEMP EQ_ANY"))
+
+
+# --- text where attributes are wanted, and the other way round ---
+
+
+@pytest.mark.parametrize("text", [None, 5, b"TEMP GE 25", parse("TEMP GE 25")], ids=repr)
+def test_parse_of_what_is_no_text_says_so(text):
+    with pytest.raises(AttributeFormatError, match="parse takes a text"):
+        parse(text)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_match_of_text_says_to_parse_it_first(strict):
+    wish, offer = parse("TEMP GE 30"), parse("TEMP IS 31")
+    for sides in (("TEMP GE 30", offer), (wish, "TEMP IS 31"), ("TEMP GE 30", "TEMP IS 31")):
+        with pytest.raises(AttributeFormatError, match="not the text 'TEMP"):
+            one_way_match(*sides, strict=strict)
+    with pytest.raises(AttributeFormatError, match="not the text 'TEMP IS 31'"):
+        matching_samples(wish, "TEMP IS 31")
+    with pytest.raises(AttributeFormatError, match="not the text 'TEMP GE 30'"):
+        matching_samples("TEMP GE 30", offer)
+
+
+@pytest.mark.parametrize("checked", [check_subscription, check_publication])
+def test_check_of_text_says_to_parse_it_first(checked):
+    with pytest.raises(AttributeFormatError, match=r"'T' is no attribute.*parse\(\) that first"):
+        checked("TEMP GE 30")
+
+
+def test_key_registered_the_wrong_way_round_is_told():
+    with pytest.raises(AttributeFormatError, match="the number comes first.*'CO2'"):
+        register_key("CO2", 120)

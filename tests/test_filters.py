@@ -1,5 +1,6 @@
 """Filters: what they are asked, in which order, what their answers do, and each of the built-in ones."""
 
+import numpy as np
 import pytest
 from neighbor import data, hear, interest, make_node, of, reasons, sent
 from network import SECOND, Network, taken
@@ -386,3 +387,48 @@ def test_an_interest_is_chosen_by_the_keys_it_is_about():
     assert warm.wants("interest", parse("TEMP GE 25, X GE 3"))
     assert not warm.wants("interest", parse("X GE 3"))
     assert not warm.wants("data", parse("TEMP IS 25"))
+
+
+# --- what is easily written wrong ---
+
+
+@pytest.mark.parametrize(
+    ("at", "nodes"), [(3, (3,)), (np.int64(3), (3,)), ([np.int32(1), 2], (1, 2)), (range(2), (0, 1)), ("all", None)]
+)
+def test_filter_takes_its_nodes_as_the_workload_does(at, nodes):
+    assert Filter("rate_limit", at=at).at == nodes
+
+
+@pytest.mark.parametrize("at", ["sink", [[1]], 1.5, True, {1: 2}])
+def test_filter_at_what_is_no_node_is_told(at):
+    with pytest.raises(ParameterError, match=r'filter rate_limit: at is .*it must be a node number, several, or "all"'):
+        Filter("rate_limit", at=at)
+
+
+def test_filters_may_be_a_list_and_a_single_one_is_told_to_be_in_one():
+    one = Filter("rate_limit")
+    assert Diffusion(filters=[one]) == Diffusion(filters=(one,))
+    with pytest.raises(ParameterError, match=r"filters is Filter\(.*write a tuple or a list"):
+        Diffusion(filters=one)
+
+
+def test_numbers_of_numpy_are_numbers_and_become_pythons():
+    protocol = Diffusion(ttl=np.int64(5), blacklist_loss=np.float64(0.5), filters=[Filter("running_mean", window=3)])
+    assert type(protocol.ttl) is int and type(protocol.blacklist_loss) is float
+    for wrong in (np.int64(0), np.float64(5), np.bool_(True), np.array([5, 6])):
+        with pytest.raises(ParameterError, match=r"ttl is .*it must be a whole number from 1 to 255"):
+            Diffusion(ttl=wrong)
+    Filter("running_mean", window=np.int16(3))
+
+
+@pytest.mark.parametrize("answer", ["TEMP IS 26", 5, True, Attribute(51, IS, 2600), [None], [(51, IS)]])
+def test_answer_that_is_no_sequence_of_attributes_names_the_filter(answer):
+    register_filter("odd", lambda attributes: answer)
+    with pytest.raises(AttributeFormatError, match="filter odd answered .*it must answer a sequence of attributes"):
+        Filter("odd").instance().decide(parse("TEMP IS 26"), 1, 0)
+
+
+def test_filter_that_raises_is_named_with_what_it_raised():
+    register_filter("broken", lambda attributes: 1 / 0)
+    with pytest.raises(ParameterError, match="filter broken failed with ZeroDivisionError: division by zero"):
+        Filter("broken").instance().decide(parse("TEMP IS 26"), 1, 0)

@@ -222,9 +222,8 @@ def test_setting_that_is_no_plain_value_is_told():
 
 
 def test_filter_at_a_node_that_is_not_there_says_so():
-    for at in ([7], "ab", [[1]]):
-        with pytest.raises(ScenarioError, match="filter rate_limit is at node .*not have"):
-            make(protocol=wb.Diffusion(filters=(wb.Filter("rate_limit", at=at),)))
+    with pytest.raises(ScenarioError, match="filter rate_limit is at node .*not have"):
+        make(protocol=wb.Diffusion(filters=[wb.Filter("rate_limit", at=7)]))
 
 
 class Mute(Protocol):

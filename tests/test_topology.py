@@ -638,3 +638,22 @@ def test_any_json_is_a_topology_or_one_of_the_workbench_errors(form):
     else:
         assert topology.check(graph)
     assert issubclass(ScenarioError, WorkbenchError)
+
+
+# --- links of a user's own graph ---
+
+
+def test_links_with_other_attributes_and_no_pdr_are_warned_of():
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, 0.5, "weight")
+    with pytest.warns(UserWarning, match="links have weight, but none has pdr.*all are taken as perfect"):
+        assert set(nx.get_edge_attributes(topology.check(graph), "pdr").values()) == {1.0}
+
+
+def test_links_without_attributes_or_with_some_pdr_are_taken_in_silence(recwarn):
+    graph = nx.path_graph(3)
+    topology.check(graph)
+    graph.edges[0, 1].update(weight=2)
+    graph.edges[1, 2].update(pdr=0.5)
+    topology.check(graph)
+    assert not recwarn.list

@@ -92,8 +92,8 @@ ITEMS = st.one_of(
         PERIODS,
         TIMES,
         payload=st.binary(max_size=9),
-        stagger=st.booleans(),
     ),
+    st.builds(publish, PLACES, st.just("TEMP IS 26"), st.floats(0.001, 1e6), TIMES, stagger=st.booleans()),
     st.builds(outage, PLACES, TIMES),
 )
 
@@ -143,6 +143,7 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: publish(1, "TEMP IS 26", payload="text"), ["payload", "'text'", "bytes"]),
         (lambda: publish(1, "TEMP IS 26", payload=5), ["payload", "5", "bytes"]),
         (lambda: publish(1, "TEMP IS 26", payload=bytes(256)), ["payload", "256", "255"]),
+        (lambda: publish("all", "TEMP IS 26", stagger=True), ["stagger", "every_s is missing"]),
         (lambda: publish(1, "TEMP IS 26", stagger=1), ["stagger", "1", "True or False"]),
         (lambda: publish(1, SensorField(key="DEPTH")), ["no key DEPTH"]),
         (lambda: publish(1, SensorField(key="PAYLOAD")), ["PAYLOAD", "blob"]),

@@ -131,6 +131,10 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
     ``steps`` is how many integer steps make one unit (100 for a resolution of 0.01). Registering the same key twice
     is fine; registering a different one under a number or name already taken raises AttributeFormatError.
     """
+    if isinstance(number, str):
+        raise AttributeFormatError(
+            'the number comes first: register_key(120, "CO2"), not register_key(%r, ...)' % number
+        )
     if not (isinstance(number, int) and FIRST_USER_KEY <= number <= LAST_USER_KEY):
         raise AttributeFormatError(
             "key %s has number %r; keys of your own have numbers from %d to %d"
@@ -195,7 +199,13 @@ def is_blob(key_number):
 
 def check(attribute):
     """Raise AttributeFormatError unless key, operator and value (an int16 or bytes, as on the wire) fit together."""
-    number, operator, value = attribute
+    try:
+        number, operator, value = attribute
+    except (TypeError, ValueError):
+        raise AttributeFormatError(
+            "%r is no attribute, which is a key, an operator and a value; if it is out of a text, parse() that first"
+            % (attribute,)
+        ) from None
     if not (isinstance(number, int) and APP <= number <= LAST_FILTER_KEY):
         raise AttributeFormatError("key %r is not one of 50-250" % (number,))
     if operator not in _OPERATOR_NAMES:
@@ -265,6 +275,8 @@ def parse(text):
     >>> parse("TEMP GE 25")
     (Attribute(key=51, operator=5, value=2500),)
     """
+    if not isinstance(text, str):
+        raise AttributeFormatError('parse takes a text such as "TEMP GE 25", not %r' % (text,))
     return tuple([_parse_one(part) for part in _split(text)])
 
 
@@ -400,17 +412,29 @@ def one_way_match(subscription, publication, strict=False):
     >>> one_way_match(parse("TEMP GE 25, TEMP LE 30"), parse("TEMP IS 26.5"))
     True
     """
-    if strict:
-        return _strict_match(subscription, publication)
-    for key, operator, bound in subscription:
-        if operator == IS:
-            continue
-        for published_key, published_operator, value in publication:
-            if published_key == key and published_operator == IS and satisfies(value, operator, bound):
-                break
-        else:
-            return False
-    return True
+    try:
+        if strict:
+            return _strict_match(subscription, publication)
+        for key, operator, bound in subscription:
+            if operator == IS:
+                continue
+            for published_key, published_operator, value in publication:
+                if published_key == key and published_operator == IS and satisfies(value, operator, bound):
+                    break
+            else:
+                return False
+        return True
+    except (AttributeError, TypeError, ValueError):
+        _refuse_text(subscription, publication)  # Here, where it costs a match nothing.
+        raise
+
+
+def _refuse_text(*sides):
+    for side in sides:
+        if isinstance(side, str):
+            raise AttributeFormatError(
+                'matching takes attributes, not the text %r; write parse("...") around it' % side
+            )
 
 
 def _strict_match(subscription, publication):
@@ -438,6 +462,8 @@ def matching_samples(subscription, publication):
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 30']
     """
+    if isinstance(publication, str):
+        _refuse_text(publication)
     return [sample for sample in split_samples(publication) if one_way_match(subscription, sample)]
 
 

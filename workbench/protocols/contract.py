@@ -38,7 +38,7 @@ _FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
 
 # A message starts its travel at its origin. value: the number of a reading it carries; one event per reading.
 Originated = namedtuple("Originated", _FIELDS)
-# This node holds an event (all of it) for the first time. value: hops it travelled.
+# This node holds a publication (all of it) for the first time. value: hops it travelled.
 Held = namedtuple("Held", _FIELDS)
 # A message was sent on. value: to how many neighbors (0 = broadcast); peer: the neighbor it came from.
 Forwarded = namedtuple("Forwarded", _FIELDS)
@@ -106,8 +106,9 @@ class Subscription:
 class Node:
     """What every protocol node has: an outbox, its events, a wake-up time. Subclasses do the protocol.
 
-    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them, and set ``tells_drops`` to
-    False: drops are then counted in ``drops`` (reason -> number) and not told one by one.
+    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them, and set ``tells_all`` to
+    False: drops are then counted in ``drops`` (reason -> number) and not told one by one, and a node may leave out
+    Forwarded, as the driver has the frame itself.
     """
 
     def __init__(self, address, settings, random):
@@ -118,7 +119,7 @@ class Node:
         self.outbox = []
         self.events = []
         self.drops = {}
-        self.tells_drops = True
+        self.tells_all = True
 
     def start(self, now):
         """Begin; most protocols have nothing to do here."""
@@ -148,7 +149,7 @@ class Node:
     def drop(self, previous_hop, message, origin, sequence, reason):
         """Count a message that ends here under a reason; tell it as an event unless the driver wants counts alone."""
         self.drops[reason] = self.drops.get(reason, 0) + 1
-        if self.tells_drops:
+        if self.tells_all:
             self.events.append(Dropped(previous_hop, message, origin, sequence, 0, reason))
 
     def take_frames(self):
@@ -179,14 +180,14 @@ class Protocol:
     node = Node
     parameters = ()
     largest_address = 0xFFFFFFFF
-    # Whether an event is meant to reach every node: then the share of nodes that hold it, its coverage, has a meaning.
+    # Whether a publication is meant to reach every node: then its coverage, the share of nodes that hold it, has a meaning.
     disseminates = False
 
     def __init__(self, **settings):
         table = {}
         for parameter in self.parameters:
-            table[parameter.name] = settings.pop(parameter.name, parameter.default)
-            check_parameter(type(self).__name__, parameter, table[parameter.name])
+            value = settings.pop(parameter.name, parameter.default)
+            table[parameter.name] = check_parameter(type(self).__name__, parameter, value)
         if settings:
             unknown = sorted(settings)[0]
             known = ", ".join([parameter.name for parameter in self.parameters])
@@ -224,19 +225,22 @@ class Protocol:
 
 
 def check_parameter(owner, parameter, value):
-    """Raise ParameterError unless ``value`` is of the default's type and within the parameter's range.
+    """``value`` as the default's type; ParameterError unless it is of that type and within the parameter's range.
 
-    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed.
+    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed. A list will do for a
+    tuple, and the integers and floats of other libraries for Python's.
     """
     name, default, minimum, maximum, unit, _ = parameter
-    allowed = minimum if isinstance(minimum, tuple) else None
-    if allowed is not None:
-        if value not in allowed:
+    value = _plain(value, default)
+    if isinstance(minimum, tuple):
+        if value not in minimum:
             raise ParameterError(
                 "%s: %s is %r; it must be one of %s"
-                % (owner, name, value, ", ".join([repr(choice) for choice in allowed]))
+                % (owner, name, value, ", ".join([repr(choice) for choice in minimum]))
             )
-        return
+        return value
+    if isinstance(default, tuple) and not isinstance(value, tuple):
+        raise ParameterError("%s: %s is %r; write a tuple or a list, as in %s=[...]" % (owner, name, value, name))
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     right_type = (
         isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
@@ -250,3 +254,20 @@ def check_parameter(owner, parameter, value):
         kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
         limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
         raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
+    return value
+
+
+def _plain(value, default):
+    """A list as a tuple, and a number of numpy's as Python's, where the default asks for one; all else as it is."""
+    if isinstance(default, tuple):
+        return tuple(value) if isinstance(value, list) else value
+    if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):
+        return value
+    try:
+        if hasattr(value, "__index__"):
+            return value.__index__()
+        if isinstance(default, float) and hasattr(value, "__float__"):
+            return float(value)
+    except TypeError:  # An array has these names too.
+        pass
+    return value

@@ -29,7 +29,7 @@ from workbench.attributes import (
     parse,
     to_text,
 )
-from workbench.errors import ParameterError
+from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import DROP, PASS, REPLACE, Parameter, check_parameter
 
 
@@ -40,7 +40,7 @@ class Filter:
     key       200-250: the order in which filters see a message
     match     text of the attributes that choose the messages; "" takes every message. Of an aggregated message a
               filter sees one sample at a time; interests are chosen by the keys they are about
-    at        the nodes that carry it; None: all
+    at        the nodes that carry it: a number, several, or "all" (None is the same)
     messages  "data" or "interest"
     settings  the filter's own parameters
     """
@@ -49,7 +49,7 @@ class Filter:
         self.name = name
         self.key = key
         self.match = to_text(parse(match))
-        self.at = None if at is None else tuple(at)
+        self.at = _nodes(name, at)
         self.messages = messages
         self.settings = settings
         if not (isinstance(key, int) and FIRST_FILTER_KEY <= key <= LAST_FILTER_KEY):
@@ -62,7 +62,9 @@ class Filter:
 
     def instance(self):
         """A fresh filter for one node, with a state of its own."""
-        return FilterOnNode(self.key, parse(self.match), self.messages, _make_decider(self.name, self.settings))
+        return FilterOnNode(
+            self.key, parse(self.match), self.messages, _make_decider(self.name, self.settings), self.name
+        )
 
     def to_dict(self):
         """The filter as plain values, for a scenario's JSON."""
@@ -98,13 +100,32 @@ class Filter:
         return "Filter(%r, key=%d, match=%r%s)" % (self.name, self.key, self.match, more)
 
 
+def _nodes(name, at):
+    """The nodes that ``at`` means, as a tuple; None for all of them."""
+    if at is None or (isinstance(at, str) and at == "all"):
+        return None
+    several = hasattr(at, "__iter__") and not isinstance(at, (str, bytes, dict))
+    nodes = [_node_number(node) for node in (at if several else (at,))]
+    if None in nodes:
+        raise ParameterError('filter %s: at is %r; it must be a node number, several, or "all"' % (name, at))
+    return tuple(nodes)
+
+
+def _node_number(value):
+    """An integer of Python or numpy as an int; None for anything else."""
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else value
+    return value.__index__() if hasattr(value, "__index__") else None
+
+
 class FilterOnNode:
     """A filter at work on one node."""
 
-    def __init__(self, key, attributes, messages, decide):
+    def __init__(self, key, attributes, messages, decide, name=""):
         self.key = key
         self.attributes = attributes
         self.messages = messages
+        self.name = name
         self._decide = decide
 
     def wants(self, messages, attributes):
@@ -118,19 +139,37 @@ class FilterOnNode:
         return one_way_match(self.attributes, attributes)
 
     def decide(self, attributes, origin, now):
-        """(PASS, REPLACE or DROP, attributes); an answer with a wrong attribute raises AttributeFormatError."""
-        answer = self._decide(attributes, origin, now)
+        """(PASS, REPLACE or DROP, attributes).
+
+        Raises ParameterError if the user's code does, and AttributeFormatError for an answer that is none.
+        """
+        try:
+            answer = self._decide(attributes, origin, now)
+        except Exception as error:
+            raise ParameterError("filter %s failed with %s: %s" % (self.name, type(error).__name__, error)) from error
         if answer is None:
             return DROP, attributes
-        answer = tuple(answer)
-        if answer == attributes:
-            return PASS, attributes
-        if self.messages == "data":
-            check_publication(answer)
-        else:
-            for attribute in answer:
-                check(attribute)
-        return REPLACE, answer
+        if answer != attributes:
+            answer = self._checked(answer)
+        return (PASS, attributes) if answer == attributes else (REPLACE, answer)
+
+    def _checked(self, answer):
+        try:
+            attributes = tuple([Attribute(*attribute) for attribute in answer])
+        except TypeError:
+            raise AttributeFormatError(
+                "filter %s answered %r; it must answer a sequence of attributes, or None to drop the message"
+                % (self.name, answer)
+            ) from None
+        try:
+            if self.messages == "data":
+                check_publication(attributes)
+            else:
+                for attribute in attributes:
+                    check(attribute)
+        except AttributeFormatError as error:
+            raise AttributeFormatError("filter %s answered something wrong: %s" % (self.name, error)) from None
+        return attributes
 
 
 _registered = {}
@@ -176,8 +215,8 @@ def checked_settings(name, parameters, settings):
     """All settings of a built-in filter, defaults filled in; ParameterError for one it does not have."""
     complete = {}
     for parameter in parameters:
-        complete[parameter.name] = settings.get(parameter.name, parameter.default)
-        check_parameter("filter " + name, parameter, complete[parameter.name])
+        value = settings.get(parameter.name, parameter.default)
+        complete[parameter.name] = check_parameter("filter " + name, parameter, value)
     for given in settings:
         if given not in complete:
             known = ", ".join([parameter.name for parameter in parameters])

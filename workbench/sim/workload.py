@@ -140,7 +140,9 @@ def publish(
 ) -> Publish:
     """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``."""
     times = _period("every_s", every_s), *_span(start_s, stop_s)
-    item = Publish(_at(at), what, *times, _payload(payload), _flag("stagger", stagger))
+    if _flag("stagger", stagger) and every_s is None:
+        raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
+    item = Publish(_at(at), what, *times, _payload(payload), stagger)
     if isinstance(what, SensorField):
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:

@@ -10,6 +10,7 @@ Normal form
 
 import hashlib
 import math
+import warnings
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -79,8 +80,10 @@ def check(graph: nx.Graph) -> nx.DiGraph:
 
     A link without ``pdr`` delivers everything (1.0); one with pdr 0 is no link. An undirected link becomes two
     arcs. Nodes are laid out if none has ``pos``; if only some have, the others are put among their neighbors.
+    Warns of links that carry other attributes, such as ``weight``, while none has ``pdr``.
     """
     arrays = to_arrays(graph)
+    _warn_of_other_attributes(graph)
     kept = {key: graph.graph[key] for key in _KEPT if key in graph.graph}
     if "walls" in kept:
         kept["walls"] = check_walls(kept["walls"])
@@ -203,6 +206,20 @@ def _links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         receivers.append(receiver)
         qualities.append(float(pdr))
     return np.array(transmitters, dtype=np.int64), np.array(receivers, dtype=np.int64), np.array(qualities)
+
+
+def _warn_of_other_attributes(graph: nx.Graph) -> None:
+    found: set[str] = set()
+    for _, _, attributes in graph.edges(data=True):
+        if "pdr" in attributes:
+            return
+        found.update(map(str, attributes))
+    if found:
+        warnings.warn(
+            f"The topology's links have {', '.join(sorted(found))}, but none has pdr, the share of frames that it "
+            "delivers; all are taken as perfect.",
+            stacklevel=3,
+        )
 
 
 def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:

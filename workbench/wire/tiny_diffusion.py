@@ -71,8 +71,14 @@ def _fitted(frame, profile, name):
     room = PROFILES[profile]
     if len(frame) - 1 > room:
         raise EncodeError(
-            "a %s message of %d bytes does not fit the %s profile's %d; use fewer attributes%s"
-            % (name, len(frame) - 1, profile, room, " or profile='wide'" if profile == "strict" else "")
+            "%s message of %d bytes does not fit the %s profile's %d; use fewer attributes%s"
+            % (
+                "an interest" if name == "interest" else "a " + name,
+                len(frame) - 1,
+                profile,
+                room,
+                " or profile='wide'" if profile == "strict" else "",
+            )
         )
     return frame
 
