@@ -43,7 +43,8 @@ def items(draw, count, kind):
     if kind == "outage":
         return wb.outage(at, start_s, stop_s)
     what = draw(st.sampled_from(["TEMP IS 26", "TEMP IS 20", "TEMP IS 35, INSTANCE IS 1", wb.SensorField()]))
-    return wb.publish(at, what, draw(st.sampled_from([None, 0.7, 2])), start_s, stop_s, stagger=draw(st.booleans()))
+    every_s = draw(st.sampled_from([None, 0.7, 2]))
+    return wb.publish(at, what, every_s, start_s, stop_s, stagger=every_s is not None and draw(st.booleans()))
 
 
 PROTOCOLS = st.one_of(

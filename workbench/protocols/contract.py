@@ -180,7 +180,7 @@ class Protocol:
     node = Node
     parameters = ()
     largest_address = 0xFFFFFFFF
-    # Whether a publication is meant to reach every node: then its coverage, the share of nodes that hold it, has a meaning.
+    # Whether a publication is meant to reach every node: then its coverage has a meaning.
     disseminates = False
 
     def __init__(self, **settings):
