@@ -239,11 +239,11 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "explode": (wb.Filter("explode"),)}, "seed": [1, 2]}
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion()), over)
-    with pytest.warns(UserWarning, match=r"2 of 4 points failed: protocol.filters=explode, seed=1: filter explode .*ZeroDiv"):
+    with pytest.warns(UserWarning, match="2 of 4 points failed: protocol.filters=explode, seed=1: filter explode"):
         table = sweep.run(out=tmp_path, **SILENT)
     frame = table.to_pandas()
     assert frame["error"].isna().tolist() == [True, True, False, False]
-    assert frame["error"][2].startswith("ZeroDivisionError: division by zero (in explode, ")
+    assert frame["error"][2].startswith("filter explode failed with ZeroDivisionError: division by zero (in explode, ")
     assert frame["delivery_ratio"].isna().tolist() == [False, False, True, True]
     assert table.failed["seed"].tolist() == [1, 2]
     assert "2 failed" in repr(table)
@@ -257,7 +257,9 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
 def test_a_sweep_of_which_every_point_fails_is_an_error():
     wb.register_filter("explode", explode)
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("explode"),))), {"seed": [1, 2]})
-    with pytest.raises(wb.WorkbenchError, match=r"every point of the sweep failed, the first with seed=1: filter explode .*ZeroDiv"):
+    with pytest.raises(
+        wb.WorkbenchError, match="every point of the sweep failed, the first with seed=1: filter explode"
+    ):
         sweep.run(**SILENT)
 
 

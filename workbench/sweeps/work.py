@@ -34,7 +34,9 @@ def run_point(plan: Plan, number: int) -> Row:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, WorkbenchError):
+    """What happened; with the place if it was in code that is not ours: the user's, or a filter's that is named."""
+    if isinstance(error, WorkbenchError) and error.__cause__ is None:
         return str(error)
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} (in {last.name}, {last.filename} line {last.lineno})"
+    told = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+    last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
+    return f"{told} (in {last.name}, {last.filename} line {last.lineno})"
