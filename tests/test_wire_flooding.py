@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 
 from workbench.attributes import IS, Attribute, parse
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.flooding import Flood, decode, decode_header, describe, encode, with_ttl
+from workbench.wire.flooding import (
+    HEADER_B,
+    Flood,
+    check_body,
+    decode,
+    decode_body,
+    decode_header,
+    describe,
+    encode,
+    with_ttl,
+)
 
 GOLDEN = [
     ("46 00000000 00000000 00 00", Flood(0, 0, 0, ())),
@@ -87,3 +97,25 @@ def test_constraint_is_no_reading():
 def test_frame_of_another_protocol_is_told_apart():
     with pytest.raises(DecodeError, match=r"begin with b'\\x02' are no flood; a flood begins with b'F'"):
         decode(bytes.fromhex("02 00000000 0000 0000 01 01  33 01 0000"))
+
+
+@given(
+    st.binary(max_size=40) | st.binary(max_size=30).map(lambda tail: encode(Flood(1, 2, 3, ())) + tail),
+    st.integers(0, 5),
+)
+def test_body_is_checked_as_strictly_as_it_is_decoded(frame, count):
+    frame = bytes(frame[: HEADER_B - 1] + bytes([count]) + frame[HEADER_B:]).ljust(HEADER_B, b"\0")
+
+    def answer(read):
+        try:
+            read(frame)
+        except DecodeError as error:
+            return str(error)
+        return ""
+
+    assert answer(check_body) == answer(decode_body)
+    blob = encode(Flood(1, 2, 3, parse('TEMP IS 1, PAYLOAD IS "abcdef", TEMP IS 2')))
+    check_body(blob)
+    for end in range(HEADER_B, len(blob)):
+        with pytest.raises(DecodeError):
+            check_body(blob[:end])

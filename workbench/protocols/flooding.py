@@ -71,7 +71,7 @@ class FloodingNode(Node):
         frame = wire.encode(wire.Flood(self.address, sequence, self.ttl, attributes))
         self._next_sequence += 1
         self.events.append(Originated(NOBODY, "flood", self.address, sequence, sequence, ""))
-        self._hold(self.address, sequence, NOBODY, 0)
+        self._hold((self.address, sequence), NOBODY, 0)
         self._deliver(attributes, self.address, sequence, NOBODY, now)
         self.outbox.append((None, frame))
         return sequence
@@ -80,10 +80,10 @@ class FloodingNode(Node):
         """Hold, deliver and pass on a flood heard for the first time."""
         try:
             event_id, ttl = wire.decode_header(frame)
-            origin, sequence = event_id
             if event_id in self._known.values:
-                self.drop(previous_hop, "flood", origin, sequence, "duplicate")
+                self.drop(previous_hop, "flood", event_id[0], event_id[1], "duplicate")
                 return
+            origin, sequence = event_id
             attributes = ()
             if self.subscriptions:
                 attributes = wire.decode_body(frame)
@@ -92,17 +92,19 @@ class FloodingNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self._hold(origin, sequence, previous_hop, self.ttl - ttl + 1)
-        self._deliver(attributes, origin, sequence, previous_hop, now)
+        self._hold(event_id, previous_hop, self.ttl - ttl + 1)
+        if attributes:
+            self._deliver(attributes, origin, sequence, previous_hop, now)
         if ttl <= 1:
             self.drop(previous_hop, "flood", origin, sequence, "ttl")
             return
         self.outbox.append((None, wire.with_ttl(frame, ttl - 1)))
-        self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
+        if self.tells_all:
+            self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
 
-    def _hold(self, origin, sequence, previous_hop, hops):
-        self._known.put((origin, sequence))
-        self.events.append(Held(previous_hop, "flood", origin, sequence, hops, ""))
+    def _hold(self, event_id, previous_hop, hops):
+        self._known.put(event_id)
+        self.events.append(Held(previous_hop, "flood", event_id[0], event_id[1], hops, ""))
 
     def _deliver(self, attributes, origin, sequence, previous_hop, now):
         for subscription in self.subscriptions:

@@ -100,7 +100,8 @@ class Kernel:
         # Rows that come by the million are not even made where they would only be counted.
         self.count_frame = recorder.count_frame if isinstance(recorder, MetricsRecorder) else None
         self.radio = scenario.radio
-        self.shares_air = self.radio.collisions or self.radio.csma
+        self.collisions, self.csma = self.radio.collisions, self.radio.csma
+        self.shares_air = self.collisions or self.csma
         self.airtimes_us: dict[int, int] = {}  # by the frame's size
         self.channel = Channel(scenario.topology, scenario.radio, scenario.seed)
         self.heap: list[tuple] = []
@@ -161,7 +162,7 @@ class Kernel:
         for action in workload.expand(scenario.workload, self.addresses, duration_us, scenario.seed):
             self._push(action.time_us, _ACTION, action)
         for node in self.nodes:
-            node.tells_drops = not self.recorder.metrics_only
+            node.tells_all = not self.recorder.metrics_only
             node.start(0)
         if type(self.nodes[0]).link_quality is not Node.link_quality:
             self._tell_link_quality()
@@ -307,7 +308,7 @@ class Kernel:
             ready += self.jitter.draw(i, number)
         label = self.describe(frame, destination is None)
         transmission = Transmission(i, receiver, frame, label, self.outages[i])
-        if self.radio.csma:
+        if self.csma:
             # Frames wait their turn in the queue from the moment they are ready.
             self._push(ready, _FRAME_READY, transmission)
         else:
@@ -363,7 +364,7 @@ class Kernel:
                 self._acknowledge(heard == 1, transmission, now)
         if self.count_frame is not None:
             self.count_frame(message, size, heard)
-        if self.radio.csma:
+        if self.csma:
             self._next_in_queue(i, now)
 
     def _address(self, place: int) -> int:
@@ -376,7 +377,7 @@ class Kernel:
         frame = transmission.frame
         size = len(frame)
         broadcast = transmission.destination is None
-        collisions = self.radio.collisions
+        collisions = self.collisions
         addresses, nodes, down, wake_at = self.addresses, self.nodes, self.down, self.wake_at
         record = None if self.count_frame is not None else self.record
         heard = len(arcs)

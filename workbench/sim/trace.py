@@ -138,8 +138,8 @@ class MetricsRecorder(Recorder):
         self._sinks = sinks
         self._counts: Counter = Counter()
         self._sizes: Counter = Counter()
-        self._held = 0
-        self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)  # a byte for each address
+        # publication -> a byte for each address: 1 if it holds it. It may forget it and hold it again.
+        self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)
         self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
         self.append = self._count_or_keep
 
@@ -171,28 +171,20 @@ class MetricsRecorder(Recorder):
         for event in events:
             kind = type(event)
             if kind is contract.Held:
-                self._count_holder(event.origin, event.sequence, node)
-                keep = node in self._sinks
-            else:
-                keep = kind in _KEPT_TYPES
-            if keep:
+                holders = self._holders[event[2], event[3]]
+                if node >= len(holders):
+                    holders.extend(bytes(max(2 * len(holders), node + 1) - len(holders)))
+                holders[node] = 1
+            if kind in _KEPT_TYPES or (node in self._sinks and kind is contract.Held):
                 peer, message, origin, sequence, value, detail = event
                 text = detail if isinstance(detail, str) else self.text(detail)
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
                 self._cells.extend(row)
 
-    def _count_holder(self, origin: int, sequence: int, node: int) -> None:
-        """Count a node that holds a publication, once, though it may have forgotten it and hold it again."""
-        holders = self._holders[origin, sequence]
-        if node >= len(holders):
-            holders.extend(bytes(max(node + 1, 2 * len(holders)) - len(holders)))
-        self._held += not holders[node]
-        holders[node] = 1
-
     def tally(self) -> tuple[Counter, Counter]:
         """(counts by (event, message, reason), bytes by (event, reason)), as `tally` gives them for a whole trace."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
-        counts["held", "", ""] += self._held
+        counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
             counts["sent", message, ""] += sent
             counts["received", message, ""] += heard

@@ -42,7 +42,9 @@ def decode_header(frame):
 
 def with_ttl(frame, ttl):
     """The same frame with another ttl: what a node passes on, without taking it apart."""
-    return frame[:TTL_AT] + bytes([ttl]) + frame[TTL_AT + 1 :]
+    copy = bytearray(frame)
+    copy[TTL_AT] = ttl
+    return bytes(copy)
 
 
 def decode(frame):
@@ -59,12 +61,16 @@ def decode_body(frame):
 def check_body(frame):
     """DecodeError unless `decode_body` could read the attributes: what a node asks that does not want them itself."""
     end = HEADER_B
+    size = len(frame)
     for _ in range(frame[HEADER_B - 1]):
-        if end + BLOB_HEADER_B > len(frame) or frame[end + 1] != IS or not APP <= frame[end] <= LAST_FILTER_KEY:
+        if end + BLOB_HEADER_B > size:
             break
-        end += BLOB_HEADER_B + frame[end + 2] if is_blob(frame[end]) else ATTRIBUTE_B
+        key = frame[end]
+        if frame[end + 1] != IS or not APP <= key <= LAST_FILTER_KEY:
+            break
+        end += BLOB_HEADER_B + frame[end + 2] if is_blob(key) else ATTRIBUTE_B
     else:
-        if end == len(frame):
+        if end == size:
             return
     decode_body(frame)  # It says what is wrong.
 
