@@ -112,7 +112,7 @@ def explode(attributes):
 def test_a_point_that_fails_on_a_worker_is_told_as_it_is_here():
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "bad": (wb.Filter("explode"),)}, "seed": [1, 2]}
-    warning = "2 of 4 points failed: protocol.filters=bad, seed=1: ZeroDivisionError"
+    warning = "2 of 4 points failed: protocol.filters=bad, seed=1: filter explode failed with ZeroDivisionError"
     assert_same_here_and_on_spark(scenario(), over, warning)
 
 
