@@ -1,0 +1,41 @@
+"""The flood in SimPy without processes: a Timeout with a callback per transmission, whose receivers are plain calls.
+
+This is the workbench's own granularity, an event per transmission, and nothing else of it: no frames, no radio, no
+protocol node, no record. It shows what the rest costs.
+"""
+
+import random
+
+import simpy
+from networks import AIRTIME_S, JITTER_S, Network
+
+
+def flood(network: Network, floods: int, source: int = 0) -> int:
+    """Play the flood; returns how many frames were received."""
+    neighbors = network.neighbors
+    environment = simpy.Environment()
+    known = [set() for _ in neighbors]
+    draw = random.Random(7)
+    received = 0
+
+    def transmit(node, event):
+        end = environment.timeout(draw.uniform(*JITTER_S) + AIRTIME_S, (node, event))
+        end.callbacks.append(arrive)
+
+    def arrive(end):
+        nonlocal received
+        node, event = end.value
+        for neighbor in neighbors[node]:
+            received += 1
+            if event not in known[neighbor]:
+                known[neighbor].add(event)
+                transmit(neighbor, event)
+
+    def publish(start):
+        known[source].add(start.value)
+        transmit(source, start.value)
+
+    for event in range(floods):
+        environment.timeout(event, event).callbacks.append(publish)
+    environment.run()
+    return received

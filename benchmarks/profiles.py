@@ -1,0 +1,37 @@
+"""Where the time of a run goes: cProfile's own time, by module and by function."""
+
+import cProfile
+import pstats
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def by_function(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """(modules, functions) with their shares of the time, largest first: ``top`` functions."""
+    profile = cProfile.Profile()
+    profile.runcall(job)
+    functions: Counter = Counter()
+    modules: Counter = Counter()
+    for (path, _, name), (_, _, own, _, _) in pstats.Stats(profile).stats.items():
+        module = _module(path)
+        modules[module] += own
+        functions[f"{module} {name}"] += own
+    total = sum(modules.values())
+    return (
+        [(name, own / total) for name, own in modules.most_common(8)],
+        [(name, own / total) for name, own in functions.most_common(top)],
+    )
+
+
+def _module(path: str) -> str:
+    if path == "~":
+        return "built-in"
+    if path.startswith("<"):
+        return "named tuples"  # namedtuple makes its constructors from text
+    try:
+        return str(Path(path).relative_to(REPOSITORY / "workbench"))
+    except ValueError:
+        return "libraries"
