@@ -4,7 +4,7 @@ Theory of operation
     A *key* is made once from the scenario's seed and what the draw is for (a node, a link, a purpose). Draw
     number ``counter`` of that key is SplitMix64's output function applied to ``key + (counter + 1) * golden``.
     No draw depends on who else drew before it, so a scenario gives the same trace in any process, in any Spark
-    task and in either engine, and adding a node or a filter does not disturb the others' luck.
+    task and in either engine.
 
 Reference
     G. Steele, D. Lea, C. Flood: Fast splittable pseudorandom number generators, OOPSLA 2014 (SplitMix64);
