@@ -19,24 +19,24 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     draw = random.Random(7)
     received = 0
 
-    def transmit(node, event):
+    def transmit(node, publication):
         yield environment.timeout(draw.uniform(*JITTER_S) + AIRTIME_S)
         for neighbor in neighbors[node]:
-            inboxes[neighbor].put(event)
+            inboxes[neighbor].put(publication)
 
     def run_node(node):
         nonlocal received
         known = set()
         while True:
-            event = yield inboxes[node].get()
+            publication = yield inboxes[node].get()
             received += 1
-            if event not in known:
-                known.add(event)
-                environment.process(transmit(node, event))
+            if publication not in known:
+                known.add(publication)
+                environment.process(transmit(node, publication))
 
     def publish():
-        for event in range(floods):
-            inboxes[source].put(event)
+        for publication in range(floods):
+            inboxes[source].put(publication)
             yield environment.timeout(1)
 
     for node in range(len(neighbors)):

@@ -18,24 +18,24 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     draw = random.Random(7)
     received = 0
 
-    def transmit(node, event):
-        end = environment.timeout(draw.uniform(*JITTER_S) + AIRTIME_S, (node, event))
+    def transmit(node, publication):
+        end = environment.timeout(draw.uniform(*JITTER_S) + AIRTIME_S, (node, publication))
         end.callbacks.append(arrive)
 
     def arrive(end):
         nonlocal received
-        node, event = end.value
+        node, publication = end.value
         for neighbor in neighbors[node]:
             received += 1
-            if event not in known[neighbor]:
-                known[neighbor].add(event)
-                transmit(neighbor, event)
+            if publication not in known[neighbor]:
+                known[neighbor].add(publication)
+                transmit(neighbor, publication)
 
     def publish(start):
         known[source].add(start.value)
         transmit(source, start.value)
 
-    for event in range(floods):
-        environment.timeout(event, event).callbacks.append(publish)
+    for publication in range(floods):
+        environment.timeout(publication, publication).callbacks.append(publish)
     environment.run()
     return received

@@ -21,21 +21,21 @@ class FloodNode(wsp.Node):
     def init(self):
         self.known = set()
 
-    def on_receive(self, sender, event):
+    def on_receive(self, sender, publication):
         self.sim.received += 1
-        if event not in self.known:
-            self.known.add(event)
+        if publication not in self.known:
+            self.known.add(publication)
             yield self.timeout(self.sim.draw.uniform(*JITTER_S) + AIRTIME_S)
-            self.send(wsp.BROADCAST_ADDR, event)
+            self.send(wsp.BROADCAST_ADDR, publication)
 
 
 class Source(FloodNode):
-    """Has an event of its own every second."""
+    """Has a publication of its own every second."""
 
     def run(self):
-        for event in range(self.sim.floods):
-            self.known.add(event)
-            self.send(wsp.BROADCAST_ADDR, event)
+        for publication in range(self.sim.floods):
+            self.known.add(publication)
+            self.send(wsp.BROADCAST_ADDR, publication)
             yield self.timeout(1)
 
 

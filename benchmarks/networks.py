@@ -1,8 +1,8 @@
 """The networks that everything here is measured on, and the flood that all contenders play on them.
 
-The flood: ``floods`` events, one a second, from one source. Every node broadcasts each event once, after a delay that
-is uniform in JITTER_S; a frame takes AIRTIME_S; every neighbor hears it. So each contender has to come to the same
-number of receptions: floods x arcs.
+The flood: ``floods`` publications, one a second, from one source. Every node broadcasts each of them once, after a
+delay that is uniform in JITTER_S; a frame takes AIRTIME_S; every neighbor hears it. So each contender has to come to
+the same number of receptions: floods x arcs.
 """
 
 from functools import lru_cache
@@ -29,15 +29,16 @@ class Network(NamedTuple):
         return sum(len(neighbors) for neighbors in self.neighbors)
 
 
-def _network(name: str, graph: Any, range_m: float, floods: int) -> Network:
+def network(name: str, graph: Any, range_m: float, floods: int) -> Network:
+    """A Network out of a topology whose nodes are 0, 1, 2, ..."""
     return Network(name, graph, [sorted(graph.successors(node)) for node in sorted(graph)], range_m, floods)
 
 
 @lru_cache
 def networks() -> tuple[Network, ...]:
-    """Degree 4, degree 17, and many nodes. ``floods``: as many as make a tenth of a million receptions or more."""
+    """Few neighbors, many neighbors, many nodes; as many floods as make a tenth of a million receptions or more."""
     return (
-        _network("20x20 grid", topology.grid(20, 20), 10.0, 80),
-        _network("1500-node disc", topology.disc(1500, 500, 200, radius_m=20), 20.0, 10),
-        _network("100x100 grid", topology.grid(100, 100), 10.0, 10),
+        network("20x20 grid", topology.grid(20, 20), 10.0, 80),
+        network("1500-node disc", topology.disc(1500, 500, 200, radius_m=20), 20.0, 10),
+        network("100x100 grid", topology.grid(100, 100), 10.0, 10),
     )

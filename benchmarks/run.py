@@ -15,15 +15,19 @@ from importlib.metadata import version
 from pathlib import Path
 
 import diffusion_workbench
-import flood_simpy
-import flood_simpy_callbacks
 import flood_workbench
-import flood_wsnsimpy
 from networks import Network, networks
 from profiles import by_function
 from timing import interleaved
 
 import workbench
+
+try:
+    import flood_simpy
+    import flood_simpy_callbacks
+    import flood_wsnsimpy
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing; pip install -e '.[bench]' installs it") from None
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 SIMPY = "SimPy, processes"
@@ -136,10 +140,11 @@ def report(quick: bool) -> str:
 
 
 NOTES = f"""\
-"{SIMPY}" is the yardstick: a process and a Store per node. "{CALLBACKS}" has the workbench's granularity, an
-event per transmission, and nothing else: no frames, radio, protocol node or record; it says what those cost.
-{WSNSIMPY} starts two SimPy processes per reception. The workbench encodes and checks every frame, and counts bytes,
-energy and drops; with a trace it also keeps a row for everything that happened, and computes the metrics from it.
+"{SIMPY}" is the yardstick: a process and a Store per node, some three events per reception. {WSNSIMPY} starts two
+SimPy processes per reception. "{CALLBACKS}" has the workbench's granularity, an event per transmission, and
+nothing else: no frames, radio, protocol node or record; it says what those cost. The workbench encodes and checks every
+frame and counts bytes, energy and drops; with a trace it also keeps a row for everything that happened, and computes
+the metrics from it.
 """
 
 
