@@ -28,6 +28,7 @@ RANKS = (
     ("errors", "draws", "attributes"),
     ("wire",),
     ("protocols",),
+    ("array_draws",),
     ("datasets", "topology", "sensor_field"),
     ("sim",),
     ("sweeps", "views"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench import draws
+from workbench.array_draws import mix64
 
 _COLUMNS = 8  # how many are kept: nodes differ by some floods, not by hundreds
 _SHARE = 8
@@ -53,10 +54,3 @@ def node_keys(key: int, addresses: tuple[int, ...]) -> list[int]:
     """``draws.make_key(..., address)`` for each address, ``key`` being that of what comes before it."""
     words = np.array(addresses, np.uint64) + np.uint64(draws.GOLDEN)
     return mix64(np.uint64(key) ^ mix64(words)).tolist()
-
-
-def mix64(z: np.ndarray) -> np.ndarray:
-    """`draws.mix64` of arrays of 64 bits, which wrap around by themselves."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

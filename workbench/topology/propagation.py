@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench import draws
+from workbench.array_draws import mix64
 from workbench.topology.graphs import number, round_pdr, whole
 
 SHADOWING, ASYMMETRY, POSITION, ROOM = 1, 2, 3, 4  # what a topology's draws are for
@@ -133,14 +134,14 @@ def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, 
     """``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)`` for arrays of nodes."""
     keys = np.array([key_of(draw, purpose)], dtype=np.uint64)
     for word in (transmitters, receivers):
-        keys = _mix64(keys ^ _mix64(np.asarray(word).astype(np.uint64) + _GOLDEN))
+        keys = mix64(keys ^ mix64(np.asarray(word).astype(np.uint64) + _GOLDEN))
     return keys
 
 
 def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
     """``draws.uniform(key, counter)`` for a key or array of keys and an array of counters, broadcast."""
     counters = np.atleast_1d(np.asarray(counters)).astype(np.uint64)
-    mixed = _mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)
+    mixed = mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)
     return (mixed >> np.uint64(11)).astype(float) / (1 << 53)
 
 
@@ -148,9 +149,3 @@ def normals(keys: np.ndarray) -> np.ndarray:
     """One draw from the normal distribution, cut off at three standard deviations, for each of an array of keys."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniforms(keys, 0)))
     return np.clip(radius * np.cos(2.0 * np.pi * uniforms(keys, 1)), -CUT_OFF, CUT_OFF)
-
-
-def _mix64(z: np.ndarray) -> np.ndarray:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
