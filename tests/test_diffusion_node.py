@@ -24,6 +24,20 @@ from workbench.wire import tiny_diffusion as wire
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 
+# A start
+
+
+def test_neighbors_take_what_a_restarted_node_sends_for_new():
+    neighbor = make_node(address=2)
+    for boot in (0, 1):
+        node = make_node(address=1)
+        node.start(0, boot)
+        node.subscribe(parse("TEMP GE 25"), 0)
+        ((_, frame),) = node.take_frames()
+        neighbor.receive(frame, 1, 0)
+        assert [type(event).__name__ for event in neighbor.take_events()][-1] == "Forwarded"
+
+
 # What cannot be asked for or offered
 
 

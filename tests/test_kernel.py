@@ -272,7 +272,7 @@ def test_node_alone_talks_to_nobody():
 
 def test_node_that_asks_to_be_woken_in_the_past_is_told_not_waited_for():
     class Sleepless(wb.Flooding.node):
-        def start(self, now):
+        def start(self, now, boot=0):
             self.next_wake = now + 5
 
     class Restless(wb.Flooding):

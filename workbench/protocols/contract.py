@@ -5,12 +5,12 @@ Theory of operation
     microseconds; frames (bytes) go in and out; what happened comes out as small named tuples. A node never sleeps,
     prints, opens anything or reads a clock, so the same file runs in the simulator, over UDP and on a mote.
 
-    start(now)                                     once, before anything else
+    start(now, boot)                               once, before anything else; boot: how often it has started before
     receive(frame, previous_hop, now, broadcast)   a frame from a neighbor; broadcast False: to us alone
     wake(now)                                      called when ``now`` has reached ``next_wake``
     subscribe(attributes, now, expires_s)          -> Subscription
     unsubscribe(subscription, now)
-    publish(attributes, now, payload)              -> number of this reading at this node: 0, 1, 2, ...
+    publish(attributes, now, payload)              -> number of this reading at this node
     take_frames()                                  -> [(destination or None for broadcast, bytes), ...]
     take_events()                                  -> [event, ...]
     next_wake                                      microseconds, or None
@@ -33,6 +33,9 @@ from collections import namedtuple
 from workbench.errors import ParameterError
 
 NOBODY = -1
+# A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.
+# So each start has a range of numbers of its own, until the 256th begins again.
+NUMBERS_PER_BOOT = 1 << 24
 
 _FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
 
@@ -109,6 +112,8 @@ class Node:
     A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them, and set ``tells_all`` to
     False: drops are then counted in ``drops`` (reason -> number) and not told one by one, and a node may leave out
     Forwarded, as the driver has the frame itself.
+
+    What a node numbers, it numbers from ``first_number``: its messages, readings and subscriptions.
     """
 
     def __init__(self, address, settings, random):
@@ -120,9 +125,11 @@ class Node:
         self.events = []
         self.drops = {}
         self.tells_all = True
+        self.first_number = 0
 
-    def start(self, now):
-        """Begin; most protocols have nothing to do here."""
+    def start(self, now, boot=0):
+        """Begin; ``boot`` counts the times that this node began before and lost its memory."""
+        self.first_number = (boot & 0xFF) * NUMBERS_PER_BOOT
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription."""
@@ -133,7 +140,7 @@ class Node:
         raise NotImplementedError
 
     def publish(self, attributes, now, payload=b""):
-        """Publish a reading; returns its number at this node: 0, 1, 2, ..."""
+        """Publish a reading; returns its number at this node: first_number, and so on."""
         raise NotImplementedError
 
     def receive(self, frame, previous_hop, now, broadcast=True):

@@ -127,7 +127,7 @@ class DiffusionNode(Node):
         self.filters = [f.instance() for f in settings.filters if f.at is None or address in f.at]
         self.filters.sort(key=lambda f: f.key)
         self.reinforcement = Reinforcement(self)
-        self._next_sequence = 0
+        self._messages = 0
         self._readings = 0
         self._subscriptions = 0
         self._tick_us = None
@@ -156,7 +156,7 @@ class DiffusionNode(Node):
         else:
             # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
             self._begin_round(own)
-        subscription = Subscription(self, self._subscriptions, attributes, expires_us)
+        subscription = Subscription(self, self.first_number + self._subscriptions, attributes, expires_us)
         self._subscriptions += 1
         own.subscriptions.append(subscription)
         self._send_interest(own, now)
@@ -182,7 +182,7 @@ class DiffusionNode(Node):
         check_publication(attributes)
         self._check_count(attributes)
         wire.encode_data(wire.Data(0, self.address, self.address, 1, attributes), self.settings.profile)
-        number = self._readings
+        number = self.first_number + self._readings
         self._readings += 1
         if len(self.samples) >= self.settings.max_data:
             self.samples.pop(0)
@@ -231,8 +231,8 @@ class DiffusionNode(Node):
 
     def take_sequence(self):
         """The next sequence number of this node's messages."""
-        self._next_sequence = (self._next_sequence + 1) & _U32
-        return (self._next_sequence - 1) & _U32
+        self._messages += 1
+        return (self.first_number + self._messages - 1) & _U32
 
     # Time
 

@@ -45,14 +45,14 @@ class FloodingNode(Node):
         self.ttl = settings.ttl
         self.subscriptions = []
         self._subscriptions_made = 0
-        self._next_sequence = 0
+        self._published = 0
         self._known = RecentIds(settings.max_events)
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
         check_subscription(attributes, match_all)
         expires_us = None if expires_s is None else now + int(expires_s * 1000000)
-        subscription = Subscription(self, self._subscriptions_made, tuple(attributes), expires_us)
+        subscription = Subscription(self, self.first_number + self._subscriptions_made, tuple(attributes), expires_us)
         self._subscriptions_made += 1
         self.subscriptions.append(subscription)
         return subscription
@@ -67,9 +67,9 @@ class FloodingNode(Node):
         if payload:
             attributes += (make(PAYLOAD, "IS", payload),)
         check_publication(attributes)
-        sequence = self._next_sequence
+        sequence = self.first_number + self._published
         frame = wire.encode(wire.Flood(self.address, sequence, self.ttl, attributes))
-        self._next_sequence += 1
+        self._published += 1
         self.events.append(Originated(NOBODY, "flood", self.address, sequence, sequence, ""))
         self._hold((self.address, sequence), NOBODY, 0)
         self._deliver(attributes, self.address, sequence, NOBODY, now)
