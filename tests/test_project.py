@@ -30,7 +30,7 @@ RANKS = (
     ("protocols",),
     ("array_draws",),
     ("datasets", "topology", "sensor_field"),
-    ("sim",),
+    ("sim", "links"),
     ("sweeps", "views"),
     ("demo", "doctor"),
     ("cli",),
@@ -55,7 +55,7 @@ def run_python(code):
 def test_environment_yml_asks_for_the_same_libraries_as_pyproject():
     listed = yaml.safe_load((REPOSITORY / "environment.yml").read_text())["dependencies"]
     conda = requirements(line for line in listed if isinstance(line, str))
-    for beside_pip in ("openjdk", "pip"):
+    for beside_pip in ("nodejs", "openjdk", "pip"):
         del conda[beside_pip]
     python = {"python": PROJECT["project"]["requires-python"]}
     assert conda == requirements(PROJECT["project"]["dependencies"]) | python

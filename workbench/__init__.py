@@ -21,6 +21,7 @@ _HOME = {
     "DataError": "errors",
     "DecodeError": "errors",
     "EncodeError": "errors",
+    "LinkError": "errors",
     "ParameterError": "errors",
     "ScenarioError": "errors",
     "WorkbenchError": "errors",

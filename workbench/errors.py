@@ -31,3 +31,7 @@ class ScenarioError(WorkbenchError):
 
 class DataError(WorkbenchError):
     """A data file that is missing or whose contents are not what its format says."""
+
+
+class LinkError(WorkbenchError):
+    """A mote, or the line to it, that does not answer as it should."""

@@ -109,7 +109,7 @@ class Kernel:
         self.addresses = addresses = self.channel.addresses
         count = len(addresses)
         self.nodes: list[Node] = [
-            scenario.protocol.make_node(address, draws.Stream(key))
+            self.make_node(address, draws.Stream(key))
             for address, key in zip(addresses, self._keys(draws.PROTOCOL), strict=True)
         ]
         self.wake_at: list[int | None] = [None] * count
@@ -124,6 +124,10 @@ class Kernel:
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._keys(draws.JITTER), shortest_us, longest_us) if longest_us else None
         self.describe = scenario.protocol.describe
+
+    def make_node(self, address: int, random: draws.Stream) -> Node:
+        """The node at an address: the protocol's own, here; one that lives elsewhere, where motes are driven."""
+        return self.scenario.protocol.make_node(address, random)
 
     def _keys(self, purpose: int) -> list[int]:
         """The key of each node's draws for a purpose."""

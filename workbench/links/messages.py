@@ -1,0 +1,183 @@
+"""The host link's messages: what a host and a mote say to each other, one message in a frame (framing.py).
+
+Theory of operation
+    The host greets the mote with the version it speaks and a number of its own (its session); the mote answers with
+    what it is, or why not. Then the host sends commands. Each has a token; the mote acts, tells what came of it
+    (events, frames to send), and then answers with that token. Token 0 wants no answer. What happens later is told when
+    it happens.
+
+Layout (little-endian; one byte says what it is)
+    host -> mote
+    HELLO          magic "WB", version u8, session u32
+    GOODBYE        token u16
+    CONFIGURE      token u16, JSON: address, protocol (its module, class and settings), key of its draws, sensor, radio
+    SUBSCRIBE      token u16, number of seconds f64 (negative: for ever), match all u8, attributes
+    UNSUBSCRIBE    token u16, the subscription's number u32
+    PUBLISH        token u16, attributes
+    LINK_QUALITY   token u16, neighbor u32, delivery ratios from and to it f32, f32 (0, 0 puts it on the black list)
+    SET_TIME       token u16, time u64 (µs), clock u8: RUNNING, or HELD, then it stands until it is set again
+    WAKE           token u16: the timers that are due (while the clock is held; else they go by themselves)
+    HEARD          token u16, previous hop u32, broadcast u8, frame: a radio that is attached to the host heard it
+    PING           token u16
+    RESET          token u16: begin again as after power-on
+
+    mote -> host
+    READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: of its own), name of the board (text)
+    REFUSED        magic "WB", version u8, session u32, reason u8
+    ANSWER         token u16, is_right u8, number i64, next wake i64 (µs, -1 none), time u64 (µs), text
+    EVENT          time u64 (µs), kind u8, peer i32, origin i32, sequence i64, value i64, size u16 (B),
+                   length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or attributes
+    SEND           destination i32 (-1: broadcast), frame: for a radio that is attached to the host
+
+    Attributes: number of them u8, then as in every frame (wire/attribute_list.py). Texts are UTF-8.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+import struct
+
+from workbench.errors import DecodeError
+from workbench.protocols import contract
+from workbench.wire.attribute_list import decode_attributes, encode_attributes
+
+MAGIC = b"WB"
+VERSION = 1
+
+HELLO = 1
+GOODBYE = 2
+CONFIGURE = 3
+SUBSCRIBE = 4
+UNSUBSCRIBE = 5
+PUBLISH = 6
+LINK_QUALITY = 7
+SET_TIME = 8
+WAKE = 9
+HEARD = 10
+PING = 11
+RESET = 12
+READY = 33
+REFUSED = 34
+ANSWER = 35
+EVENT = 36
+SEND = 37
+
+RUNNING = 0
+HELD = 1
+
+OTHER_VERSION = 1
+BUSY = 2
+
+IS_TEXT = 0
+IS_ATTRIBUTES = 1
+
+# What a mote tells: the protocols' events and, after them, its own. The place in this list is what goes over the line.
+EVENTS = (
+    contract.Originated,
+    contract.Held,
+    contract.Forwarded,
+    contract.Delivered,
+    contract.Dropped,
+    contract.Filtered,
+    contract.InterestCached,
+    contract.InterestRemoved,
+    contract.GradientSet,
+    contract.GradientRemoved,
+    contract.DataGradientSet,
+    contract.Reinforced,
+    contract.Blacklisted,
+)
+# A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
+# greeted a mote that is in use; bytes on the line were no message (value: how many frames so far); a text.
+OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told")
+
+# What follows the type: a struct, then perhaps bytes. Fields of a message are those of its struct and the rest.
+_LAYOUT = {
+    HELLO: "<2sBI",
+    GOODBYE: "<H",
+    CONFIGURE: "<H",
+    SUBSCRIBE: "<HdB",
+    UNSUBSCRIBE: "<HI",
+    PUBLISH: "<H",
+    LINK_QUALITY: "<HIff",
+    SET_TIME: "<HQB",
+    WAKE: "<H",
+    HEARD: "<HIB",
+    PING: "<H",
+    RESET: "<H",
+    READY: "<2sBIIB",
+    REFUSED: "<2sBIB",
+    ANSWER: "<HBqqQ",
+    EVENT: "<QBiiqqH",
+    SEND: "<i",
+}
+
+
+def encode(kind, *fields, rest=b""):
+    """The body of a message: its type, its fields, and the bytes behind them."""
+    return bytes((kind,)) + struct.pack(_LAYOUT[kind], *fields) + rest
+
+
+def decode(body):
+    """(type, fields, the bytes behind them) of a message; DecodeError for anything else."""
+    if not body or body[0] not in _LAYOUT:
+        raise DecodeError("a message of type %s is not known on this link" % (body[0] if body else "nothing",))
+    layout = _LAYOUT[body[0]]
+    size = 1 + struct.calcsize(layout)
+    if len(body) < size:
+        raise DecodeError("a message of type %d has %d bytes; it needs %d" % (body[0], len(body), size))
+    return body[0], struct.unpack_from(layout, body, 1), body[size:]
+
+
+def encode_attribute_list(attributes):
+    """Their number, and they themselves; EncodeError if one is not valid."""
+    return bytes((len(attributes),)) + encode_attributes(attributes)
+
+
+def decode_attribute_list(data):
+    """The attributes in these bytes; DecodeError if it is none."""
+    if not data:
+        raise DecodeError("a list of attributes has no bytes")
+    return decode_attributes(data, 1, data[0])
+
+
+def encode_event(time_us, event):
+    """The body of an EVENT: a protocol's event at a time."""
+    peer, message, origin, sequence, value, detail = event
+    return encode_row(time_us, EVENTS.index(type(event)), peer, message, origin, sequence, 0, value, detail)
+
+
+def encode_own_event(time_us, name, peer, message, origin, sequence, size_B, value, detail):
+    """The body of an EVENT of the mote's own, by its name in OWN_EVENTS."""
+    kind = len(EVENTS) + OWN_EVENTS.index(name)
+    return encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail)
+
+
+def encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail):
+    """The body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes."""
+    name = message.encode()
+    if isinstance(detail, str):
+        rest = bytes((IS_TEXT,)) + detail.encode()
+    else:
+        rest = bytes((IS_ATTRIBUTES,)) + encode_attribute_list(detail)
+    rest = bytes((len(name),)) + name + rest
+    return encode(EVENT, time_us, kind, peer, origin, sequence, value, size_B, rest=rest)
+
+
+def decode_row(fields, rest):
+    """(time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT; DecodeError if it is none."""
+    time_us, kind, peer, origin, sequence, value, size_B = fields
+    if kind >= len(EVENTS) + len(OWN_EVENTS):
+        raise DecodeError("an event of kind %d is not known on this link" % kind)
+    start = 1 + rest[0] if rest else 1
+    if len(rest) <= start:
+        raise DecodeError("an event ends within its names")
+    message, detail = _text(rest[1:start]), rest[start + 1 :]
+    detail = _text(detail) if rest[start] == IS_TEXT else decode_attribute_list(detail)
+    return time_us, kind, peer, message, origin, sequence, size_B, value, detail
+
+
+def _text(data):
+    try:
+        return bytes(data).decode()
+    except (UnicodeError, ValueError):
+        raise DecodeError("a text is no UTF-8") from None
