@@ -1,0 +1,94 @@
+"""A mote that is a process of this machine: Python, or MicroPython where it has sockets. For trying out, and for tests.
+
+Its line is a TCP port on loopback (host link as everywhere), its radio UDP broadcasts on loopback. Its arguments are
+the port of the line (0: any; it prints which) and how often it began before.
+"""
+
+import gc
+import select
+import socket
+import sys
+import time
+
+NAME = "process"
+HAS_RADIO = True
+
+_line = []  # the connection to the host, if there is one
+
+
+def boots():
+    """How often it began before."""
+    return int(sys.argv[2]) if len(sys.argv) > 2 else 0
+
+
+def now_us():
+    """A clock that never goes back."""
+    return time.monotonic_ns() // 1000 if hasattr(time, "monotonic_ns") else time.ticks_us()
+
+
+def memory():
+    """(bytes allocated, bytes free) of the heap; 0 where nobody knows."""
+    if hasattr(gc, "mem_alloc"):
+        return gc.mem_alloc(), gc.mem_free()
+    return 0, 0
+
+
+def write(data):
+    """Bytes to the host; gone if nobody listens, as on any line."""
+    if _line:
+        try:
+            _line[0].sendall(data)
+        except OSError:
+            pass
+
+
+def make_radio(mote, address, settings):
+    """The UDP radio."""
+    from radio_udp import UdpRadio
+
+    if mote.radio is not None:
+        mote.radio.close()
+    return UdpRadio(address, settings, mote.random)
+
+
+def reset():
+    """A process that is reset ends; whoever started it starts it again."""
+    sys.exit(0)
+
+
+def run(mote):
+    """Serve the line and the radio for ever."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    listener.bind(socket.getaddrinfo("127.0.0.1", port)[0][-1])
+    listener.listen(1)
+    if hasattr(listener, "getsockname"):
+        print(listener.getsockname()[1])
+        sys.stdout.flush()
+    while True:
+        wait_us = mote.step()
+        sockets = [listener] + _line + ([mote.radio.fileno()] if mote.radio is not None else [])
+        readable = select.select(sockets, [], [], 1.0 if wait_us is None else min(1.0, wait_us / 1e6))[0]
+        if listener in readable:
+            connection = listener.accept()[0]
+            _hang_up()
+            _line.append(connection)
+        elif _line and _line[0] in readable:
+            _read(mote)
+
+
+def _read(mote):
+    try:
+        data = _line[0].recv(4096)
+    except OSError:
+        data = b""
+    if data:
+        mote.feed(data)
+    else:
+        _hang_up()
+
+
+def _hang_up():
+    while _line:
+        _line.pop().close()

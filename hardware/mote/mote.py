@@ -1,0 +1,253 @@
+"""The program of a mote: one protocol node, driven by a clock, a radio, a sensor and the host link.
+
+Theory of operation
+    The node is the same file as in the simulator (workbench/protocols), and like it this program never waits: the board
+    hands it what came over the host link (`feed`), steps it when time has passed (`step`), and is told when to step it
+    next. After whatever happened, the node's events go to the host and its frames to the radio.
+
+    The mote belongs to the host that greeted it last, as long as that one is heard of at least every BUSY_US. A mote
+    without a host goes on with what it was doing.
+
+Clock
+    ``now()`` is the board's clock plus an offset, both in µs; the host sets it to the time of its run. A host may also
+    hold it: then time stands still until it is set again, and timers go off when the host says so, which is how a
+    simulator drives motes in its own time.
+
+This file runs under MicroPython.
+"""
+
+import json
+
+from radio_serial import SerialRadio
+
+from workbench import draws
+from workbench.errors import DecodeError, WorkbenchError
+from workbench.links import framing
+from workbench.links import messages as link
+from workbench.protocols.contract import NOBODY
+
+BUSY_US = 5000000
+
+
+class Mote:
+    """A mote on a board (see boards/ for what a board has)."""
+
+    def __init__(self, board):
+        self.board = board
+        self.boot = board.boots()
+        self.node = None
+        self.radio = None
+        self.sensor = None
+        self.random = None
+        self.subscriptions = {}
+        self._deframer = framing.Deframer()
+        self._spoilt = 0
+        self._session = 0
+        self._greeted_us = 0
+        self._offset_us = 0
+        self._held_us = None
+        self._greet(0)
+
+    def now(self):
+        """The time in µs, as the host set it."""
+        return self.board.now_us() + self._offset_us if self._held_us is None else self._held_us
+
+    # What the board calls
+
+    def feed(self, data):
+        """Take bytes that came over the host link."""
+        for body in self._deframer.feed(data):
+            try:
+                kind, fields, rest = link.decode(body)
+                self._take(kind, fields, rest)
+            except DecodeError:
+                self._deframer.spoilt += 1
+        if self._deframer.spoilt != self._spoilt:
+            self._spoilt = self._deframer.spoilt
+            self.tell("noise", 0, self._spoilt, "")
+
+    def step(self):
+        """Do what is due; returns in how many µs to be stepped again, None if nothing is planned."""
+        if self.node is None or self._held_us is not None:
+            return None
+        now = self.now()
+        for frame, previous_hop, broadcast in self.radio.poll(now):
+            self._tell_frame("received", previous_hop, frame, broadcast)
+            self.node.receive(frame, previous_hop, now, broadcast)
+            self._pass_on()
+        if self.node.next_wake is not None and self.node.next_wake <= now:
+            self.node.wake(now)
+            self._pass_on()
+        if self.sensor is not None and self.sensor.next_us <= now:
+            self._publish(self.sensor.read(now), now)
+        times = [self.node.next_wake, self.radio.next_us, self.sensor and self.sensor.next_us]
+        times = [time for time in times if time is not None]
+        return max(0, min(times) - self.now()) if times else None
+
+    # What it tells
+
+    def write(self, body):
+        """Send a message to the host."""
+        self.board.write(framing.encode(body))
+
+    def tell(self, name, sequence, value, detail):
+        """Tell the host of an event of the mote's own."""
+        address = NOBODY if self.node is None else self.node.address
+        self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
+
+    def _tell_frame(self, name, peer, frame, broadcast):
+        try:
+            message, origin, sequence = self.node.settings.describe(frame, broadcast)
+        except Exception:  # Whatever a stranger's bytes make of it.
+            message, origin, sequence = "", NOBODY, 0
+        self.write(link.encode_own_event(self.now(), name, peer, message, origin, sequence, len(frame), 0, ""))
+
+    def _pass_on(self):
+        """The node's events go to the host, its frames to the radio."""
+        now = self.now()
+        for event in self.node.take_events():
+            self.write(link.encode_event(now, event))
+        for destination, frame in self.node.take_frames():
+            if not self.radio.is_serial:
+                peer = NOBODY if destination is None else destination
+                self._tell_frame("sent", peer, frame, destination is None)
+            self.radio.send(destination, frame, now)
+
+    def _greet(self, session):
+        has_radio = getattr(self.board, "HAS_RADIO", False)
+        name = self.board.NAME.encode()
+        self.write(link.encode(link.READY, link.MAGIC, link.VERSION, session, self.boot, has_radio, rest=name))
+
+    def _refuse(self, session, reason):
+        self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, session, reason))
+
+    # What the host asks for
+
+    def _take(self, kind, fields, rest):
+        if kind == link.HELLO:
+            self._meet(*fields)
+            return
+        if kind >= link.READY or not self._session:
+            return
+        self._greeted_us = self.board.now_us()
+        token, fields = fields[0], fields[1:]
+        number = 0
+        is_right = 1
+        text = b""
+        try:
+            number = self._act(kind, fields, rest) or 0
+        except WorkbenchError as error:
+            is_right, text = 0, str(error).encode()
+        except Exception as error:  # A mote that is asked for what it cannot do says so, and goes on.
+            is_right, text = 0, ("the mote failed: %r" % error).encode()
+        if token:
+            wake = NOBODY if self.node is None or self.node.next_wake is None else self.node.next_wake
+            text = text[: framing.LONGEST_BODY - 40]
+            self.write(link.encode(link.ANSWER, token, is_right, number, wake, self.now(), rest=text))
+        if kind == link.RESET:
+            self.board.reset()
+
+    def _meet(self, magic, version, session):
+        if magic != link.MAGIC or version != link.VERSION:
+            self._refuse(session, link.OTHER_VERSION)
+            return
+        now = self.board.now_us()
+        if self._session not in (0, session) and now - self._greeted_us < BUSY_US:
+            self._refuse(session, link.BUSY)
+            self.tell("contested", 0, session, "another host has greeted this mote")
+            return
+        self._session = session
+        self._greeted_us = now
+        self._greet(session)
+
+    def _act(self, kind, fields, rest):
+        """Do what a command asks; returns the number to answer with."""
+        if kind == link.PING:
+            return self.board.memory()[0]
+        if kind == link.CONFIGURE:
+            return self._configure(json.loads(rest))
+        if kind == link.SET_TIME:
+            time_us, clock = fields
+            self._held_us = time_us if clock == link.HELD else None
+            self._offset_us = time_us - self.board.now_us()
+            return 0
+        if kind == link.GOODBYE:
+            self._session = 0
+            return 0
+        if kind == link.RESET:
+            return 0
+        if self.node is None:
+            raise WorkbenchError("the mote is not configured; it needs a protocol and an address first")
+        now = self.now()
+        number = 0
+        if kind == link.HEARD:
+            previous_hop, broadcast = fields
+            self.node.receive(rest, previous_hop, now, broadcast == 1)
+        elif kind == link.WAKE:
+            self.node.wake(now)
+        elif kind == link.PUBLISH:
+            return self._publish(link.decode_attribute_list(rest), now)
+        elif kind == link.SUBSCRIBE:
+            number = self._subscribe(fields[0], fields[1] == 1, link.decode_attribute_list(rest), now)
+        elif kind == link.UNSUBSCRIBE:
+            self._unsubscribe(fields[0], now)
+        elif kind == link.LINK_QUALITY:
+            self.node.link_quality(fields[0], fields[1], fields[2], now)
+        self._pass_on()
+        return number
+
+    def _configure(self, wanted):
+        for key in wanted.get("keys", ()):
+            self._register_key(*key)
+        module, name = wanted["protocol"].split(":")
+        protocol = getattr(__import__(module, None, None, (name,)), name)
+        settings = wanted["settings"]
+        if "filters" in settings:
+            from workbench.protocols.filters import Filter
+
+            settings["filters"] = tuple([Filter.from_dict(one) for one in settings["filters"]])
+        self.random = draws.Stream(wanted["key"])
+        self.node = protocol(**settings).make_node(wanted["address"], self.random)
+        self.subscriptions = {}
+        self.radio = self._make_radio(wanted)
+        self.sensor = None
+        if wanted.get("sensor"):
+            from sensors import make_sensor
+
+            self.sensor = make_sensor(wanted["sensor"], self.now(), self.board)
+        self.node.start(self.now(), self.boot)
+        self._pass_on()
+        return self.boot
+
+    def _register_key(self, number, name, type_, unit, steps, minimum, maximum):
+        from workbench.attributes import register_key
+
+        register_key(number, name, unit, steps, type_, minimum, maximum)
+
+    def _make_radio(self, wanted):
+        if getattr(self.board, "HAS_RADIO", False):
+            return self.board.make_radio(self, wanted["address"], wanted.get("radio") or {})
+        return SerialRadio(self.write)
+
+    def _subscribe(self, expires_s, match_all, attributes, now):
+        expires_s = None if expires_s < 0 else expires_s
+        subscription = self.node.subscribe(attributes, now, expires_s, match_all)
+        self.subscriptions[subscription.number] = subscription
+        if self._held_us is None:
+            expires_us = NOBODY if subscription.expires_us is None else subscription.expires_us
+            self.tell("subscribed", subscription.number, expires_us, attributes)
+        return subscription.number
+
+    def _unsubscribe(self, number, now):
+        if number not in self.subscriptions:
+            raise WorkbenchError("there is no subscription %d at node %d" % (number, self.node.address))
+        if self._held_us is None:
+            self.tell("unsubscribed", number, 0, "")
+        self.node.unsubscribe(self.subscriptions.pop(number), now)
+
+    def _publish(self, attributes, now):
+        number = self.node.publish(attributes, now)
+        if self._held_us is None:
+            self.tell("published", number, 0, attributes)
+        self._pass_on()
+        return number

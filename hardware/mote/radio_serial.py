@@ -1,0 +1,26 @@
+"""A radio at the other end of a serial line: what is to be sent goes there as a message of the host link.
+
+What it hears comes back as HEARD, which the program takes by itself. Virtual motes have this radio, with the host as
+the ether; a modem that speaks the host link's SEND and HEARD would do as well.
+"""
+
+from workbench.links import messages as link
+from workbench.protocols.contract import NOBODY
+
+
+class SerialRadio:
+    """Frames as messages to ``write``."""
+
+    is_serial = True
+    next_us = None
+
+    def __init__(self, write):
+        self._write = write
+
+    def send(self, destination, frame, now):
+        """Hand a frame over; ``destination`` None: to everybody who hears it."""
+        self._write(link.encode(link.SEND, NOBODY if destination is None else destination, rest=frame))
+
+    def poll(self, now):
+        """What was heard comes over the host link, so there is nothing here."""
+        return ()

@@ -1,0 +1,92 @@
+"""A radio made of UDP broadcasts: motes with WiFi, or processes on one machine, that share a port.
+
+Datagram (little-endian)
+    magic "WU", sender u32, destination i32 (-1: everybody), then the frame
+
+    Every datagram goes to the broadcast address, as a radio's would to all in range; one to another node is not taken.
+    A broadcast waits for a random time first, so that neighbors that heard the same frame do not answer at once.
+
+Settings (of the configuration's ``radio``)
+    to           address to send to; 127.255.255.255 (the default) stays on this machine, 255.255.255.255 is the network
+    port         UDP port, 47700 unless said otherwise
+    jitter_ms    longest random delay of a broadcast, 5 unless said otherwise
+    neighbors    node numbers to hear, the others are out of range; all if left out
+"""
+
+import socket
+import struct
+
+from workbench.protocols.contract import NOBODY
+
+_HEADER = "<2sIi"
+_HEADER_B = 10
+_LONGEST = 1500
+
+
+class UdpRadio:
+    """Frames as datagrams; ``random`` is a `draws.Stream` for the delays."""
+
+    is_serial = False
+
+    def __init__(self, address, settings, random):
+        self.address = address
+        self.next_us = None
+        self._random = random
+        self._jitter_us = int(1000 * settings.get("jitter_ms", 5))
+        self._neighbors = settings.get("neighbors")
+        self._waiting = []
+        port = settings.get("port", 47700)
+        to = settings.get("to", "127.255.255.255")
+        self._to = socket.getaddrinfo(to, port)[0][-1]
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_BROADCAST", 0x20), 1)
+        # A socket that is bound to one address does not get broadcasts. Bound to the broadcast address itself, it
+        # gets those alone, and loopback's only from this machine.
+        self._socket.bind(socket.getaddrinfo(to if to.startswith("127.") else "0.0.0.0", port)[0][-1])
+        self._socket.setblocking(False)
+
+    def fileno(self):
+        """For boards that wait on sockets."""
+        return self._socket
+
+    def send(self, destination, frame, now):
+        """Send a frame, a broadcast after a random delay."""
+        delay_us = self._random.below(self._jitter_us + 1) if destination is None else 0
+        head = struct.pack(_HEADER, b"WU", self.address, NOBODY if destination is None else destination)
+        self._waiting.append((now + delay_us, head + frame))
+        self._send_due(now)
+
+    def poll(self, now):
+        """[(frame, previous hop, broadcast), ...] heard since the last time; sends what has waited long enough."""
+        self._send_due(now)
+        heard = []
+        while True:
+            try:
+                datagram = self._socket.recvfrom(_LONGEST)[0]
+            except OSError:
+                return heard
+            if len(datagram) < _HEADER_B or datagram[:2] != b"WU":
+                continue
+            _, sender, destination = struct.unpack_from(_HEADER, datagram, 0)
+            if sender == self.address or destination not in (NOBODY, self.address):
+                continue
+            if self._neighbors is None or sender in self._neighbors:
+                heard.append((datagram[_HEADER_B:], sender, destination == NOBODY))
+
+    def close(self):
+        """Give the port back."""
+        self._socket.close()
+
+    def _send_due(self, now):
+        waiting = []
+        for due, datagram in self._waiting:
+            if due > now:
+                waiting.append((due, datagram))
+                continue
+            try:
+                self._socket.sendto(datagram, self._to)
+            except OSError:
+                pass  # The network is away: to a radio the same as nobody hearing it.
+        self._waiting = waiting
+        self.next_us = min([due for due, _ in waiting]) if waiting else None

@@ -1,0 +1,68 @@
+"""What a mote measures: a sensor of the board's, or one that needs none: a constant, a ramp, a log that is replayed.
+
+Settings (of the configuration's ``sensor``); values are those on the wire (2650 is "TEMP IS 26.5")
+    key          the attribute's key
+    every_ms     time between two readings; the first comes after that time
+    kind         "constant" (value), "ramp" (start, step, stop: begins again after it), "log" (values: begins again
+                 after the last), or "board" (whatever the board reads)
+"""
+
+from workbench.attributes import IS, Attribute
+from workbench.errors import ParameterError
+
+
+class Sensor:
+    """Readings at even times. ``values``: the function of a reading's number."""
+
+    def __init__(self, key, every_us, value, now):
+        self.next_us = now + every_us
+        self._every_us = every_us
+        self._key = key
+        self._value = value
+        self._readings = 0
+
+    def read(self, now):
+        """The attributes of the reading that is due."""
+        value = self._value(self._readings)
+        self._readings += 1
+        self.next_us += self._every_us
+        if self.next_us <= now:
+            # The mote was busy, or its clock was set: what was missed is not made up for.
+            self.next_us = now + self._every_us
+        return (Attribute(self._key, IS, value),)
+
+
+def make_sensor(settings, now, board):
+    """The sensor that these settings ask for; ParameterError for one there is not."""
+    kind = settings.get("kind")
+    every_us = int(1000 * settings["every_ms"])
+    if every_us < 1:
+        raise ParameterError("a sensor's every_ms is %r; it must be above 0" % settings["every_ms"])
+    if kind == "constant":
+        value = _constant(settings["value"])
+    elif kind == "ramp":
+        value = _ramp(settings["start"], settings["step"], settings["stop"])
+    elif kind == "log":
+        value = _log(settings["values"])
+    elif kind == "board" and hasattr(board, "read_sensor"):
+        value = board.read_sensor
+    else:
+        raise ParameterError("a sensor's kind is %r; it must be constant, ramp, log, or board where it has one" % kind)
+    return Sensor(settings["key"], every_us, value, now)
+
+
+def _constant(value):
+    return lambda number: value
+
+
+def _ramp(start, step, stop):
+    if step == 0 or (stop - start) * step < 0:
+        raise ParameterError("a ramp from %r never comes to %r in steps of %r" % (start, stop, step))
+    count = (stop - start) // step + 1
+    return lambda number: start + number % count * step
+
+
+def _log(values):
+    if not values:
+        raise ParameterError("a log has no values; it needs at least one")
+    return lambda number: values[number % len(values)]
