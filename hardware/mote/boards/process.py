@@ -73,6 +73,8 @@ def run(mote):
         if listener in readable:
             connection = listener.accept()[0]
             _hang_up()
+            # Messages are small and wanted at once: Nagle's algorithm would hold them back for 40 ms.
+            connection.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
             _line.append(connection)
         elif _line and _line[0] in readable:
             _read(mote)
