@@ -43,6 +43,7 @@ _HOME = {
     "datasets": "datasets",
     "draws": "draws",
     "errors": "errors",
+    "motes": "motes",
     "topology": "topology",
     "views": "views",
 }

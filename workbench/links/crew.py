@@ -1,0 +1,74 @@
+"""The motes of one run: a mote for each node of the scenario, opened, greeted and made that node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from workbench import draws
+from workbench.errors import LinkError
+from workbench.links.mote import Greeting, Mote
+
+Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
+
+
+class Crew:
+    """Motes by node number. ``tell(node, kind, value)`` hears what they say, from their reading threads."""
+
+    def __init__(self, scenario: Any, urls: Mapping[int, str], now_us: Callable[[], float], tell: Tell) -> None:
+        self.scenario = scenario
+        self.motes = {node: Mote(url, _telling(tell, node), now_us) for node, url in urls.items()}
+        self._protocol = protocol_on_a_mote(scenario.protocol)
+        self._keys = scenario.user_keys()
+
+    def open(self, timeout_s: float = 10.0) -> None:
+        """Open and greet all motes; LinkError if one does not answer, or if only some have a radio of their own."""
+        try:
+            with ThreadPoolExecutor(min(32, len(self.motes))) as pool:
+                greetings = list(pool.map(lambda mote: mote.open(timeout_s), self.motes.values()))
+            _check_radios(dict(zip(self.motes, greetings, strict=True)))
+        except LinkError:
+            self.close()
+            raise
+
+    @property
+    def has_radios(self) -> bool:
+        """Whether the motes have radios of their own; if not, their frames go over the host link."""
+        return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
+
+    def configuration(self, node: int) -> dict[str, Any]:
+        """What `Mote.configure` is to be given for a node."""
+        key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
+        more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
+        if self.has_radios:
+            more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1]}
+        return {"address": node, "protocol": self._protocol, "key": key, **more}
+
+    def close(self) -> None:
+        """Let all motes go."""
+        if self.motes:
+            with ThreadPoolExecutor(min(32, len(self.motes))) as pool:
+                list(pool.map(Mote.close, self.motes.values()))
+
+
+def protocol_on_a_mote(protocol: Any) -> dict[str, Any]:
+    """A protocol as a mote's configuration names it: its class, and the parameters that have not their default."""
+    from workbench.sim.scenario import protocol_to_dict
+
+    plain = protocol_to_dict(protocol)
+    settings = {p.name: plain[p.name] for p in protocol.parameters if protocol.settings[p.name] != p.default}
+    cls = type(protocol)
+    return {"protocol": f"{cls.__module__}:{cls.__name__}", "settings": settings}
+
+
+def _telling(tell: Tell, node: int) -> Callable[[str, Any], None]:
+    return lambda kind, value: tell(node, kind, value)
+
+
+def _check_radios(greetings: dict[int, Greeting]) -> None:
+    kinds = {greeting.has_radio: node for node, greeting in greetings.items()}
+    if len(kinds) > 1:
+        raise LinkError(
+            f"node {kinds[True]} has a radio of its own and node {kinds[False]} has none: they cannot hear each other"
+        )

@@ -1,0 +1,173 @@
+"""Motes to run a scenario on: virtual ones on this machine, or boards on their lines.
+
+    scenario.run(on=wb.motes.virtual())                     one virtual mote for each node, in real time
+    scenario.run(on=wb.motes.virtual(speed=10))             their clocks, and the run's, ten times as fast
+    scenario.run(on=wb.motes.virtual(lockstep=True))        in the simulator's time: the trace is the simulator's
+    scenario.run(on=wb.motes.boards(["/dev/ttyUSB0", ...])) boards, for the topology's nodes in ascending order
+
+A virtual mote is the MicroPython interpreter running the program of hardware/mote behind a loopback socket; the host
+talks to it as it would to a board. Boards without a radio of their own, virtual motes among them, hear each other
+through the host, which applies the topology's links. Used in a ``with``, virtual motes stay up from run to run.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import LinkError, ParameterError
+from workbench.links import port
+from workbench.links.program import can_compile, compile_file, program_files
+from workbench.links.rack import Rack
+
+
+class Motes:
+    """Where motes come from. ``speed``: of the run's clock; ``lockstep``: the simulator's time drives them."""
+
+    speed = 1.0
+    lockstep = False
+
+    def start(self, scenario: Any) -> dict[int, str]:
+        """Have a mote for each node of a scenario; returns their URLs."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """A run has ended."""
+
+
+class VirtualMotes(Motes):
+    """Motes that live on this machine, as many as the scenario has nodes; see `virtual`."""
+
+    def __init__(self, speed: float, lockstep: bool) -> None:
+        self.speed, self.lockstep = speed, lockstep
+        self.rack: Rack | None = None
+        self._nodes: tuple[int, ...] = ()
+        self._files: tuple = ()
+        self._is_kept = False
+
+    def start(self, scenario: Any) -> dict[int, str]:
+        """Start them, unless as many are up already."""
+        nodes = tuple(sorted(scenario.topology.nodes))
+        files = (*program_files("virtual"), *_protocol_file(scenario.protocol))
+        if self.rack is not None and (len(nodes), files) != (len(self._nodes), self._files):
+            self.close()
+        self._nodes, self._files = nodes, files
+        if self.rack is None:
+            self.rack = Rack(len(nodes), list(files), self.speed)
+        return dict(zip(nodes, self.rack.urls, strict=True))
+
+    def end(self) -> None:
+        """Stop them, unless they are kept by a ``with``."""
+        if not self._is_kept:
+            self.close()
+
+    def close(self) -> None:
+        """Stop them."""
+        if self.rack is not None:
+            self.rack.close()
+            self.rack = None
+
+    def kill(self, node: int) -> None:
+        """Take the power from the mote of a node."""
+        self._up().kill(self._place(node))
+
+    def restart(self, node: int) -> None:
+        """Give it power again; it begins with empty memory."""
+        self._up().restart(self._place(node))
+
+    def memory(self) -> dict[str, Any]:
+        """Bytes used: ``rss_B`` of the process they live in, ``motes``: of each mote's heap, by node."""
+        told = self._up().memory()
+        return {**told, "motes": {self._nodes[int(place)]: used for place, used in told["motes"].items()}}
+
+    def _place(self, node: int) -> int:
+        if node not in self._nodes:
+            raise LinkError(f"there is no mote for node {node}")
+        return self._nodes.index(node)
+
+    def _up(self) -> Rack:
+        if self.rack is None:
+            raise LinkError("the virtual motes are not up; they are while a run goes on, and within a with")
+        return self.rack
+
+    def __enter__(self) -> VirtualMotes:
+        self._is_kept = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_kept = False
+        self.close()
+
+
+class Boards(Motes):
+    """Motes on lines; see `boards`."""
+
+    def __init__(self, urls: Iterable[str] | Mapping[int, str]) -> None:
+        self.urls = dict(urls) if isinstance(urls, Mapping) else list(urls)
+
+    def start(self, scenario: Any) -> dict[int, str]:
+        """The URLs by node; LinkError unless there is one for each."""
+        nodes = sorted(scenario.topology.nodes)
+        if isinstance(self.urls, dict):
+            missing = [node for node in nodes if node not in self.urls]
+            if missing:
+                raise LinkError(f"node {missing[0]} has no mote; give a URL for each of {len(nodes)} nodes")
+            return {node: self.urls[node] for node in nodes}
+        if len(self.urls) != len(nodes):
+            raise LinkError(f"there are {len(self.urls)} motes for {len(nodes)} nodes; give one for each")
+        return dict(zip(nodes, self.urls, strict=True))
+
+
+def virtual(speed: float = 1.0, lockstep: bool = False) -> VirtualMotes:
+    """Virtual motes, one for each node of the scenario that runs on them. They need node.js 18 or newer.
+
+    ``speed``: their clocks and the run's go that much faster than real time; what a mote needs to compute then takes
+    longer in the run's time. ``lockstep``: their clocks are held and set by the simulator, whose trace comes out.
+    """
+    if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0.01 <= speed <= 1000:
+        raise ParameterError(f"speed is {speed!r}; it must be a number from 0.01 to 1000")
+    return VirtualMotes(float(speed), bool(lockstep))
+
+
+def boards(urls: Iterable[str] | Mapping[int, str]) -> Boards:
+    """Boards on lines: URLs for the nodes in ascending order, or by node. See `workbench.links.port` for URLs."""
+    return Boards(urls)
+
+
+def listing() -> list[tuple[str, str]]:
+    """(URL, what it is) of the serial ports of this machine, where boards may be."""
+    return port.serial_ports()
+
+
+def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = None) -> Any:
+    """Run a scenario on motes: what `Scenario.run(on=...)` does."""
+    if not isinstance(on, Motes):
+        raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
+    if not on.lockstep:
+        from workbench.links.live_run import LiveRun
+
+        return LiveRun(scenario, on, progress)
+    from workbench.links import lockstep
+    from workbench.sim.run import Run
+
+    try:
+        return Run(scenario, "motes in lockstep", lockstep.play(scenario, on.start(scenario), progress))
+    finally:
+        on.end()
+
+
+def _protocol_file(protocol: Any) -> list[tuple[str, bytes]]:
+    """The file of a protocol that does not come with the workbench: it has to go on the mote too."""
+    name = type(protocol).__module__
+    if name.startswith("workbench."):
+        return []
+    source = getattr(importlib.import_module(name), "__file__", None)
+    if source is None or name == "__main__":
+        raise LinkError(
+            f"{type(protocol).__name__} is defined in {name}, which is no file that can go on a mote; "
+            "put it into a module of its own"
+        )
+    path = name.replace(".", "/") + ".py"
+    return [compile_file(path, Path(source)) if can_compile() else (path, Path(source).read_bytes())]
