@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from workbench import attributes
+from workbench import attributes, keys
 from workbench.protocols import filters
 
 # A busy machine is no reason to fail: what a test may take is not a property of the code.
@@ -33,8 +33,8 @@ def real_data():
 @pytest.fixture(autouse=True)
 def registrations_end_with_the_test():
     """Keys and filters that a test registers are unknown to the next one: numbers and names may be used again."""
-    registries = (attributes._keys_by_number, attributes._keys_by_name, filters._registered)
-    before = [dict(registry) for registry in registries]
+    registries = (keys._keys_by_number, keys._keys_by_name, attributes.blob_keys, filters._registered)
+    before = [registry.copy() for registry in registries]
     yield
     for registry, entries in zip(registries, before, strict=True):
         registry.clear()

@@ -25,12 +25,12 @@ NOTEBOOKS = sorted(
 
 # Rooms of the package from left to right: a module imports from its own rank or from the left of it.
 RANKS = (
-    ("errors", "draws", "attributes"),
+    ("errors", "draws", "attributes", "keys", "attribute_text"),
     ("wire",),
     ("protocols",),
     ("array_draws",),
     ("datasets", "topology", "sensor_field"),
-    ("sim", "links"),
+    ("sim", "links", "motes"),
     ("sweeps", "views"),
     ("demo", "doctor"),
     ("cli",),

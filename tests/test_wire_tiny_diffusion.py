@@ -189,7 +189,7 @@ def assert_decodes_to_itself_or_not_at_all(frame):
         ("02 00000000 0000 0000 01 01  ff 01 0000", "key 255 is not one of 50-250"),
         ("02 00000000 0000 0000 01 01  31 01 0000", "key 49 is not one of 50-250"),
         ("02 00000000 0000 0000 01 01  33 00 0000", "operators are 1-8"),
-        ("02 00000000 0000 0000 01 01  45 05 00", "PAYLOAD is a blob"),
+        ("02 00000000 0000 0000 01 01  45 05 00", "key 69 is a blob, so operator 5 does not apply"),
         ("02 00000000 0000 0000 01 02  45 01 04 33010000", "attribute 2 of 2 is cut off"),
         ("02 00000000 0000 0000 01 01  45 01 ff 33010000", "attribute 1 of 1 is cut off"),
     ],

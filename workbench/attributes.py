@@ -3,9 +3,10 @@
 Theory of operation
     A publication describes data with attributes whose operator is IS ("TEMP IS 26.5"). A subscription names what it
     wants with the other operators ("TEMP GE 25"); its constraints are ANDed. `one_way_match` is the rule that decides
-    whether they meet. Values travel as signed 16-bit integers (or as blobs of bytes); a registry says for each key
-    what the integer means: its unit, how many steps make one unit, and its range. `Attribute.value` is always the
-    integer on the wire (2650); `parse` and `to_text` speak in units ("TEMP IS 26.5").
+    whether they meet. Values travel as signed 16-bit integers (or as blobs of bytes), and `Attribute.value` is always
+    the integer on the wire (2650). What a key is called and what its integers mean (unit, steps, range) is told by
+    keys.py, and the text form ("TEMP IS 26.5") by attribute_text.py. Both serve people: a node does without them, so
+    a mote need not hold them. Their names may be imported from here; they are loaded when they are first asked for.
 
 Differs from the original in
     A2   LAST (255) ends an array only at the C-like edge (`until_last`); here attributes are plain sequences.
@@ -45,35 +46,10 @@ LT = 6
 LE = 7
 EQ_ANY = 8
 
-OPERATORS = {"IS": IS, "EQ": EQ, "NE": NE, "GT": GT, "GE": GE, "LT": LT, "LE": LE, "EQ_ANY": EQ_ANY}
-_OPERATOR_SIGNS = {"==": EQ, "!=": NE, ">": GT, ">=": GE, "<": LT, "<=": LE}
-_OPERATOR_NAMES = {number: name for name, number in OPERATORS.items()}
-_BLOB_OPERATORS = (IS, EQ, NE, EQ_ANY)
+OPERATOR_NAMES = (None, "IS", "EQ", "NE", "GT", "GE", "LT", "LE", "EQ_ANY")  # by number
+_OPERATORS = (IS, EQ, NE, GT, GE, LT, LE, EQ_ANY)
+BLOB_OPERATORS = (IS, EQ, NE, EQ_ANY)
 
-# Application types: values of the key APP, numbered and spelled as in the definition file.
-APPLICATION_TYPES = {
-    "NULL_SENSOR": 0,
-    "Temperature": 1,
-    "Humidity": 2,
-    "Pressure": 3,
-    "Leaf_Wetness": 4,
-    "PAR": 5,
-    "UV": 6,
-    "Solar_Radiation": 7,
-    "Rain_Level": 8,
-    "Eye_LeveL_Light": 9,
-    "Wind_Speed": 10,
-    "Wind_Direction": 11,
-    "Soil_Moisture": 12,
-    "Temperature_Probe": 13,
-    "BatteryVoltage": 14,
-}
-_APPLICATION_NAMES = {number: name for name, number in APPLICATION_TYPES.items()}
-_APPLICATION_NUMBERS = {name.lower(): number for name, number in APPLICATION_TYPES.items()}
-_DIGITS = "0123456789"
-
-INT16 = "int16"
-BLOB = "blob"
 LOWEST = -32768
 HIGHEST = 32767
 LONGEST_BLOB = 255
@@ -87,114 +63,38 @@ FIRST_FILTER_KEY = 200
 LAST_FILTER_KEY = 250
 LAST = 255
 
-# A key: its number and name, INT16 or BLOB, the unit of its values, how many integer steps make one unit (100: a
-# resolution of 0.01), and the smallest and largest value allowed, in units.
-Key = namedtuple("Key", ("number", "name", "type", "unit", "steps", "minimum", "maximum"))
+# The keys whose values are blobs: PAYLOAD, and those that `register_key` adds.
+blob_keys = {PAYLOAD}
+
+_IN_KEYS = ("BLOB", "INT16", "OPERATORS", "Key", "in_units", "key_of", "make", "register_key")
+_IN_TEXT = ("APPLICATION_TYPES", "parse", "to_text")
 
 
-def _int16_key(number, name, unit, steps, minimum=None, maximum=None):
-    lowest = LOWEST / steps if minimum is None else minimum
-    highest = HIGHEST / steps if maximum is None else maximum
-    return Key(number, name, INT16, unit, steps, lowest, highest)
-
-
-_SYSTEM_KEYS = (
-    _int16_key(APP, "APP", "application type", 1, 0, 49),
-    _int16_key(51, "TEMP", "°C", 100),
-    _int16_key(52, "HUMIDITY", "%", 100, 0, 100),
-    _int16_key(53, "INSTANCE", "", 1),
-    _int16_key(54, "X", "m", 10),
-    _int16_key(55, "Y", "m", 10),
-    _int16_key(65, "Z", "m", 10),
-    _int16_key(56, "INTENSITY", "", 1),
-    _int16_key(57, "CONFIDENCE", "%", 100, 0, 100),
-    _int16_key(58, "TIME", "s", 1),
-    _int16_key(INTERVAL, "INTERVAL", "s", 10, 0),
-    _int16_key(60, "VELOCITY", "m/s", 100),
-    _int16_key(61, "DIRECTION", "°", 10, 0, 360),
-    _int16_key(62, "PRESSURE", "hPa", 10),
-    _int16_key(63, "UV", "index", 100, 0),
-    _int16_key(64, "RADIATION", "W/m²", 10),
-    _int16_key(66, "LATITUDE", "°", 100, -90, 90),
-    _int16_key(67, "LONGITUDE", "°", 100, -180, 180),
-    _int16_key(68, "TARGET", "", 1),
-    Key(PAYLOAD, "PAYLOAD", BLOB, "bytes", 1, 0, LONGEST_BLOB),
-)
-
-_keys_by_number = {key.number: key for key in _SYSTEM_KEYS}
-_keys_by_name = {key.name: key for key in _SYSTEM_KEYS}
-
-
-def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maximum=None):
-    """Give one of the user's keys (100-199) a name and a meaning; returns the Key.
-
-    ``steps`` is how many integer steps make one unit (100 for a resolution of 0.01). Registering the same key twice
-    is fine; registering a different one under a number or name already taken raises AttributeFormatError.
-    """
-    if isinstance(number, str):
-        raise AttributeFormatError(
-            'the number comes first: register_key(120, "CO2"), not register_key(%r, ...)' % number
-        )
-    if not (isinstance(number, int) and FIRST_USER_KEY <= number <= LAST_USER_KEY):
-        raise AttributeFormatError(
-            "key %s has number %r; keys of your own have numbers from %d to %d"
-            % (name, number, FIRST_USER_KEY, LAST_USER_KEY)
-        )
-    if not _is_name(name) or name != name.upper():
-        raise AttributeFormatError(
-            "key %d cannot be called %r; a name is capital letters, digits and _" % (number, name)
-        )
-    if name.endswith("_KEY"):
-        raise AttributeFormatError(
-            "key %d cannot be called %s: every key may be written with _KEY behind it; call it %s"
-            % (number, name, name[:-4])
-        )
-    if type not in (INT16, BLOB):
-        raise AttributeFormatError("key %s has type %r; it must be 'int16' or 'blob'" % (name, type))
-    if not (isinstance(steps, int) and steps >= 1):
-        raise AttributeFormatError("key %s has %r steps per unit; it must be 1 or more" % (name, steps))
-    if type == BLOB:
-        key = Key(number, name, BLOB, unit, 1, 0, LONGEST_BLOB)
-    else:
-        key = _int16_key(number, name, unit, steps, minimum, maximum)
-        if not LOWEST / steps <= key.minimum <= key.maximum <= HIGHEST / steps:
-            raise AttributeFormatError(
-                "key %s has a range from %s to %s; with %d steps per unit it must lie within %s to %s"
-                % (name, key.minimum, key.maximum, steps, LOWEST / steps, HIGHEST / steps)
-            )
-    for known in (_keys_by_number.get(number), _keys_by_name.get(name)):
-        if known is not None and known != key:
-            raise AttributeFormatError(
-                "key %d %s conflicts with key %d %s, which is already registered as %s in %s"
-                % (number, name, known.number, known.name, known.type, known.unit or "plain numbers")
-            )
-    _keys_by_number[number] = key
-    _keys_by_name[name] = key
-    return key
-
-
-def key_of(name_or_number):
-    """The registered Key of a name ("TEMP", "TEMP_KEY") or number; an unknown number is a plain int16 key."""
-    if isinstance(name_or_number, int):
-        known = _keys_by_number.get(name_or_number)
-        if known is None:
-            known = _int16_key(name_or_number, str(name_or_number), "", 1)
-        return known
-    name = name_or_number.upper()
-    if name.endswith("_KEY"):
-        name = name[:-4]
-    if name in _keys_by_name:
-        return _keys_by_name[name]
-    raise AttributeFormatError(
-        "there is no key %s; known keys are %s (numbers 100-199 are yours to register)"
-        % (name_or_number, ", ".join(sorted(_keys_by_name)))
-    )
+def __getattr__(name):
+    home = "keys" if name in _IN_KEYS else "attribute_text" if name in _IN_TEXT else None
+    if home is None:
+        raise AttributeError("module 'workbench.attributes' has no attribute %r" % name)
+    value = getattr(__import__("workbench." + home, None, None, ["__name__"]), name)
+    globals()[name] = value
+    return value
 
 
 def is_blob(key_number):
     """Whether values of this key are blobs; a key nobody registered is an integer."""
-    key = _keys_by_number.get(key_number)
-    return key is not None and key.type == BLOB
+    return key_number in blob_keys
+
+
+def _name_of(key_number):
+    from workbench.keys import key_of
+
+    return key_of(key_number).name
+
+
+def text_of(attributes):
+    """`attribute_text.to_text`, for a sentence: loaded no sooner than something is wrong."""
+    from workbench.attribute_text import to_text
+
+    return to_text(attributes)
 
 
 def check(attribute):
@@ -208,176 +108,22 @@ def check(attribute):
         ) from None
     if not (isinstance(number, int) and APP <= number <= LAST_FILTER_KEY):
         raise AttributeFormatError("key %r is not one of 50-250" % (number,))
-    if operator not in _OPERATOR_NAMES:
-        raise AttributeFormatError("key %s has operator %r; operators are 1-8" % (key_of(number).name, operator))
+    if operator not in _OPERATORS:
+        raise AttributeFormatError("key %s has operator %r; operators are 1-8" % (_name_of(number), operator))
     if is_blob(number):
-        if operator not in _BLOB_OPERATORS:
+        if operator not in BLOB_OPERATORS:
             raise AttributeFormatError(
                 "%s is a blob, so %s does not apply; IS, EQ, NE and EQ_ANY do"
-                % (key_of(number).name, _OPERATOR_NAMES[operator])
+                % (_name_of(number), OPERATOR_NAMES[operator])
             )
         if not isinstance(value, bytes) or len(value) > LONGEST_BLOB:
-            raise AttributeFormatError("%s takes up to %d bytes, not %r" % (key_of(number).name, LONGEST_BLOB, value))
+            raise AttributeFormatError("%s takes up to %d bytes, not %r" % (_name_of(number), LONGEST_BLOB, value))
     elif not isinstance(value, int) or not LOWEST <= value <= HIGHEST:
         raise AttributeFormatError(
             "%s has the value %r on the wire; it must be a whole number from %d to %d"
-            % (key_of(number).name, value, LOWEST, HIGHEST)
+            % (_name_of(number), value, LOWEST, HIGHEST)
         )
     return attribute
-
-
-def make(key, operator, value=0):
-    """An Attribute from a key (name or number), an operator (name or number) and a value in the key's unit."""
-    key = key_of(key)
-    number = OPERATORS.get(operator, operator)
-    if number == EQ_ANY:
-        value = b"" if key.type == BLOB else 0
-    elif key.type == INT16:
-        value = _to_steps(key, value)
-    return check(Attribute(key.number, number, value))
-
-
-def _to_steps(key, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise AttributeFormatError("%s is %r; it must be a number" % (key.name, value))
-    # What rounds to the end of the range is in it: text has a limited number of decimals.
-    slack = 0.499999 / key.steps
-    if not key.minimum - slack <= value <= key.maximum + slack:
-        raise AttributeFormatError(
-            "%s is %s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
-        )
-    if isinstance(value, int):
-        return value * key.steps
-    # Half a step rounds up. The small extra keeps 30.455 * 100 = 3045.4999... from falling below its half.
-    shifted = value * key.steps + 0.500001
-    whole = int(shifted)
-    return whole - 1 if whole > shifted else whole
-
-
-def in_units(attribute):
-    """The attribute's value in its key's unit: 26.5 for 2650 hundredths; blobs as they are."""
-    key = key_of(attribute.key)
-    if key.type == BLOB or key.steps == 1:
-        return attribute.value
-    return attribute.value / key.steps
-
-
-# Text form
-
-
-def parse(text):
-    """Read attributes from text: "APP EQ Temperature, TEMP GE 25". Commas, semicolons and new lines separate them.
-
-    Each is KEY OPERATOR VALUE. KEY is a registered name (TEMP or TEMP_KEY) or a number, OPERATOR one of IS EQ NE GT GE
-    LT LE EQ_ANY (no value) or == != > >= < <=, VALUE a number in the key's unit, an application type for APP, or for
-    blobs a "quoted text" or 0x hex digits. Raises AttributeFormatError with what would be right.
-
-    >>> parse("TEMP GE 25")
-    (Attribute(key=51, operator=5, value=2500),)
-    """
-    if not isinstance(text, str):
-        raise AttributeFormatError('parse takes a text such as "TEMP GE 25", not %r' % (text,))
-    return tuple([_parse_one(part) for part in _split(text)])
-
-
-def _split(text):
-    """Cut at separators that are not inside quotes; empty parts are left out."""
-    parts = [""]
-    quoted = False
-    for character in text:
-        if character == '"':
-            quoted = not quoted
-        if not quoted and character in ",;\n":
-            parts.append("")
-        else:
-            parts[-1] += character
-    if quoted:
-        raise AttributeFormatError("%r has a quote that is not closed" % text)
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _parse_one(text):
-    words = text.split(None, 2)
-    if len(words) < 2:
-        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"' % text)
-    # Five digits: a longer number is no key, and int() takes neither "²" nor thousands of digits.
-    key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
-    operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
-    if operator is None:
-        raise AttributeFormatError("%r has operator %s; operators are IS EQ NE GT GE LT LE EQ_ANY" % (text, words[1]))
-    if operator == EQ_ANY:
-        if len(words) > 2:
-            raise AttributeFormatError("%r: EQ_ANY takes no value" % text)
-        return make(key.number, EQ_ANY)
-    if len(words) < 3:
-        raise AttributeFormatError("%r has no value" % text)
-    return make(key.number, operator, _parse_value(key, words[2].strip()))
-
-
-def _parse_value(key, word):
-    if key.type == BLOB:
-        return _parse_blob(key, word)
-    if key.number == APP and word.lower() in _APPLICATION_NUMBERS:
-        return _APPLICATION_NUMBERS[word.lower()]
-    # int() and float() take more than a number as people write it: "1_0", "nan", digits of other scripts.
-    if _has_only(word, _DIGITS + "+-.eE"):
-        for read in (int, float):
-            try:
-                return read(word)
-            except ValueError:
-                pass
-    hint = "; alternatives are separate subscriptions" if " or" in word.lower() else ""
-    raise AttributeFormatError(
-        "%s is %r; it must be a number%s%s"
-        % (key.name, word, " or an application type" if key.number == APP else "", hint)
-    )
-
-
-def _has_only(word, characters):
-    return all([character in characters for character in word])
-
-
-def _parse_blob(key, word):
-    if len(word) >= 2 and word[0] == '"' and word[-1] == '"' and '"' not in word[1:-1]:
-        try:
-            return word[1:-1].encode()
-        except ValueError:
-            pass  # Half of a surrogate pair, as JSON may carry one, has no bytes.
-    if word[:2] == "0x" and len(word) % 2 == 0 and _has_only(word[2:], _DIGITS + "abcdefABCDEF"):
-        return bytes([int(word[i : i + 2], 16) for i in range(2, len(word), 2)])
-    raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits' % (key.name, word))
-
-
-def to_text(attributes):
-    """The text form of attributes, which `parse` reads back: "APP EQ Temperature, TEMP GE 25"."""
-    return ", ".join([_one_to_text(attribute) for attribute in attributes])
-
-
-def _one_to_text(attribute):
-    key = key_of(attribute.key)
-    operator = _OPERATOR_NAMES.get(attribute.operator, str(attribute.operator))
-    if attribute.operator == EQ_ANY:
-        return "%s EQ_ANY" % key.name
-    return "%s %s %s" % (key.name, operator, _value_to_text(key, attribute.value))
-
-
-def _value_to_text(key, value):
-    if key.type == BLOB:
-        if all([32 <= byte < 127 and byte != 34 for byte in value]):
-            return '"%s"' % value.decode()
-        return "0x" + "".join(["%02x" % byte for byte in value])
-    if key.number == APP and value in _APPLICATION_NAMES:
-        return _APPLICATION_NAMES[value]
-    if key.steps == 1:
-        return str(value)
-    # One more than the steps need: 1/3 as 0.33 is read back as the same third.
-    decimals = len(str(key.steps - 1)) + 1
-    text = "%.*f" % (decimals, value / key.steps)
-    return text.rstrip("0").rstrip(".")
-
-
-def _is_name(text):
-    return isinstance(text, str) and text[:1].isalpha() and all([c.isalpha() or c.isdigit() or c == "_" for c in text])
 
 
 # Matching
@@ -479,7 +225,7 @@ def check_subscription(attributes, match_all=False):
     if not match_all and all([attribute.operator == IS for attribute in attributes]):
         raise AttributeFormatError(
             "the subscription %r constrains nothing, so it would match everything; "
-            "use EQ instead of IS, or say match_all=True" % to_text(attributes)
+            "use EQ instead of IS, or say match_all=True" % text_of(attributes)
         )
     return attributes
 
@@ -491,7 +237,7 @@ def check_publication(attributes):
         if attribute.operator != IS:
             raise AttributeFormatError(
                 "the publication %r has an attribute that is not IS; only IS attributes describe data"
-                % to_text(attributes)
+                % text_of(attributes)
             )
     if not attributes:
         raise AttributeFormatError("a publication needs at least one attribute")

@@ -49,16 +49,17 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes import (
+    IS,
     PAYLOAD,
+    Attribute,
     check_publication,
     check_subscription,
     constraints,
     is_within,
-    make,
     matching_samples,
     one_way_match,
     split_samples,
-    to_text,
+    text_of,
 )
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
 from workbench.protocols.contract import (
@@ -178,7 +179,7 @@ class DiffusionNode(Node):
         """Offer a sample; it is sent as soon as an interest matches. Returns its number at this node."""
         attributes = tuple(attributes)
         if payload:
-            attributes += (make(PAYLOAD, "IS", payload),)
+            attributes += (Attribute(PAYLOAD, IS, payload),)
         check_publication(attributes)
         self._check_count(attributes)
         wire.encode_data(wire.Data(0, self.address, self.address, 1, attributes), self.settings.profile)
@@ -203,7 +204,7 @@ class DiffusionNode(Node):
                 if not is_within(wanted, own.attributes):
                     raise AttributeFormatError(
                         "the reinforcement %s is less constrained than the subscription %s"
-                        % (to_text(wanted), to_text(own.attributes))
+                        % (text_of(wanted), text_of(own.attributes))
                     )
                 own.data_gradients.forget_reinforcements(self.address)
                 return self.reinforcement.start(own, wanted, own.data_gradients.list, now)

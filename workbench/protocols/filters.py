@@ -16,20 +16,18 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+from workbench.attribute_text import parse, to_text
 from workbench.attributes import (
-    BLOB,
     FIRST_FILTER_KEY,
     IS,
     LAST_FILTER_KEY,
     Attribute,
     check,
     check_publication,
-    key_of,
     one_way_match,
-    parse,
-    to_text,
 )
 from workbench.errors import AttributeFormatError, ParameterError
+from workbench.keys import BLOB, key_of
 from workbench.protocols.contract import DROP, PASS, REPLACE, Parameter, check_parameter
 
 

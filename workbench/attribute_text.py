@@ -1,0 +1,151 @@
+"""The text form of attributes: "APP EQ Temperature, TEMP GE 25" <-> attributes.
+
+Theory of operation
+    Values are written in the unit of their key (keys.py) and operators by their name or sign. `to_text` writes a normal
+    form that `parse` reads back as the same attributes.
+
+This file runs on a mote too (MicroPython's subset of Python), but nothing a node does needs it.
+"""
+
+from workbench.attributes import APP, EQ, EQ_ANY, GE, GT, IS, LE, LT, NE, OPERATOR_NAMES
+from workbench.errors import AttributeFormatError
+from workbench.keys import BLOB, OPERATORS, key_of, make
+
+_OPERATOR_SIGNS = {"==": EQ, "!=": NE, ">": GT, ">=": GE, "<": LT, "<=": LE}
+
+# Application types: values of the key APP, numbered and spelled as in the definition file.
+APPLICATION_TYPES = {
+    "NULL_SENSOR": 0,
+    "Temperature": 1,
+    "Humidity": 2,
+    "Pressure": 3,
+    "Leaf_Wetness": 4,
+    "PAR": 5,
+    "UV": 6,
+    "Solar_Radiation": 7,
+    "Rain_Level": 8,
+    "Eye_LeveL_Light": 9,
+    "Wind_Speed": 10,
+    "Wind_Direction": 11,
+    "Soil_Moisture": 12,
+    "Temperature_Probe": 13,
+    "BatteryVoltage": 14,
+}
+_APPLICATION_NAMES = {number: name for name, number in APPLICATION_TYPES.items()}
+_APPLICATION_NUMBERS = {name.lower(): number for name, number in APPLICATION_TYPES.items()}
+_DIGITS = "0123456789"
+
+
+def parse(text):
+    """Read attributes from text: "APP EQ Temperature, TEMP GE 25". Commas, semicolons and new lines separate them.
+
+    Each is KEY OPERATOR VALUE. KEY is a registered name (TEMP or TEMP_KEY) or a number, OPERATOR one of IS EQ NE GT GE
+    LT LE EQ_ANY (no value) or == != > >= < <=, VALUE a number in the key's unit, an application type for APP, or for
+    blobs a "quoted text" or 0x hex digits. Raises AttributeFormatError with what would be right.
+
+    >>> parse("TEMP GE 25")
+    (Attribute(key=51, operator=5, value=2500),)
+    """
+    if not isinstance(text, str):
+        raise AttributeFormatError('parse takes a text such as "TEMP GE 25", not %r' % (text,))
+    return tuple([_parse_one(part) for part in _split(text)])
+
+
+def _split(text):
+    """Cut at separators that are not inside quotes; empty parts are left out."""
+    parts = [""]
+    quoted = False
+    for character in text:
+        if character == '"':
+            quoted = not quoted
+        if not quoted and character in ",;\n":
+            parts.append("")
+        else:
+            parts[-1] += character
+    if quoted:
+        raise AttributeFormatError("%r has a quote that is not closed" % text)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _parse_one(text):
+    words = text.split(None, 2)
+    if len(words) < 2:
+        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"' % text)
+    # Five digits: a longer number is no key, and int() takes neither "²" nor thousands of digits.
+    key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
+    operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
+    if operator is None:
+        raise AttributeFormatError("%r has operator %s; operators are IS EQ NE GT GE LT LE EQ_ANY" % (text, words[1]))
+    if operator == EQ_ANY:
+        if len(words) > 2:
+            raise AttributeFormatError("%r: EQ_ANY takes no value" % text)
+        return make(key.number, EQ_ANY)
+    if len(words) < 3:
+        raise AttributeFormatError("%r has no value" % text)
+    return make(key.number, operator, _parse_value(key, words[2].strip()))
+
+
+def _parse_value(key, word):
+    if key.type == BLOB:
+        return _parse_blob(key, word)
+    if key.number == APP and word.lower() in _APPLICATION_NUMBERS:
+        return _APPLICATION_NUMBERS[word.lower()]
+    # int() and float() take more than a number as people write it: "1_0", "nan", digits of other scripts.
+    if _has_only(word, _DIGITS + "+-.eE"):
+        for read in (int, float):
+            try:
+                return read(word)
+            except ValueError:
+                pass
+    hint = "; alternatives are separate subscriptions" if " or" in word.lower() else ""
+    raise AttributeFormatError(
+        "%s is %r; it must be a number%s%s"
+        % (key.name, word, " or an application type" if key.number == APP else "", hint)
+    )
+
+
+def _has_only(word, characters):
+    return all([character in characters for character in word])
+
+
+def _parse_blob(key, word):
+    if len(word) >= 2 and word[0] == '"' and word[-1] == '"' and '"' not in word[1:-1]:
+        try:
+            return word[1:-1].encode()
+        except ValueError:
+            pass  # Half of a surrogate pair, as JSON may carry one, has no bytes.
+    if word[:2] == "0x" and len(word) % 2 == 0 and _has_only(word[2:], _DIGITS + "abcdefABCDEF"):
+        return bytes([int(word[i : i + 2], 16) for i in range(2, len(word), 2)])
+    raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits' % (key.name, word))
+
+
+def to_text(attributes):
+    """The text form of attributes, which `parse` reads back: "APP EQ Temperature, TEMP GE 25"."""
+    return ", ".join([_one_to_text(attribute) for attribute in attributes])
+
+
+def _one_to_text(attribute):
+    key = key_of(attribute.key)
+    operator = _operator_name(attribute.operator)
+    if attribute.operator == EQ_ANY:
+        return "%s EQ_ANY" % key.name
+    return "%s %s %s" % (key.name, operator, _value_to_text(key, attribute.value))
+
+
+def _operator_name(number):
+    return OPERATOR_NAMES[number] if IS <= number <= EQ_ANY else str(number)
+
+
+def _value_to_text(key, value):
+    if key.type == BLOB:
+        if all([32 <= byte < 127 and byte != 34 for byte in value]):
+            return '"%s"' % value.decode()
+        return "0x" + "".join(["%02x" % byte for byte in value])
+    if key.number == APP and value in _APPLICATION_NAMES:
+        return _APPLICATION_NAMES[value]
+    if key.steps == 1:
+        return str(value)
+    # One more than the steps need: 1/3 as 0.33 is read back as the same third.
+    decimals = len(str(key.steps - 1)) + 1
+    text = "%.*f" % (decimals, value / key.steps)
+    return text.rstrip("0").rstrip(".")
