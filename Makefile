@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The stamp is a copy of the pyproject.toml that was installed, so that a checkout which only touches the file is free.
 STAMP := $(VENV)/installed-pyproject.toml
+MOTES := $(VENV)/installed-motes
 WORKERS ?= 2
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
@@ -22,11 +23,21 @@ help:
 	@echo 'make setup      .venv with everything (the other targets do it when needed)'
 	@echo 'make clean      remove what was made, but not .venv'
 
-setup: $(STAMP)
+setup: $(STAMP) $(MOTES)
 
 $(STAMP): pyproject.toml
 	@if ! cmp -s pyproject.toml $@; then PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV) && cp pyproject.toml $@; fi
 	@touch $@
+
+# The interpreter of virtual motes. Without Node.js there are none, and nothing else misses them.
+$(MOTES): hardware/virtual/package-lock.json
+	@if command -v npm >/dev/null 2>&1; then \
+	  npm ci --silent --no-audit --no-fund --prefix hardware/virtual || \
+	    echo 'make setup: without virtual motes, for npm could not install their interpreter (see above)' >&2; \
+	else \
+	  echo 'make setup: without virtual motes, for npm is missing: apt-get install npm (macOS: brew install node)' >&2; \
+	fi
+	@mkdir -p $(@D) && touch $@
 
 demo: setup
 	@$(BIN)/workbench demo

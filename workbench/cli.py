@@ -1,4 +1,4 @@
-"""The ``workbench`` command: demo, run, lab, doctor.
+"""The ``workbench`` command: demo, run, motes, lab, doctor.
 
 Bad input ends in one sentence on standard error and exit code 2; nothing heavy is imported before a command
 needs it.
@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
+from workbench import cli_motes
 from workbench.errors import ScenarioError, WorkbenchError
 
 if TYPE_CHECKING:
+    from workbench.sim.run import Run
     from workbench.sim.scenario import Scenario
 
 BAD_INPUT = 2
@@ -58,6 +60,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(command=run_scenario)
 
+    cli_motes.add_parser(commands)
+
     lab = commands.add_parser("lab", help="open JupyterLab in the notebooks' folder")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")
     lab.set_defaults(command=open_lab)
@@ -89,14 +93,17 @@ def run_scenario(options: argparse.Namespace) -> int:
     for name in options.modules:
         import_module(name)
     scenario = read_scenario(options.scenario)
-    out = options.out or Path("out", options.scenario.stem)
-    run = scenario.run(engine=options.engine)
+    write_results(scenario.run(engine=options.engine), options.out or Path("out", options.scenario.stem))
+    return 0
+
+
+def write_results(run: "Run", out: Path) -> None:
+    """Print a run's metrics and write all that there is of it into a folder."""
     print(run.metrics.to_string(float_format=lambda value: f"{value:.6g}"))
     run.save(out)
     run.save_html(out / "run.html")
     (out / "run.png").write_bytes(run.figure().to_png())
     print(f"wrote scenario.json, metrics.json, trace.parquet, run.html and run.png into {out}")
-    return 0
 
 
 def import_module(name: str) -> None:

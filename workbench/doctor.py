@@ -30,7 +30,10 @@ PROGRAMS = {
         ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
         "apt-get install chromium, or brew install --cask chromium (tests of the pages use it)",
     ),
-    "Node.js": (("node",), "apt-get install nodejs, or brew install node (nothing needs it yet; virtual motes will)"),
+    "Node.js": (
+        ("node",),
+        "apt-get install nodejs, or brew install node (virtual motes run in it, version 18 or newer)",
+    ),
     "gcc": (("gcc",), "apt-get install gcc, or xcode-select --install (nothing needs it yet; programs for motes will)"),
 }
 

@@ -20,7 +20,7 @@ from typing import Any
 from workbench.errors import LinkError, ParameterError
 from workbench.links import port
 from workbench.links.program import can_compile, compile_file, program_files
-from workbench.links.rack import Rack
+from workbench.links.rack import Memory, Rack
 
 
 class Motes:
@@ -77,10 +77,10 @@ class VirtualMotes(Motes):
         """Give it power again; it begins with empty memory."""
         self._up().restart(self._place(node))
 
-    def memory(self) -> dict[str, Any]:
-        """Bytes used: ``rss_B`` of the process they live in, ``motes``: of each mote's heap, by node."""
-        told = self._up().memory()
-        return {**told, "motes": {self._nodes[int(place)]: used for place, used in told["motes"].items()}}
+    def memory(self) -> Memory:
+        """Resident size of the process they live in, and what each mote's heap holds, by node."""
+        rss_B, allocated_B = self._up().memory()
+        return Memory(rss_B, {self._nodes[place]: used_B for place, used_B in allocated_B.items()})
 
     def _place(self, node: int) -> int:
         if node not in self._nodes:

@@ -102,7 +102,7 @@ class LiveRun(Run):
     def so_far(self) -> Run:
         """What has happened until now, as a run like any other."""
         recorder = LiveRecorder()
-        recorder.append(self._recorder.cells())
+        recorder.append(tuple(self._recorder.cells()))
         return Run(self.scenario, self.engine, recorder)
 
     @property

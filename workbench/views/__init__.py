@@ -1,6 +1,7 @@
 """Views of a run: a player for notebooks and pages, figures for papers, tables.
 
     show(run)                             the player, in a notebook or as a page
+    show_live(run)                        a run on motes, while it goes on
     network_figure(run)                   the player's Bokeh layout
     save_html(run, path, extra=())        the player as one self-contained page
     network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
@@ -17,6 +18,7 @@ from typing import Any
 
 _HOME = {
     "show": "notebook",
+    "show_live": "live",
     "network_figure": "network",
     "save_html": "export",
     "network_drawing": "figure",

@@ -23,6 +23,11 @@ def show(run: Any) -> None:
         _display(run, shell)
 
 
+def in_notebook() -> bool:
+    """Whether there is a notebook to display in."""
+    return _shell() is not None
+
+
 def _shell() -> Any:
     """IPython's shell if it runs in a kernel, else None."""
     ipython = sys.modules.get("IPython")

@@ -1,0 +1,132 @@
+"""``workbench motes``: what motes there are, a scenario on them, what one of them says, the program that goes on it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import LinkError
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its own commands to the command line."""
+    motes = commands.add_parser("motes", help="run on virtual motes or boards; listen to a mote")
+    which = motes.add_subparsers(dest="motes_command", required=True, metavar="COMMAND")
+
+    listing = which.add_parser("list", help="serial ports, and whether virtual motes can be had")
+    listing.set_defaults(command=show_motes)
+
+    run = which.add_parser("run", help="run a scenario from its JSON file on motes")
+    run.add_argument("scenario", type=Path, metavar="SCENARIO.json")
+    run.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="a board's line (/dev/ttyUSB0, socket://host:port, rfc2217://host:port); one for each node in ascending "
+        "order (default: virtual motes)",
+    )
+    run.add_argument("--speed", type=float, default=1.0, help="of virtual motes' clocks (default: 1, real time)")
+    run.add_argument("--lockstep", action="store_true", help="in the simulator's time: the trace is the simulator's")
+    run.add_argument("--out", type=Path, help="folder for the results (default: out/ and the file's name)")
+    run.set_defaults(command=run_on_motes)
+
+    monitor = which.add_parser("monitor", help="greet a mote and print what it tells, until Ctrl-C")
+    monitor.add_argument("url", metavar="URL")
+    monitor.add_argument("--seconds", type=float, help="stop after that time")
+    monitor.set_defaults(command=monitor_mote)
+
+    program = which.add_parser("program", help="write the files that go on a board")
+    program.add_argument("--board", required=True, help="a driver of hardware/mote/boards")
+    program.add_argument("--out", type=Path, required=True, help="folder to write them into")
+    program.add_argument("--source", action="store_true", help="as Python, not compiled with mpy-cross")
+    program.set_defaults(command=write_files)
+
+
+def show_motes(_: argparse.Namespace) -> int:
+    """The serial ports, and a line on virtual motes."""
+    from workbench import motes
+    from workbench.links import rack
+
+    for url, what in motes.listing():
+        print(f"{url:30} {what}")
+    print(f"{'virtual':30} {rack.missing() or 'as many as a scenario has nodes'}")
+    return 0
+
+
+def run_on_motes(options: argparse.Namespace) -> int:
+    """Run one scenario file on motes; print how far it is, then what `workbench run` prints and writes."""
+    from workbench import cli, motes
+
+    scenario = cli.read_scenario(options.scenario)
+    if options.on and (options.lockstep or options.speed != 1.0):
+        raise LinkError("--speed and --lockstep are for virtual motes; leave them out with --on")
+    where = motes.boards(options.on) if options.on else motes.virtual(options.speed, options.lockstep)
+    run = scenario.run(on=where, progress=_progress(scenario.duration_s) if sys.stderr.isatty() else None)
+    getattr(run, "wait", lambda: None)()
+    cli.write_results(run, options.out or Path("out", options.scenario.stem))
+    for note in getattr(run, "notes", ()):
+        print(f"workbench motes run: {note}", file=sys.stderr)
+    return 0
+
+
+def _progress(duration_s: float) -> Callable[[float], None]:
+    """Writes how far a run is, on one line of a terminal, and ends the line with the run."""
+
+    def progress(share: float) -> None:
+        print(f"\r{share:4.0%} of {duration_s:g} s", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
+
+    return progress
+
+
+def monitor_mote(options: argparse.Namespace) -> int:
+    """Print what a mote tells as it comes."""
+    from workbench.attributes import to_text
+    from workbench.links.live import EVENT_NAMES_ON_LINK
+    from workbench.links.mote import Mote
+
+    def tell(kind: str, value: Any) -> None:
+        if kind == "event":
+            time_us, number, peer, message, origin, sequence, size_B, value, detail = value
+            text = detail if isinstance(detail, str) else to_text(detail)
+            name = EVENT_NAMES_ON_LINK[number]
+            print(
+                f"{time_us / 1e6:12.6f} s  {name:18} peer {peer:5}  {message:14} origin {origin:5}  "
+                f"sequence {sequence:<6} size {size_B:3} B  value {value}  {text}",
+                flush=True,
+            )
+        elif kind == "send":
+            destination, frame = value
+            print(f"{'':14} send to {'all' if destination is None else destination}: {frame.hex(' ')}", flush=True)
+        else:
+            print(f"{'':14} {kind}: {value}", flush=True)
+
+    with Mote(options.url, tell) as mote:
+        assert mote.greeting is not None
+        boot, has_radio, board = mote.greeting
+        radio = "a radio of its own" if has_radio else "no radio of its own"
+        print(f"{options.url}: board {board}, {radio}, began {boot} times before", flush=True)
+        end = None if options.seconds is None else time.monotonic() + options.seconds
+        try:
+            while end is None or time.monotonic() < end:
+                time.sleep(1 if end is None else min(1, max(0, end - time.monotonic())))
+                mote.ask_clock()  # So that it knows it is not alone.
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+def write_files(options: argparse.Namespace) -> int:
+    """Write the program for a board into a folder."""
+    from workbench.links.program import write_program
+
+    written = write_program(options.out, options.board, compiled=False if options.source else None)
+    size_B = sum(path.stat().st_size for path in written)
+    print(
+        f"wrote {len(written)} files, {size_B:,} bytes, into {options.out}; copy them onto the board as they lie there"
+    )
+    return 0
