@@ -251,11 +251,13 @@ def constraints(attributes):
     The value beside EQ_ANY means nothing.
     """
     canonical = []
-    for key, operator, value in attributes:
+    for attribute in attributes:
+        key, operator, _ = attribute
         if operator == EQ_ANY:
-            value = b"" if is_blob(key) else 0
+            attribute = Attribute(key, EQ_ANY, b"" if is_blob(key) else 0)
         if key != INTERVAL or operator != IS:
-            canonical.append((key, operator, value))
+            # The attribute itself and no copy: a mote keeps these for as long as the interest.
+            canonical.append(attribute)
     return tuple(sorted(canonical))
 
 

@@ -46,7 +46,7 @@ class DataGradient:
         self.neighbor = neighbor
         self.attributes = attributes
         self.messages = 0
-        self.reinforced_for = []
+        self.reinforced_for = ()  # A tuple: most stay empty, and an empty one takes no memory.
 
 
 class DataGradients:
@@ -76,7 +76,7 @@ class DataGradients:
         """A new round of ``sink``'s interest begins: its paths are open again."""
         for data_gradient in self.list:
             if sink in data_gradient.reinforced_for:
-                data_gradient.reinforced_for.remove(sink)
+                data_gradient.reinforced_for = tuple([one for one in data_gradient.reinforced_for if one != sink])
 
 
 class InterestEntry:

@@ -97,7 +97,7 @@ class Reinforcement:
                 self.node.drop(data_gradient.neighbor, "reinforcement", sink, reinforcement.sequence, "blacklisted")
                 continue
             if same:
-                data_gradient.reinforced_for.append(sink)
+                data_gradient.reinforced_for += (sink,)
             paths.append(data_gradient)
         return paths
 

