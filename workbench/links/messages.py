@@ -36,7 +36,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 import struct
 
-from workbench.errors import DecodeError
+from workbench.errors import DecodeError, EncodeError
 from workbench.protocols import contract
 from workbench.wire.attribute_list import decode_attributes, encode_attributes
 
@@ -129,7 +129,9 @@ def decode(body):
 
 
 def encode_attribute_list(attributes):
-    """Their number, and they themselves; EncodeError if one is not valid."""
+    """Their number, and they themselves; EncodeError if one is not valid, or if there are too many."""
+    if len(attributes) > 255:
+        raise EncodeError("a message holds 255 attributes; these are %d" % len(attributes))
     return bytes((len(attributes),)) + encode_attributes(attributes)
 
 
