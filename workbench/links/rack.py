@@ -1,0 +1,319 @@
+"""Virtual motes: MicroPython interpreters on this machine, each behind a line as a board is behind its cable.
+
+    with Rack(16, program_files("virtual")) as rack:
+        rack.urls                       ["socket://127.0.0.1:40001", ...], for `open_port`
+        rack.kill(3), rack.restart(3)   a mote loses its power and gets it back, on the same line
+
+Theory of operation
+    One Node.js process (hardware/virtual/rack.mjs) holds them all, a thread each. It is told what to do by lines of
+    JSON and answers in the same way; a thread here reads what it says. What goes over the motes' lines never passes
+    here. The process ends with its stdin, so that none is left behind by a host that was killed.
+
+Cost
+    Some 60 MB and 0.1 s for the rack, and for each mote 12 MB, nine of them a thread's of Node.js, and below 0.1 s on
+    two cores to start.
+
+Limits
+    The interpreter's heap grows when it is full, so a program that fits here need not fit a board: `memory` tells what
+    it takes. Timers go off a millisecond or two late, `speed` times that on the mote's clock. A host that does not read
+    its line loses what the mote says. A dead mote's port is free for others meanwhile, and who connects to it again and
+    again may meet himself there: a socket whose two ends have the same address is no mote.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import json
+import logging
+import shutil
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.errors import LinkError
+from workbench.links.program import HARDWARE
+
+NODE_MAJOR = 18
+PACKAGE = "@micropython/micropython-webassembly-pyscript"
+FOLDER = HARDWARE / "virtual"
+
+_ANSWER_S = 10.0
+_START_S = 20.0
+_START_EACH_S = 2.0
+_END_S = 3.0
+
+_log = logging.getLogger(__name__)
+
+
+class Memory(NamedTuple):
+    """The resident size of a rack's process, and what each running mote's heap holds (None: it did not answer)."""
+
+    rss_B: int
+    allocated_B: dict[int, int | None]
+
+
+def missing() -> str | None:
+    """What virtual motes lack on this machine, with its remedy, as a sentence; None if they can run."""
+    if shutil.which("node") is None:
+        return (
+            f"virtual motes need Node.js {NODE_MAJOR} or later, and there is no `node` on the PATH: "
+            "apt-get install nodejs, or brew install node"
+        )
+    # As Node.js looks for a package: beside the file that wants it, then in each folder above.
+    if not any((folder / "node_modules" / PACKAGE).is_dir() for folder in (FOLDER, *FOLDER.parents)):
+        return f"virtual motes need their interpreter, the npm package {PACKAGE}: npm ci --prefix {_shown(FOLDER)}"
+    return None
+
+
+def _shown(folder: Path) -> str:
+    with suppress(ValueError):
+        return str(folder.relative_to(Path.cwd()))
+    return str(folder)
+
+
+def _log_print(mote: int, text: str) -> None:
+    _log.info("mote %d: %s", mote, text)
+
+
+def _log_crash(mote: int, text: str) -> None:
+    _log.error("mote %d crashed: %s", mote, text)
+
+
+def _last_sentence(lines: Sequence[str]) -> str:
+    """What a traceback says: Python's ends in it, JavaScript's lists the calls after it."""
+    said = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
+    return said[-1] if said else "it says no reason"
+
+
+class Rack:
+    """`count` virtual motes, numbered from 0, that run a program and stay until `close`.
+
+    files: (path on the mote, bytes) of the program; `main.py` is what a mote starts, source or compiled (.mpy).
+    speed: how much faster than time the motes' clocks run.
+    on_print(mote, text), on_crash(mote, traceback): called from the rack's thread; without them both are logged.
+
+    LinkError if Node.js or its package is missing, or a mote's program does not start.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        files: Sequence[tuple[str, bytes]],
+        speed: float = 1.0,
+        on_print: Callable[[int, str], None] | None = None,
+        on_crash: Callable[[int, str], None] | None = None,
+    ) -> None:
+        if count < 1:
+            raise LinkError(f"a rack of {count} motes holds nothing: it wants at least 1")
+        if not 0 < speed < float("inf"):
+            raise LinkError(f"a clock of speed {speed} does not run: the speed is a number above 0")
+        if not any(path in ("main.py", "main.mpy") for path, _ in files):
+            raise LinkError("the program of a mote has no main.py: a mote would have nothing to start")
+        if (reason := missing()) is not None:
+            raise LinkError(reason)
+        self.count = count
+        self._on_print = _log_print if on_print is None else on_print
+        self._on_crash = _log_crash if on_crash is None else on_crash
+        self._heard = threading.Condition()
+        self._commands = threading.Lock()
+        self._ports: dict[int, int] = {}
+        self._boots: dict[int, int] = {}
+        self._running: set[int] = set()
+        self._killed: set[int] = set()
+        self._crashes: dict[int, str] = {}
+        self._memory: Memory | None = None
+        self._version: str | None = None
+        self._last_words: deque[str] = deque(maxlen=20)
+        self._has_ended = False
+        self._is_closed = False
+        # A session of its own, so that Ctrl-C on the host does not end the motes too.
+        self._process = subprocess.Popen(
+            ["node", str(FOLDER / "rack.mjs")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._listen, name="rack of virtual motes", daemon=True)
+        self._reader.start()
+        atexit.register(self.close)
+        try:
+            self._begin(files, speed)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, files: Sequence[tuple[str, bytes]], speed: float) -> None:
+        self._wait(lambda: self._version is not None, _START_S, "it does not start")
+        assert self._version is not None
+        if int(self._version.split(".")[0]) < NODE_MAJOR:
+            raise LinkError(f"virtual motes need Node.js {NODE_MAJOR} or later, and `node` is {self._version}")
+        program = [(path, base64.b64encode(data).decode("ascii")) for path, data in files]
+        self._order(do="load", files=program, speed=speed)
+        self._start(range(self.count))
+
+    def __enter__(self) -> Rack:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def urls(self) -> list[str]:
+        """Where each mote's line is, by its number; a mote keeps it over restarts."""
+        return [f"socket://127.0.0.1:{self._ports[mote]}" for mote in range(self.count)]
+
+    @property
+    def boots(self) -> list[int]:
+        """How often each mote began before its present start."""
+        return [self._boots[mote] for mote in range(self.count)]
+
+    @property
+    def crashes(self) -> dict[int, str]:
+        """The tracebacks of the motes whose program ended, by number."""
+        with self._heard:
+            return dict(self._crashes)
+
+    def kill(self, mote: int) -> None:
+        """Take a mote's power away: its line is cut, what it knew is lost. A dead mote stays dead."""
+        self._check(mote)
+        with self._commands:
+            self._kill(mote)
+
+    def restart(self, mote: int) -> None:
+        """Give a mote its power back, taking it first if it runs: it begins anew on the same line, as boot + 1."""
+        self._check(mote)
+        with self._commands:
+            self._kill(mote)
+            self._start([mote])
+
+    def memory(self) -> Memory:
+        """What the rack and its running motes take, after the motes' garbage was collected."""
+        with self._commands:
+            self._memory = None
+            self._order(do="memory")
+            self._wait(lambda: self._memory is not None, _ANSWER_S, "it does not say what its memory holds")
+            assert self._memory is not None
+            return self._memory
+
+    def close(self) -> None:
+        """End all motes and the process that holds them; a second time does nothing."""
+        self._is_closed = True
+        atexit.unregister(self.close)
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if threading.current_thread() is not self._reader:  # which may be closing, in a caller's on_crash
+            self._reader.join()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+
+    # The rack's side
+
+    def _check(self, mote: int) -> None:
+        if not 0 <= mote < self.count:
+            raise LinkError(f"there is no virtual mote {mote}: they are numbered from 0 to {self.count - 1}")
+
+    def _kill(self, mote: int) -> None:
+        with self._heard:
+            self._killed.discard(mote)
+        self._order(do="kill", mote=mote)
+        self._wait(lambda: mote in self._killed, _ANSWER_S, f"mote {mote} does not end")
+
+    def _start(self, motes: Sequence[int]) -> None:
+        with self._heard:
+            for mote in motes:
+                self._crashes.pop(mote, None)
+        for mote in motes:
+            self._order(do="start", mote=mote)
+        within_s = _START_S + _START_EACH_S * len(motes)
+        told = self._running, self._crashes
+        self._wait(lambda: all(any(mote in known for known in told) for mote in motes), within_s, "motes do not start")
+        with self._heard:
+            crashed = [mote for mote in motes if mote in self._crashes]
+        if crashed:
+            why = _last_sentence(self._crashes[crashed[0]].splitlines())
+            raise LinkError(f"the program of virtual mote {crashed[0]} ended as it began: {why}")
+
+    def _order(self, **order: Any) -> None:
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError):  # ValueError: of a file that was closed.
+            raise LinkError(self._end()) from None
+
+    def _wait(self, is_so: Callable[[], bool], within_s: float, complaint: str) -> None:
+        """Until what the rack says makes it so. LinkError if the rack ends before, or time does."""
+        until_s = time.monotonic() + within_s
+        with self._heard:
+            while not is_so():
+                if self._has_ended:
+                    raise LinkError(self._end())
+                if not self._heard.wait(until_s - time.monotonic()) and not is_so():
+                    raise LinkError(f"the rack of virtual motes: {complaint} within {within_s:.0f} s")
+
+    def _end(self) -> str:
+        if self._is_closed:
+            return "the rack of virtual motes is closed"
+        words = [line for line in self._last_words if "Error" in line] or list(self._last_words)
+        return f"the rack of virtual motes has ended: {_last_sentence(words)}"
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            try:
+                said = json.loads(line)
+            except ValueError:  # Node.js itself, on stderr.
+                self._last_words.append(line)
+                continue
+            with self._heard:
+                self._hear(said)
+                self._heard.notify_all()
+            self._pass_on(said)
+        with self._heard:
+            self._has_ended = True
+            self._running.clear()
+            self._heard.notify_all()
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        if "node" in said:
+            self._version = said["node"]
+        elif "rss_B" in said:
+            self._memory = Memory(said["rss_B"], {int(mote): size for mote, size in said["motes"].items()})
+        elif "port" in said:
+            self._ports[said["mote"]], self._boots[said["mote"]] = said["port"], said["boot"]
+            self._running.add(said["mote"])
+        elif "crashed" in said:
+            self._crashes[said["mote"]] = said["crashed"]
+            self._running.discard(said["mote"])
+        elif "killed" in said:
+            self._killed.add(said["mote"])
+            self._running.discard(said["mote"])
+        elif "resets" in said:
+            self._running.discard(said["mote"])
+
+    def _pass_on(self, said: dict[str, Any]) -> None:
+        try:
+            if "print" in said:
+                self._on_print(said["mote"], said["print"])
+            elif "crashed" in said:
+                self._on_crash(said["mote"], said["crashed"])
+            elif "lost_B" in said:
+                _log.warning("mote %d: a host did not read, and lost %d B", said["mote"], said["lost_B"])
+        except Exception:  # A caller's function: the rack goes on without it.
+            _log.exception("what a virtual mote said could not be passed on")
