@@ -27,6 +27,9 @@ from workbench.links import messages as link
 from workbench.protocols.contract import NOBODY
 
 BUSY_US = 5000000
+# A node that fails when it is stepped would fail again at once.
+FAILED_US = 1000000
+LONGEST_TEXT = 240  # characters, which may take four bytes each
 
 
 class Mote:
@@ -70,7 +73,13 @@ class Mote:
         """Do what is due; returns in how many µs to be stepped again, None if nothing is planned."""
         if self.node is None or self._held_us is not None:
             return None
-        now = self.now()
+        try:
+            return self._step(self.now())
+        except Exception as error:  # Whatever it is, the host hears of it and the mote goes on.
+            self._complain("the mote failed: %r" % error)
+            return FAILED_US
+
+    def _step(self, now):
         for frame, previous_hop, broadcast in self.radio.poll(now):
             self._tell_frame("received", previous_hop, frame, broadcast)
             self.node.receive(frame, previous_hop, now, broadcast)
@@ -94,6 +103,9 @@ class Mote:
         """Tell the host of an event of the mote's own."""
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
+
+    def _complain(self, text):
+        self.tell("told", 0, 0, text[:LONGEST_TEXT])
 
     def _tell_frame(self, name, peer, frame, broadcast):
         try:
@@ -133,17 +145,19 @@ class Mote:
         token, fields = fields[0], fields[1:]
         number = 0
         is_right = 1
-        text = b""
+        text = ""
         try:
             number = self._act(kind, fields, rest) or 0
         except WorkbenchError as error:
-            is_right, text = 0, str(error).encode()
+            is_right, text = 0, str(error)
         except Exception as error:  # A mote that is asked for what it cannot do says so, and goes on.
-            is_right, text = 0, ("the mote failed: %r" % error).encode()
+            is_right, text = 0, "the mote failed: %r" % error
+        if not token and not is_right:
+            self._complain(text)  # Nobody waits for an answer that could say so.
         if token:
             wake = NOBODY if self.node is None or self.node.next_wake is None else self.node.next_wake
-            text = text[: framing.LONGEST_BODY - 40]
-            self.write(link.encode(link.ANSWER, token, is_right, number, wake, self.now(), rest=text))
+            answer = token, is_right, number, wake, self.now()
+            self.write(link.encode(link.ANSWER, *answer, rest=text[:LONGEST_TEXT].encode()))
         if kind == link.RESET:
             self.board.reset()
 
@@ -206,15 +220,17 @@ class Mote:
             from workbench.protocols.filters import Filter
 
             settings["filters"] = tuple([Filter.from_dict(one) for one in settings["filters"]])
-        self.random = draws.Stream(wanted["key"])
-        self.node = protocol(**settings).make_node(wanted["address"], self.random)
-        self.subscriptions = {}
-        self.radio = self._make_radio(wanted)
-        self.sensor = None
+        random = draws.Stream(wanted["key"])
+        node = protocol(**settings).make_node(wanted["address"], random)
+        sensor = None
         if wanted.get("sensor"):
             from sensors import make_sensor
 
-            self.sensor = make_sensor(wanted["sensor"], self.now(), self.board)
+            sensor = make_sensor(wanted["sensor"], self.now(), self.board)
+        # Up to here nothing has changed: a mote that is asked for what it cannot be stays what it was.
+        self.node, self.sensor, self.random, self.subscriptions = None, sensor, random, {}
+        self.radio = self._make_radio(wanted)
+        self.node = node
         self.node.start(self.now(), self.boot)
         self._pass_on()
         return self.boot

@@ -203,6 +203,8 @@ class Conductor(Kernel):
             self._find(node, now)
         elif kind == "refused":
             self._note(node, "refused", value, now)
+        elif kind == "noise":
+            self.record((now, node, "noise", NOBODY, "", node, 0, 0, value, "on the way to the host"))
         elif kind == "subscribed":
             self.numbers[value[0]] = value[1]
 

@@ -6,6 +6,7 @@ Theory of operation
     "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see messages.decode_row
     "send"      (destination or None, frame): its radio is attached to the host
     "lost"      the line is gone; a sentence says how. The thread goes on trying to open it
+    "noise"     bytes that were no message came from it; how many frames of them so far
     "ready"     a Greeting: the mote was greeted again after the line was lost, or after it began again by itself
 
     `command` waits for the mote's answer, `post` does not.
@@ -230,12 +231,19 @@ class Mote:
                 self._lose(error)
                 self._find_again()
                 continue
-            for body in self._deframer.feed(data) if data else ():
-                try:
-                    kind, fields, rest = messages.decode(body)
-                    self._take(kind, fields, rest)
-                except DecodeError:
-                    self._deframer.spoilt += 1
+            if data:
+                self._hear(data)
+
+    def _hear(self, data: bytes) -> None:
+        spoilt = self._deframer.spoilt
+        for body in self._deframer.feed(data):
+            try:
+                kind, fields, rest = messages.decode(body)
+                self._take(kind, fields, rest)
+            except DecodeError:
+                self._deframer.spoilt += 1
+        if self._deframer.spoilt != spoilt:
+            self._tell("noise", self._deframer.spoilt)
 
     def _take(self, kind: int, fields: tuple, rest: bytes) -> None:
         if kind == messages.EVENT:

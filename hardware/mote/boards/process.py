@@ -48,6 +48,7 @@ def make_radio(mote, address, settings):
 
     if mote.radio is not None:
         mote.radio.close()
+        mote.radio = None
     return UdpRadio(address, settings, mote.random)
 
 

@@ -1,0 +1,548 @@
+"""The mote's program on a board that is none: what it answers, tells and sends, without a line, a radio or a clock."""
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import draws
+from workbench.attributes import parse
+from workbench.links import framing
+from workbench.links import messages as link
+from workbench.links.program import HARDWARE
+from workbench.protocols import contract
+from workbench.protocols.contract import NOBODY
+from workbench.sim.trace import event_name
+from workbench.wire import flooding
+
+DIFFUSION = {"protocol": "workbench.protocols.diffusion:Diffusion", "settings": {}}
+FLOODING = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
+NAMES = (*(event_name(cls) for cls in link.EVENTS), *link.OWN_EVENTS)
+SECOND = 1_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program():
+    """The program's own modules, which lie in a folder of their own."""
+    folder = str(HARDWARE / "mote")
+    before = set(sys.modules)
+    sys.path.insert(0, folder)
+    import mote
+
+    yield mote
+    sys.path.remove(folder)
+    for name in set(sys.modules) - before:
+        if name in ("mote", "sensors", "radio_serial", "radio_udp"):
+            del sys.modules[name]
+
+
+class Board:
+    NAME = "none"
+    HAS_RADIO = False
+
+    def __init__(self):
+        self.time_us, self.line, self.began, self.resets = 0, b"", 0, 0
+
+    def boots(self):
+        return self.began
+
+    def now_us(self):
+        return self.time_us
+
+    def memory(self):
+        return 1234, 5678
+
+    def write(self, data):
+        self.line += data
+
+    def reset(self):
+        self.resets += 1
+
+    def read_sensor(self, number):
+        return 100 * number
+
+
+class Bench:
+    """A mote on a board, and a host that greets it and reads what it writes."""
+
+    def __init__(self, program, board=None):
+        self.board = board or Board()
+        self.mote = program.Mote(self.board)
+        self.token = 0
+
+    def said(self):
+        """What it wrote since the last time: (kind, fields, rest)."""
+        deframer = framing.Deframer()
+        said = [link.decode(body) for body in deframer.feed(self.board.line)]
+        self.board.line = b""
+        assert deframer.spoilt == 0
+        return said
+
+    def send(self, kind, *fields, rest=b""):
+        self.mote.feed(framing.encode(link.encode(kind, *fields, rest=rest)))
+
+    def greet(self, session=7, version=link.VERSION, magic=link.MAGIC):
+        self.said()
+        self.send(link.HELLO, magic, version, session)
+        return self.said()
+
+    def ask(self, kind, *fields, rest=b""):
+        """Send a command: (what was said before the answer, is_right, number, next wake, its time, text)."""
+        self.token += 1
+        self.send(kind, self.token, *fields, rest=rest)
+        *before, (last, (token, *answer), text) = self.said()
+        assert (last, token) == (link.ANSWER, self.token)
+        return (before, *answer, text.decode())
+
+    def configure(self, address=4, protocol=FLOODING, **more):
+        wanted = {"address": address, **protocol, "key": draws.make_key(1, address), **more}
+        return self.ask(link.CONFIGURE, rest=json.dumps(wanted).encode())
+
+    def set_time(self, time_us, clock=link.RUNNING):
+        return self.ask(link.SET_TIME, time_us, clock)
+
+    def publish(self, text):
+        return self.ask(link.PUBLISH, rest=link.encode_attribute_list(parse(text)))
+
+    def subscribe(self, text, seconds=-1.0, match_all=False):
+        return self.ask(link.SUBSCRIBE, seconds, match_all, rest=link.encode_attribute_list(parse(text)))
+
+    def step_to(self, time_us):
+        """Let time pass as a board does, stepping the mote whenever it wants to be."""
+        wait_us = self.mote.step()
+        while wait_us is not None and self.board.time_us + wait_us <= time_us:
+            self.board.time_us += max(1, wait_us)
+            wait_us = self.mote.step()
+        self.board.time_us = time_us
+
+
+def rows(said):
+    """(event's name, row) of what was told."""
+    found = [link.decode_row(fields, rest) for kind, fields, rest in said if kind == link.EVENT]
+    return [(NAMES[row[1]], row) for row in found]
+
+
+def names(said):
+    return [name for name, _ in rows(said)]
+
+
+def frames(said):
+    return [(fields[0], rest) for kind, fields, rest in said if kind == link.SEND]
+
+
+@pytest.fixture
+def bench(program):
+    bench = Bench(program)
+    bench.greet()
+    return bench
+
+
+# Greeting
+
+
+def test_a_mote_says_what_it_is_when_it_begins(program):
+    board = Board()
+    board.began = 3
+    assert Bench(program, board).said() == [(link.READY, (b"WB", link.VERSION, 0, 3, 0), b"none")]
+
+
+def test_a_greeting_is_answered_with_the_hosts_session(program):
+    assert Bench(program).greet(99) == [(link.READY, (b"WB", link.VERSION, 99, 0, 0), b"none")]
+
+
+@pytest.mark.parametrize("wrong", [{"version": 2}, {"version": 0}, {"magic": b"XY"}])
+def test_another_version_is_refused_with_ours_and_gets_no_answers(program, wrong):
+    bench = Bench(program)
+    assert bench.greet(99, **wrong) == [(link.REFUSED, (b"WB", link.VERSION, 99, link.OTHER_VERSION), b"")]
+    bench.send(link.PING, 1)
+    assert bench.said() == []
+
+
+def test_without_a_greeting_nothing_is_done(program):
+    bench = Bench(program)
+    bench.said()
+    bench.send(link.PING, 1)
+    bench.send(link.CONFIGURE, 2, rest=b"{}")
+    assert bench.said() == []
+
+
+def test_a_second_host_is_refused_and_the_first_hears_of_it(bench):
+    refused, contested = bench.greet(8)
+    assert refused == (link.REFUSED, (b"WB", link.VERSION, 8, link.BUSY), b"")
+    [(name, row)] = rows([contested])
+    assert name == "contested" and row[7] == 8 and row[8] == "another host has greeted this mote"
+    assert bench.ask(link.PING)[1] == 1
+
+
+def test_the_same_host_may_greet_again(bench):
+    assert [kind for kind, *_ in bench.greet(7)] == [link.READY]
+
+
+def test_a_host_that_was_not_heard_of_for_long_loses_the_mote(program, bench):
+    bench.board.time_us += program.BUSY_US - 1
+    assert bench.ask(link.PING)[1] == 1
+    bench.board.time_us += program.BUSY_US - 1
+    assert bench.greet(8)[0][0] == link.REFUSED
+    bench.board.time_us += 1
+    assert bench.greet(8)[0][0] == link.READY
+
+
+def test_a_host_that_says_goodbye_leaves_the_mote_to_the_next(bench):
+    assert bench.ask(link.GOODBYE)[1] == 1
+    bench.send(link.PING, 5)
+    assert bench.said() == []
+    assert bench.greet(8)[0][0] == link.READY
+
+
+# Commands
+
+
+def test_a_ping_tells_the_heap_and_the_time(bench):
+    bench.board.time_us = 77
+    assert bench.ask(link.PING) == ([], 1, 1234, NOBODY, 77, "")
+
+
+def test_a_command_without_a_token_gets_no_answer(bench):
+    bench.send(link.PING, 0)
+    assert bench.said() == []
+
+
+def test_a_reset_is_answered_before_it_happens(bench):
+    assert bench.ask(link.RESET)[1] == 1
+    assert bench.board.resets == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (link.PUBLISH, ()),
+        (link.WAKE, ()),
+        (link.SUBSCRIBE, (-1.0, 0)),
+        (link.UNSUBSCRIBE, (0,)),
+        (link.HEARD, (2, 1)),
+        (link.LINK_QUALITY, (2, 1.0, 1.0)),
+    ],
+)
+def test_a_mote_that_is_no_node_says_so(bench, kind, fields):
+    before, is_right, _, _, _, text = bench.ask(kind, *fields, rest=b"\x00")
+    assert (before, is_right) == ([], 0)
+    assert text == "the mote is not configured; it needs a protocol and an address first"
+
+
+def test_events_and_frames_come_before_the_answer(bench):
+    bench.configure()
+    said, is_right, number, wake, time_us, text = bench.publish("TEMP IS 26.5")
+    assert (is_right, number, wake, time_us, text) == (1, 0, NOBODY, 0, "")
+    assert names(said) == ["published", "originated", "held"]
+    [(destination, frame)] = frames(said)
+    assert destination == NOBODY
+    assert flooding.decode(frame)[:2] == (4, 0)
+
+
+def test_a_frame_that_is_heard_is_delivered_and_sent_on(bench):
+    bench.configure()
+    said, _, number, *_ = bench.subscribe("TEMP GE 25", 60.0)
+    [(name, row)] = rows(said)
+    assert (name, row[5], row[7], row[8]) == ("subscribed", number, 60 * SECOND, parse("TEMP GE 25"))
+    heard = flooding.encode(flooding.Flood(9, 3, 5, parse("TEMP IS 26")))
+    said, is_right, *_ = bench.ask(link.HEARD, 2, 1, rest=heard)
+    assert is_right == 1
+    assert "delivered" in names(said)
+    assert rows(said)[names(said).index("delivered")][1][2:9] == (2, "flood", 9, 3, 0, number, parse("TEMP IS 26"))
+    said, *_ = bench.ask(link.HEARD, 3, 1, rest=heard)
+    assert names(said) == ["dropped"]
+
+
+def test_a_subscription_ends_once(bench):
+    bench.configure()
+    number = bench.subscribe("TEMP GE 25")[2]
+    said, is_right, *_ = bench.ask(link.UNSUBSCRIBE, number)
+    assert is_right == 1 and names(said)[0] == "unsubscribed"
+    assert bench.ask(link.UNSUBSCRIBE, number)[5] == f"there is no subscription {number} at node 4"
+
+
+def test_a_neighbor_is_put_on_the_black_list(bench):
+    bench.configure(protocol=DIFFUSION)
+    said, is_right, *_ = bench.ask(link.LINK_QUALITY, 2, 0.0, 0.0)
+    [(name, row)] = rows(said)
+    assert is_right == 1
+    assert (name, row[2], row[7]) == ("blacklisted", 2, 1)
+
+
+def test_settings_and_boots_arrive_at_the_node(program):
+    board = Board()
+    board.began = 2
+    bench = Bench(program, board)
+    bench.greet()
+    answer = bench.configure(protocol={**FLOODING, "settings": {"ttl": 9}})
+    assert answer[1:3] == (1, 2)
+    said, _, number, *_ = bench.publish("TEMP IS 20")
+    assert number == 2 * contract.NUMBERS_PER_BOOT
+    assert flooding.decode(frames(said)[0][1])[2] == 9
+
+
+def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
+    settings = {"filters": [{"name": "running_mean", "key": 200, "match": "LOUDNESS EQ_ANY", "window": 5}]}
+    protocol = {**DIFFUSION, "settings": settings}
+    answer = bench.configure(protocol=protocol, keys=[[120, "LOUDNESS", "int16", "dB", 10, None, None]])
+    assert answer[1] == 1, answer[5]
+
+
+# What cannot be done is a sentence
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"protocol": "workbench.protocols.nowhere:Nothing"}, "the mote failed: ModuleNotFoundError"),
+        ({"protocol": "workbench.protocols.flooding:Nothing"}, "the mote failed: AttributeError"),
+        ({"settings": {"ttl": 0}}, "Flooding: ttl is 0"),
+        ({"settings": {"speed": 1}}, "Flooding has no parameter 'speed'"),
+        ({"sensor": {"key": 51, "kind": "moon", "every_ms": 10}}, "a sensor's kind is 'moon'; it must be"),
+        ({"sensor": {"key": 51, "kind": "constant", "value": 1, "every_ms": 0}}, "a sensor's every_ms is 0"),
+        ({"sensor": {"key": 51, "kind": "log", "values": [], "every_ms": 9}}, "a log has no values"),
+        ({"sensor": {"key": 51, "kind": "ramp", "start": 1, "step": 0, "stop": 5, "every_ms": 9}}, "a ramp from 1"),
+        ({"sensor": {"key": 51, "kind": "ramp", "start": 1, "step": -1, "stop": 5, "every_ms": 9}}, "a ramp from 1"),
+        ({"sensor": {"key": 51, "kind": "constant"}}, "the mote failed: KeyError('every_ms')"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_a_sentence_and_changes_nothing(bench, changed, sentence):
+    bench.configure(address=4)
+    before, is_right, _, _, _, text = bench.configure(address=5, **{"protocol": FLOODING, **split(changed)})
+    assert (before, is_right) == ([], 0)
+    assert text.startswith(sentence)
+    said, is_right, *_ = bench.publish("TEMP IS 20")
+    assert is_right == 1
+    assert flooding.decode(frames(said)[0][1])[0] == 4
+
+
+def split(changed):
+    """What is changed of the protocol belongs to it."""
+    more = {name: value for name, value in changed.items() if name == "sensor"}
+    protocol = {**FLOODING, **{name: value for name, value in changed.items() if name != "sensor"}}
+    return {"protocol": protocol, **more}
+
+
+def test_a_configuration_that_is_no_json_is_a_sentence(bench):
+    for rest in (b"", b"{", b"[]", b"3", b"\xff"):
+        assert bench.ask(link.CONFIGURE, rest=rest)[5].startswith("the mote failed: ")
+
+
+@pytest.mark.parametrize("what", ["TEMP GE 25", "TEMP IS 25, HUMIDITY EQ 3"])
+def test_a_publication_that_is_none_is_a_sentence(bench, what):
+    bench.configure()
+    said, is_right, _, _, _, text = bench.publish(what)
+    assert (said, is_right) == ([], 0)
+    assert text
+
+
+def test_a_subscription_to_everything_has_to_be_meant(bench):
+    bench.configure()
+    assert bench.subscribe("APP IS Temperature")[1] == 0
+    assert bench.subscribe("APP IS Temperature", match_all=True)[1] == 1
+
+
+class BrokenNode(contract.Node):
+    """A node with a defect, as a user's own may have."""
+
+    def start(self, now, boot=0):
+        self.next_wake = now + 10
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        raise ValueError("cannot hear")
+
+    def wake(self, now):
+        raise ValueError("cannot wake " + "é" * 2000)
+
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        return contract.Subscription(self, 0, attributes, None)
+
+
+class Broken(contract.Protocol):
+    node = BrokenNode
+    describe = staticmethod(flooding.describe)
+
+
+BROKEN = {"protocol": f"{__name__}:Broken", "settings": {}}
+
+
+def test_a_node_that_fails_is_told_and_the_mote_goes_on(program, bench):
+    bench.configure(protocol=BROKEN)
+    assert bench.ask(link.HEARD, 2, 1, rest=b"x")[5] == "the mote failed: ValueError('cannot hear')"
+    bench.send(link.HEARD, 0, 2, 1, rest=b"x")  # Nobody waits for an answer: it is told.
+    [(name, row)] = rows(bench.said())
+    assert (name, row[8]) == ("told", "the mote failed: ValueError('cannot hear')")
+    bench.board.time_us = 10
+    assert bench.mote.step() == program.FAILED_US
+    [(name, row)] = rows(bench.said())
+    assert name == "told" and row[8].startswith("the mote failed: ValueError('cannot wake éé")
+    assert bench.configure()[1] == 1
+    assert bench.publish("TEMP IS 20")[1] == 1
+
+
+# The clock
+
+
+def test_the_clock_goes_on_from_where_it_was_set(bench):
+    bench.board.time_us = 500
+    assert bench.set_time(10**12)[4] == 10**12
+    bench.board.time_us = 600
+    assert bench.ask(link.PING)[4] == 10**12 + 100
+
+
+def test_a_held_clock_stands_still_and_no_timer_goes_off_by_itself(bench):
+    bench.set_time(1000, link.HELD)
+    bench.configure(protocol=DIFFUSION, sensor={"key": 51, "kind": "constant", "value": 1, "every_ms": 1})
+    wake_us = bench.subscribe("TEMP GE 25")[3]
+    bench.board.time_us += 10**9
+    assert bench.mote.step() is None
+    assert bench.said() == []
+    assert bench.ask(link.PING)[4] == 1000
+    assert wake_us > 1000
+    bench.set_time(wake_us, link.HELD)
+    _, is_right, _, next_wake, time_us, _ = bench.ask(link.WAKE)
+    assert (is_right, time_us) == (1, wake_us)
+    assert next_wake > wake_us
+
+
+def test_the_host_that_holds_the_clock_knows_what_it_asked_for(bench):
+    bench.set_time(0, link.HELD)
+    bench.configure()
+    assert names(bench.subscribe("TEMP GE 25")[0]) == []
+    assert names(bench.publish("TEMP IS 20")[0]) == ["originated", "held"]
+
+
+def test_a_held_clock_that_is_let_go_on_goes_on(bench):
+    bench.configure()
+    bench.set_time(50, link.HELD)
+    bench.board.time_us = 10_000
+    bench.set_time(60)
+    bench.board.time_us += 5
+    assert bench.ask(link.PING)[4] == 65
+
+
+def test_timers_go_off_by_themselves_at_their_time(bench):
+    bench.configure(protocol={**DIFFUSION, "settings": {"refresh_s": 2}})
+    bench.subscribe("TEMP GE 25")
+    bench.step_to(5 * SECOND)
+    sent = [fields for kind, fields, _ in bench.said() if kind == link.SEND]
+    assert len(sent) == 2  # at 2 and 4 s; the first went before the answer
+
+
+# Sensors
+
+
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        ({"kind": "constant", "value": 2650}, [2650] * 7),
+        ({"kind": "ramp", "start": 10, "step": 5, "stop": 22}, [10, 15, 20, 10, 15, 20, 10]),
+        ({"kind": "ramp", "start": 3, "step": -2, "stop": -1}, [3, 1, -1, 3, 1, -1, 3]),
+        ({"kind": "log", "values": [7, -1, 9]}, [7, -1, 9, 7, -1, 9, 7]),
+        ({"kind": "board"}, [0, 100, 200, 300, 400, 500, 600]),
+    ],
+)
+def test_a_sensor_publishes_at_even_times(bench, settings, values):
+    bench.configure(sensor={"key": 51, "every_ms": 100, **settings})
+    bench.step_to(750_000)
+    told = [row for name, row in rows(bench.said()) if name == "published"]
+    assert [row[8][0].value for row in told] == values
+    assert [row[0] for row in told] == [100_000 * i for i in range(1, 8)]
+    assert [row[5] for row in told] == list(range(7))
+
+
+def test_readings_that_were_missed_are_not_made_up_for(bench):
+    bench.configure(sensor={"key": 51, "every_ms": 100, "kind": "constant", "value": 1})
+    bench.board.time_us = 1_050_000
+    assert bench.mote.step() == 100_000
+    assert names(bench.said()).count("published") == 1
+
+
+def test_a_reading_that_cannot_travel_is_told_and_the_next_one_is_tried(program, bench):
+    bench.configure(sensor={"key": 51, "every_ms": 100, "kind": "log", "values": [40_000, 3]})
+    bench.board.time_us = 100_000
+    assert bench.mote.step() == program.FAILED_US
+    [(name, _)] = rows(bench.said())
+    assert name == "told"
+    bench.board.time_us = 200_000
+    bench.mote.step()
+    assert names(bench.said())[0] == "published"
+
+
+# Garbage
+
+
+def test_noise_is_told_with_how_much_there_was(bench):
+    bench.mote.feed(b"\x00garbage\x00more\x00")
+    bench.mote.feed(framing.encode(b"\xfe no message"))
+    told = rows(bench.said())
+    assert [(name, row[7]) for name, row in told] == [("noise", 2), ("noise", 3)]
+    assert bench.ask(link.PING)[1] == 1
+
+
+def test_what_only_a_mote_says_is_not_taken_from_a_host(bench):
+    bench.send(link.ANSWER, 1, 1, 0, 0, 0)
+    bench.send(link.SEND, NOBODY, rest=b"frame")
+    bench.send(link.READY, b"WB", 1, 7, 0, 0)
+    assert bench.said() == []
+
+
+any_message = st.builds(lambda kind, rest: bytes((kind,)) + rest, st.integers(1, 40), st.binary(max_size=40))
+
+
+@given(st.lists(st.one_of(any_message, st.binary(max_size=40)), max_size=8))
+def test_any_message_leaves_a_mote_that_answers(program, bodies):
+    bench = Bench(program)
+    bench.greet()
+    bench.configure(protocol=DIFFUSION)
+    for body in bodies:
+        if body[:1] in (bytes((link.GOODBYE,)), bytes((link.HELLO,))):
+            continue
+        bench.mote.feed(framing.encode(body))
+        bench.mote.step()
+    bench.said()
+    assert bench.ask(link.PING)[1] == 1
+
+
+# A radio of its own
+
+
+class Radio:
+    is_serial = False
+    next_us = None
+
+    def __init__(self):
+        self.sent, self.heard = [], []
+
+    def send(self, destination, frame, now):
+        self.sent.append((destination, frame))
+
+    def poll(self, now):
+        heard, self.heard = self.heard, []
+        return heard
+
+
+class BoardWithRadio(Board):
+    HAS_RADIO = True
+
+    def make_radio(self, mote, address, settings):
+        self.radio, self.settings = Radio(), settings
+        return self.radio
+
+
+def test_a_radio_of_its_own_is_used_and_its_frames_are_told(program):
+    bench = Bench(program, BoardWithRadio())
+    assert bench.greet()[0][1][4] == 1
+    bench.configure(radio={"port": 3})
+    assert bench.board.settings == {"port": 3}
+    said, *_ = bench.publish("TEMP IS 26")
+    assert names(said) == ["published", "originated", "held", "sent"]
+    assert frames(said) == []
+    [(destination, frame)] = bench.board.radio.sent
+    assert destination is None
+    assert rows(said)[-1][1][3:7] == ("flood", 4, 0, len(frame))
+    bench.board.radio.heard = [(flooding.encode(flooding.Flood(9, 1, 5, ())), 2, True), (b"\xff", 3, True)]
+    bench.mote.step()
+    assert names(bench.said())[:2] == ["received", "held"]
