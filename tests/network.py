@@ -1,6 +1,9 @@
-"""A network for tests without a kernel: nodes, ideal links that deliver first in first out, time moved by hand."""
+"""A network for tests without a kernel: nodes, ideal links that deliver first in first out, time moved by hand.
 
-from collections import Counter
+This file runs under MicroPython too, where dictionaries keep no order.
+"""
+
+from collections import OrderedDict
 
 from workbench import draws
 from workbench.attributes import parse, to_text
@@ -15,7 +18,7 @@ class Network:
     def __init__(self, protocol, links, choose=None):
         self.links = {link for one, other in links for link in ((one, other), (other, one))}
         addresses = sorted({address for link in self.links for address in link})
-        self.nodes = {a: protocol.make_node(a, draws.Stream(draws.make_key(1, a))) for a in addresses}
+        self.nodes = OrderedDict((a, protocol.make_node(a, draws.Stream(draws.make_key(1, a)))) for a in addresses)
         self.now, self.sent, self.events = 0, [], []  # (sender, destination or None, frame) and (node, event)
         self._in_flight, self._choose = [], choose
 
@@ -30,7 +33,7 @@ class Network:
         raise AssertionError("the network never falls silent")
 
     def _next(self):
-        first = {}
+        first = OrderedDict()
         for i, (sender, receiver, *_) in enumerate(self._in_flight):
             first.setdefault((sender, receiver), i)
         return list(first.values())[self._choose(len(first))] if self._choose else 0
@@ -71,8 +74,11 @@ class Network:
 
     def drops(self, *addresses):
         """Reason -> how often, at these nodes or everywhere."""
-        here = [event for node, event in self.events if not addresses or node in addresses]
-        return Counter(event.detail for event in here if isinstance(event, Dropped))
+        counts = {}
+        for node, event in self.events:
+            if isinstance(event, Dropped) and (not addresses or node in addresses):
+                counts[event.detail] = counts.get(event.detail, 0) + 1
+        return counts
 
 
 def taken(subscription):

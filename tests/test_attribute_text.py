@@ -1,5 +1,7 @@
 """The text form of attributes: what is read, what is written, and that nothing but its own error comes out."""
 
+import sys
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -95,7 +97,6 @@ def test_text_is_read_and_written_in_its_normal_form(text, attributes, normal):
         ("PAYLOAD IS 5", 'write a blob as "text"'),
         ('PAYLOAD GE "a"', "GE does not apply"),
         ('PAYLOAD IS "%s"' % ("x" * 256), "up to 255 bytes"),
-        ('PAYLOAD IS "\ud800"', 'write a blob as "text"'),
     ],
 )
 def test_text_that_cannot_be_understood_is_told_what_would_be_right(text, complaint):
@@ -103,8 +104,14 @@ def test_text_that_cannot_be_understood_is_told_what_would_be_right(text, compla
         parse(text)
 
 
+@pytest.mark.skipif(sys.implementation.name == "micropython", reason="MicroPython encodes half of a surrogate pair")
+def test_half_of_a_surrogate_pair_is_no_text():
+    with pytest.raises(AttributeFormatError, match='write a blob as "text"'):
+        parse('PAYLOAD IS "\ud800"')
+
+
 # Pieces of attributes in any order find more than arbitrary text does.
-PIECES = [*OPERATORS, "TEMP", "APP", "PAYLOAD", "55", "²", " ", ",", '"', "0x", "é", ">=", "-1", ".", "\n"]
+PIECES = sorted(OPERATORS) + ["TEMP", "APP", "PAYLOAD", "55", "²", " ", ",", '"', "0x", "é", ">=", "-1", ".", "\n"]
 pieces = st.sampled_from(PIECES)
 
 

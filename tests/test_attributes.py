@@ -116,7 +116,7 @@ def test_blob_takes_up_to_255_bytes_and_nothing_else(value):
 
 
 def test_array_ends_at_the_key_last_which_is_not_part_of_it():
-    array = (*parse("TEMP IS 1"), Attribute(attributes.LAST, 0, 0), *parse("TEMP IS 2"))
+    array = parse("TEMP IS 1") + (Attribute(attributes.LAST, 0, 0),) + parse("TEMP IS 2")
     assert until_last(array) == parse("TEMP IS 1")
     assert until_last(parse("TEMP IS 1")) == parse("TEMP IS 1")
 
@@ -234,7 +234,7 @@ EDGES = [LOWEST, LOWEST + 1, -1, 0, 1, 2, HIGHEST - 1, HIGHEST]
 # Any integer not listed here behaves, against bounds from EDGES, like a neighbor that is.
 EVERY_KIND_OF_INTEGER = sorted({v + d for v in EDGES for d in (-2, -1, 0, 1, 2) if LOWEST <= v + d <= HIGHEST})
 BLOBS = [b"", b"a", b"b"]
-EVERY_KIND_OF_BLOB = [*BLOBS, b"another"]
+EVERY_KIND_OF_BLOB = BLOBS + [b"another"]
 
 integer_keys = st.sampled_from([TEMP, HUMIDITY, INTERVAL])
 integer_constraint = st.builds(Attribute, integer_keys, st.sampled_from(sorted(COMPARE)), st.sampled_from(EDGES))

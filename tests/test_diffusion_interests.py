@@ -1,6 +1,5 @@
 """TinyDiffusion's interests: how they are flooded, kept, merged, renewed and ended."""
 
-import networkx as nx
 import pytest
 from neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
 from network import SECOND, Network, taken
@@ -79,6 +78,7 @@ def test_own_interest_that_comes_back_is_dropped_and_sets_no_gradient():
 # |   |   |
 # 6 - 7 - 8
 def test_each_node_sends_an_interest_once():
+    nx = pytest.importorskip("networkx")
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3))
     network = Network(Diffusion(), grid.edges)
     network.subscribe(0, "TEMP GE 25")
@@ -163,7 +163,7 @@ def test_interest_is_not_refreshed_when_that_is_not_wanted():
 
 # 0 --- 1 --- 2 --- 3, then the link 1-2 fails and 1-4-2 is there
 def test_refresh_finds_the_way_around_a_link_that_failed():
-    network = Network(Diffusion(), [*LINE, (1, 4), (4, 2)])
+    network = Network(Diffusion(), LINE + [(1, 4), (4, 2)])
     subscription = network.subscribe(0, "TEMP GE 25")
     network.links -= {(1, 2), (2, 1)}
     network.publish(3, "TEMP IS 26")
@@ -178,7 +178,7 @@ def test_refresh_finds_the_way_around_a_link_that_failed():
 
 # 0 --- 1 --- 2 --- 3 --- 4
 def test_two_sinks_with_the_same_constraints_share_an_entry_and_both_are_served():
-    network = Network(Diffusion(), [*LINE, (3, 4)])
+    network = Network(Diffusion(), LINE + [(3, 4)])
     one = network.subscribe(0, "TEMP GE 25, HUMIDITY LE 50, INTERVAL IS 10")
     other = network.subscribe(4, "INTERVAL IS 5, HUMIDITY LE 50, TEMP GE 25")
     assert len(network.nodes[2].cache.entries) == 1

@@ -1,6 +1,5 @@
 """TinyDiffusion's node: data on its way to the sinks, samples that wait, the black list, frames that are wrong."""
 
-import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -383,7 +382,7 @@ def heard(draw):
     elif damage == 1:
         frame[draw(st.integers(0, len(frame) - 1))] ^= 1 << draw(st.integers(0, 7))
     elif damage == 2:
-        del frame[draw(st.integers(0, len(frame) - 1)) :]
+        frame = frame[: draw(st.integers(0, len(frame) - 1))]
     elif damage == 3:
         frame = draw(st.binary(max_size=40))
     return bytes(frame), previous_hop, draw(st.booleans())
@@ -392,7 +391,7 @@ def heard(draw):
 def assert_within_its_sizes(node):
     assert len(node.cache.entries) <= 2
     assert len(node.samples) <= 2 and len(node.seen_data) <= 2 and len(node.seen_interests) <= 3
-    for owner in [*node.cache.entries, *node.own_interests]:
+    for owner in node.cache.entries + node.own_interests:
         assert len(owner.data_gradients.list) <= 2
     for entry in node.cache.entries:
         assert len(entry.gradients) <= 2
@@ -434,6 +433,7 @@ def test_malformed_frame_is_counted_and_dropped(frame):
 @st.composite
 def networks(draw):
     """A connected random graph whose links deliver in any order, each first in first out."""
+    nx = pytest.importorskip("networkx")
     size = draw(st.integers(2, 12))
     graph = nx.connected_watts_strogatz_graph(size, min(4, size), 0.5, seed=draw(st.integers(0, 999)))
     pick = draw(st.randoms(use_true_random=False))

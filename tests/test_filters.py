@@ -1,6 +1,5 @@
 """Filters: what they are asked, in which order, what their answers do, and each of the built-in ones."""
 
-import numpy as np
 import pytest
 from neighbor import data, hear, interest, make_node, of, reasons, sent
 from network import SECOND, Network, taken
@@ -57,7 +56,7 @@ def answers(filter_, *readings, origin=1, every_s=1.0):
 def temperatures(filter_, *values, **options):
     """The same for temperatures alone."""
     texts = answers(filter_, *[f"TEMP IS {value}" for value in values], **options)
-    return [None if text is None else float(text.removeprefix("TEMP IS ")) for text in texts]
+    return [None if text is None else float(text.split()[2]) for text in texts]
 
 
 # On a node
@@ -235,7 +234,7 @@ def test_wrong_filter_is_told_when_it_is_made(arguments, complaint):
         Filter(**arguments)
     with pytest.raises((ParameterError, AttributeFormatError), match=complaint):
         rest = {name: value for name, value in arguments.items() if name in ("name", "key", "messages")}
-        Filter.from_dict({**rest, "settings": {n: v for n, v in arguments.items() if n not in rest}})
+        Filter.from_dict(rest | {"settings": {n: v for n, v in arguments.items() if n not in rest}})
 
 
 def test_filter_match_that_cannot_be_read_is_told():
@@ -392,9 +391,7 @@ def test_an_interest_is_chosen_by_the_keys_it_is_about():
 # --- what is easily written wrong ---
 
 
-@pytest.mark.parametrize(
-    ("at", "nodes"), [(3, (3,)), (np.int64(3), (3,)), ([np.int32(1), 2], (1, 2)), (range(2), (0, 1)), ("all", None)]
-)
+@pytest.mark.parametrize(("at", "nodes"), [(3, (3,)), ([1, 2], (1, 2)), (range(2), (0, 1)), ("all", None)])
 def test_filter_takes_its_nodes_as_the_workload_does(at, nodes):
     assert Filter("rate_limit", at=at).at == nodes
 
@@ -413,6 +410,9 @@ def test_filters_may_be_a_list_and_a_single_one_is_told_to_be_in_one():
 
 
 def test_numbers_of_numpy_are_numbers_and_become_pythons():
+    np = pytest.importorskip("numpy")
+    assert Filter("rate_limit", at=np.int64(3)).at == (3,)
+    assert Filter("rate_limit", at=[np.int32(1), 2]).at == (1, 2)
     protocol = Diffusion(ttl=np.int64(5), blacklist_loss=np.float64(0.5), filters=[Filter("running_mean", window=3)])
     assert type(protocol.ttl) is int and type(protocol.blacklist_loss) is float
     for wrong in (np.int64(0), np.float64(5), np.bool_(True), np.array([5, 6])):
@@ -430,5 +430,5 @@ def test_answer_that_is_no_sequence_of_attributes_names_the_filter(answer):
 
 def test_filter_that_raises_is_named_with_what_it_raised():
     register_filter("broken", lambda attributes: 1 / 0)
-    with pytest.raises(ParameterError, match="filter broken failed with ZeroDivisionError: division by zero"):
+    with pytest.raises(ParameterError, match="filter broken failed with ZeroDivisionError: divi"):
         Filter("broken").instance().decide(parse("TEMP IS 26"), 1, 0)

@@ -1,6 +1,5 @@
 """The flooding node: every event reaches every node once, and subscribers keep what matches."""
 
-import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,7 +104,7 @@ def test_nothing_counts_as_already_heard_that_was_not():
     assert kinds(node) == [Held, Forwarded]
 
 
-@given(st.binary(max_size=40) | st.binary(max_size=40).map(b"F".__add__))
+@given(st.binary(max_size=40) | st.binary(max_size=40).map(lambda rest: b"F" + rest))
 def test_malformed_frame_is_counted_and_dropped(frame):
     node = make_node()
     node.subscribe(parse("TEMP GE 0"), 0)
@@ -119,6 +118,7 @@ def test_malformed_frame_is_counted_and_dropped(frame):
 @settings(max_examples=25)
 @given(st.integers(2, 14), st.integers(0, 1000), st.data())
 def test_every_node_holds_every_event_once_in_whatever_order_links_deliver(size, seed, data):
+    nx = pytest.importorskip("networkx")
     graph = nx.connected_watts_strogatz_graph(size, min(4, size), 0.5, seed=seed)
     pick = data.draw(st.randoms(use_true_random=False))
     network = Network(Flooding(), graph.edges, choose=pick.randrange)

@@ -102,11 +102,19 @@ def _nodes(name, at):
     """The nodes that ``at`` means, as a tuple; None for all of them."""
     if at is None or (isinstance(at, str) and at == "all"):
         return None
-    several = hasattr(at, "__iter__") and not isinstance(at, (str, bytes, dict))
-    nodes = [_node_number(node) for node in (at if several else (at,))]
+    nodes = [_node_number(node) for node in _each(at)]
     if None in nodes:
         raise ParameterError('filter %s: at is %r; it must be a node number, several, or "all"' % (name, at))
     return tuple(nodes)
+
+
+def _each(at):
+    if not isinstance(at, (str, bytes, dict)):
+        try:
+            return list(at)  # Tried and not asked for: MicroPython's tuples have no __iter__.
+        except TypeError:
+            pass
+    return [at]
 
 
 def _node_number(value):
