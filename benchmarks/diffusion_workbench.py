@@ -1,22 +1,32 @@
-"""Directed diffusion on the reference engine: one sink, ten sources, a hundred seconds. SimPy has no diffusion to set
-beside it."""
+"""Directed diffusion on the workbench's engines: readings every five seconds for a hundred seconds."""
 
 from networks import Network
 
-from workbench import Diffusion, Scenario, publish, subscribe
+from workbench import Diffusion, Radio, Scenario, publish, subscribe
 
-SOURCES = 10
 DURATION_S = 100
+CSMA = Radio(csma=True, collisions=True, retries=3)
 
 
-def scenario(network: Network) -> Scenario:
-    """The sink is the first node; the sources are spread evenly and publish every five seconds, each in its phase."""
+def scenario(network: Network, sinks: int = 1, sources: int = 10) -> Scenario:
+    """Sinks and sources spread evenly over the nodes, on an ideal channel; each source publishes in its own phase.
+
+    The first sink is the first node, the last source the last.
+    """
     nodes = sorted(network.graph)
-    step = len(nodes) // SOURCES
-    sources = nodes[step - 1 :: step][:SOURCES]
+    subscribers, step = nodes[:: len(nodes) // sinks][:sinks], len(nodes) // sources
     workload = [
-        subscribe(at=nodes[0], what="TEMP GE 25"),
-        publish(at=sources, what="TEMP IS 26", every_s=5, start_s=5, stagger=True),
+        subscribe(at=subscribers, what="TEMP GE 25"),
+        publish(at=nodes[step - 1 :: step][:sources], what="TEMP IS 26", every_s=5, start_s=5, stagger=True),
     ]
     # The default ttl of 50 hops does not cross the large grid, which takes 198.
     return Scenario(network.graph, Diffusion(ttl=255), workload, duration_s=DURATION_S)
+
+
+def one_pair(network: Network, sink: int, source: int) -> Scenario:
+    """One sink and one source over 802.15.4's CSMA/CA with collisions and three retries."""
+    workload = [
+        subscribe(at=sink, what="TEMP GE 25"),
+        publish(at=source, what="TEMP IS 26", every_s=5, start_s=5),
+    ]
+    return Scenario(network.graph, Diffusion(), workload, radio=CSMA, duration_s=DURATION_S)

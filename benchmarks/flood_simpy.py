@@ -8,6 +8,7 @@ Its events are finer than the workbench's: about three per reception (put, get, 
 import random
 
 import simpy
+from contender import Contender, plain
 from networks import AIRTIME_S, JITTER_S, Network
 
 
@@ -44,3 +45,6 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
     environment.process(publish())
     environment.run()
     return received - floods
+
+
+SIMPY = Contender("SimPy, processes", "a put, get, resume; 3 a transmission", "jitter, airtime", plain(flood), 100_000)

@@ -7,6 +7,7 @@ protocol node, no record. It shows what the rest costs.
 import random
 
 import simpy
+from contender import Contender, plain
 from networks import AIRTIME_S, JITTER_S, Network
 
 
@@ -39,3 +40,6 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
         environment.timeout(publication, publication).callbacks.append(publish)
     environment.run()
     return received
+
+
+CALLBACKS = Contender("SimPy, callbacks, bare", "a transmission", "jitter, airtime", plain(flood), 400_000)

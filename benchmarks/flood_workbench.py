@@ -1,16 +1,62 @@
-"""The flood on the workbench's reference engine: real frames, a radio with energy, and metrics or a whole trace."""
+"""The flood on the workbench's engines: real frames, a radio with energy, and metrics or a whole trace.
 
+The scenario is made beforehand, as it is for all the runs of a sweep; what counts is `Scenario.run`. The compiled
+engine plays one flood first, so that it is loaded.
+"""
+
+from functools import partial
+
+from contender import Contender
 from networks import Network
+from timing import Job
 
-from workbench import Flooding, Scenario, publish
+from workbench import Flooding, Radio, Scenario, publish, topology
+from workbench.errors import ScenarioError
+
+CSMA = Radio(csma=True, collisions=True)
+_IDEAL = "a transmission", "jitter, airtime, frames, energy"
+_CSMA = "3 a transmission, or more", "CSMA/CA, collisions, half duplex, frames, energy"
 
 
-def scenario(network: Network, floods: int, source: int = 0) -> Scenario:
+def scenario(network: Network, floods: int, source: int = 0, radio: Radio | None = None) -> Scenario:
     """The flood as a scenario."""
     workload = [publish(at=source, what="TEMP IS 26", every_s=1)]
-    return Scenario(network.graph, Flooding(), workload, duration_s=floods)
+    return Scenario(network.graph, Flooding(), workload, radio or Radio(), duration_s=floods)
 
 
-def flood(scenario: Scenario, record: str) -> int:
-    """Play the flood; returns how many frames were received."""
-    return int(scenario.run(engine="reference", record=record).metrics["receptions"])
+def receptions(scenario: Scenario, record: str = "metrics", engine: str = "reference") -> int:
+    """Play a scenario; returns how many frames were received."""
+    return int(scenario.run(engine=engine, record=record).metrics["receptions"])
+
+
+def refusal(scenario: Scenario) -> str:
+    """Why the compiled engine does not play such a scenario, or nothing."""
+    try:
+        scenario.run(engine="compiled", record="metrics")
+    except ScenarioError as reason:
+        return str(reason)
+    return ""
+
+
+def _contender(
+    name: str, event: str, models: str, count: int, radio: Radio | None, engine: str, record: str
+) -> Contender:
+    def prepare(network: Network, floods: int) -> Job:
+        if engine == "compiled":
+            receptions(scenario(network, 1, radio=radio), record, engine)
+        return partial(receptions, scenario(network, floods, radio=radio), record, engine)
+
+    def absent() -> str:
+        if engine == "reference":
+            return ""
+        return refusal(scenario(Network("pair", topology.grid(1, 2), 10.0), 1, radio=radio))
+
+    return Contender(name, event, models, prepare, count, absent=absent)
+
+
+COMPILED = _contender("workbench, compiled", *_IDEAL, 20_000_000, None, "compiled", "metrics")
+COMPILED_TRACE = _contender("workbench, compiled, trace", *_IDEAL, 1_000_000, None, "compiled", "trace")
+REFERENCE = _contender("workbench, reference", *_IDEAL, 200_000, None, "reference", "metrics")
+REFERENCE_TRACE = _contender("workbench, reference, trace", *_IDEAL, 200_000, None, "reference", "trace")
+CSMA_COMPILED = _contender("workbench, compiled", *_CSMA, 4_000_000, CSMA, "compiled", "metrics")
+CSMA_REFERENCE = _contender("workbench, reference", *_CSMA, 100_000, CSMA, "reference", "metrics")

@@ -12,6 +12,7 @@ import math
 import random
 
 import wsnsimpy.wsnsimpy as wsp
+from contender import Contender, plain
 from networks import AIRTIME_S, JITTER_S, Network
 
 
@@ -59,3 +60,6 @@ def flood(network: Network, floods: int, source: int = 0) -> int:
         assert len(node.neighbors) == len(near)
     simulator.run()
     return simulator.received
+
+
+WSNSIMPY = Contender("wsnsimpy", "6 a reception", "jitter, airtime, distance", plain(flood), 40_000)

@@ -1,162 +1,135 @@
-"""How fast the reference engine is: ``make bench``, or ``python benchmarks/run.py [--quick] [--write]``.
+"""How fast the workbench is beside others: ``make bench``, or ``benchmarks/run.py [--quick] [--write] [part ...]``.
 
-Receptions per second of process time for a flood, beside SimPy and wsnsimpy, and for diffusion; then where the time of
-the flood goes. All contenders play the same topologies and have to come to the same number of receptions. Their times
-are medians of interleaved repetitions, each from its topology to its last reception, nodes and events of its own
-included. ``--write`` also writes benchmarks/RESULTS.md.
+"flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "csma" is the flood with CSMA/CA and
+collisions, beside ns-3's lr-wpan; "diffusion" is by engine, "ns2" beside ns-2's one-phase pull; "profile" says where
+the time of the reference engine's flood goes. All play the same topologies. Times are medians of interleaved runs of
+process time, each from its topology to its last reception, nodes and events of its own included. A peer that is not
+installed is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
 """
 
 import argparse
-import datetime
-import os
-import platform
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import diffusion_workbench
 import flood_workbench
-from networks import Network, networks
+from machine import machine
+from measure_diffusion import engines_table, measure_engines, measure_ns2, ns2_table
+from measure_flood import HEADER, csma, granularity, ideal, measure
+from networks import Network, networks, small_disc
 from profiles import by_function
-from timing import interleaved
-
-import workbench
-
-try:
-    import flood_simpy
-    import flood_simpy_callbacks
-    import flood_wsnsimpy
-except ImportError as error:
-    raise SystemExit(f"{error.name} is missing; pip install -e '.[bench]' installs it") from None
+from tables import table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-SIMPY = "SimPy, processes"
-CALLBACKS = "SimPy, callbacks, bare"
-WSNSIMPY = "wsnsimpy"
-METRICS, TRACE = "workbench, metrics", "workbench, trace"
+PARTS = ("flood", "csma", "diffusion", "ns2", "profile")
+RUNS, QUICK_RUNS = 5, 3
 
 
-def flood_jobs(network: Network, floods: int) -> dict[str, tuple[int, Callable[[], int]]]:
-    """name -> (floods, job). wsnsimpy is slow, so it plays fewer."""
-    scenario = flood_workbench.scenario(network, floods)
-    fewer = max(1, floods // 5)
-    return {
-        METRICS: (floods, lambda: flood_workbench.flood(scenario, "metrics")),
-        TRACE: (floods, lambda: flood_workbench.flood(scenario, "trace")),
-        SIMPY: (floods, lambda: flood_simpy.flood(network, floods)),
-        CALLBACKS: (floods, lambda: flood_simpy_callbacks.flood(network, floods)),
-        WSNSIMPY: (fewer, lambda: flood_wsnsimpy.flood(network, fewer)),
-    }
+def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
+    """Measure those parts; gives each piece of the report when it is there."""
+    runs = QUICK_RUNS if quick else RUNS
+    yield f"# Benchmarks\n\n{machine()}\n\n{NOTES.format(runs=runs)}"
+    if "flood" in parts:
+        yield "## Flood, ideal channel\n"
+        yield from _floods(networks(), *ideal(), runs, quick, all_hear=True)
+        yield FLOOD_NOTES
+    if "csma" in parts:
+        yield "## Flood, CSMA/CA and collisions\n"
+        yield from _floods(networks()[:3], *csma(), runs, quick, all_hear=False)
+        yield CSMA_NOTES
+    if "diffusion" in parts:
+        yield "## TinyDiffusion, 100 s, ideal channel, a reading every 5 s\n"
+        yield from _diffusions(runs, quick)
+    if "ns2" in parts:
+        yield "## Directed diffusion beside ns-2: 250 nodes, 1 sink, 1 source, 100 s, a reading every 5 s\n"
+        rows, skipped = measure_ns2(small_disc(), runs)
+        yield _lines(skipped) + ns2_table(rows) + "\n"
+        yield NS2_NOTES
+    if "profile" in parts:
+        for network in networks()[:2]:
+            yield _profile(network)
 
 
-def measure_flood(network: Network, floods: int, repetitions: int) -> list[list[str]]:
-    """A row for each contender: receptions per second, and how many times SimPy's with processes that is."""
-    jobs = flood_jobs(network, floods)
-    times = interleaved({name: job for name, (_, job) in jobs.items()}, repetitions)
-    rates = {}
-    for name, (receptions, seconds) in times.items():
-        assert receptions == network.arcs * jobs[name][0], f"{name}: {receptions} receptions"
-        rates[name] = receptions / seconds
-    return [
-        [network.name, name, f"{jobs[name][0]}", f"{times[name][0]:,}", f"{rate:,.0f}", f"{rate / rates[SIMPY]:.2f}"]
-        for name, rate in rates.items()
-    ]
+def _floods(measured: Iterable[Network], contenders, skipped, runs: int, quick: bool, all_hear: bool) -> Iterator[str]:
+    yield granularity(contenders) + "\n"
+    if skipped:
+        yield _lines(skipped)
+    for network in measured:
+        degree = network.arcs / len(network.neighbors)
+        yield f"### {network.name}: {len(network.neighbors):,} nodes with {degree:.1f} neighbors, {network.hops} hops\n"
+        yield table(HEADER, measure(network, contenders, runs, quick, all_hear)) + "\n"
 
 
-def measure_diffusion(network: Network, repetitions: int) -> list[list[str]]:
-    """A row for each way to record: receptions per second, and how many times faster than the network's own time."""
-    scenario = diffusion_workbench.scenario(network)
-    runs = {record: (lambda record=record: flood_workbench.flood(scenario, record)) for record in ("metrics", "trace")}
-    duration_s = diffusion_workbench.DURATION_S
-    return [
-        [network.name, f"workbench, {record}", f"{receptions:,}", f"{receptions / s:,.0f}", f"{duration_s / s:,.0f}"]
-        for record, (receptions, s) in interleaved(runs, repetitions).items()
-    ]
+def _diffusions(runs: int, quick: bool) -> Iterator[str]:
+    grid, disc, large, _ = networks()
+    scenarios = [(grid, 1, 10), (disc, 1, 10), (large, 1, 10)] + ([] if quick else [(disc, 10, 100)])
+    rows, lines = [], []
+    for network, sinks, sources in scenarios:
+        more, skipped = measure_engines(network, sinks, sources, runs)
+        rows += more
+        lines += [line for line in skipped if line not in lines]
+    yield _lines(lines) + engines_table(rows) + "\n"
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table whose columns line up in a terminal too; numbers are on the right."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    names = sum(not row.replace(",", "").replace(".", "").isdigit() for row in rows[0])
-
-    def line(cells: list[str]) -> str:
-        padded = [
-            cell.ljust(width) if i < names else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return f"| {' | '.join(padded)} |"
-
-    rule = "|".join("-" * (width + 2) if i < names else "-" * (width + 1) + ":" for i, width in enumerate(widths))
-    return "\n".join([line(header), f"|{rule}|", *map(line, rows)])
+def _lines(skipped: list[str]) -> str:
+    return "".join(f"{line}.\n" for line in skipped) + ("\n" if skipped else "")
 
 
-def shares(title: str, entries: list[tuple[str, float]]) -> str:
-    """A profile as a table."""
-    return table([title, "% of the time"], [[name, f"{100 * share:.1f}"] for name, share in entries])
-
-
-def machine() -> str:
-    """What it ran on."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("simpy", "wsnsimpy", "numpy", "pyarrow"))
+def _profile(network: Network) -> str:
+    scenario = flood_workbench.scenario(network, flood_workbench.REFERENCE.floods(network))
+    modules, functions = by_function(lambda: flood_workbench.receptions(scenario))
     return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()}; {platform.python_implementation()} "
-        f"{platform.python_version()}; workbench {workbench.__version__}, {libraries}; {datetime.date.today()}"
+        f"## Where the time of the reference engine's flood goes: {network.name}, metrics alone\n\n"
+        "cProfile's own time, which makes calls look dearer than they are.\n\n"
+        f"{_shares('module', modules)}\n\n{_shares('function', functions)}\n"
     )
 
 
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+def _shares(title: str, entries: list[tuple[str, float]]) -> str:
+    return table([title, "% of the time"], [[name, f"{100 * share:.1f}"] for name, share in entries])
 
 
-def report(quick: bool) -> str:
-    """Measure everything; prints each part when it is there and returns all of it."""
-    repetitions = 3 if quick else 5
-    parts = []
+NOTES = """\
+Medians of {runs} interleaved runs, process time; fewer runs of what has taken 20 s. "ours / it" is how many times as
+fast as that contender the first row is, which is ours. A rate is per reception, so a slow contender plays fewer floods.
+The workbench's times are those of `Scenario.run`: the scenario is made beforehand, and what is compiled is loaded.
+"""
 
-    def tell(text: str) -> None:
-        parts.append(text)
-        print(text, flush=True)
+FLOOD_NOTES = """\
+"heard" is receptions / (floods x arcs); all must come to 100%, but where the network is wider than the 255 hops that a
+frame of the workbench's flood lives. The workbench encodes and checks every frame and counts bytes, energy and drops;
+with a trace it also keeps a row for everything that happened. No other contender has frames that mean something,
+energy or metrics.
+"""
 
-    tell(f"# Benchmarks\n\n{machine()}.\nMedians of {repetitions} interleaved repetitions, process time.\n")
-    tell("## Flood\n")
-    header = ["network", "engine", "floods", "receptions", "receptions/s", "x SimPy"]
-    rows = [r for n in networks() for r in measure_flood(n, max(1, n.floods // (5 if quick else 1)), repetitions)]
-    tell(table(header, rows) + "\n\n" + NOTES)
-    tell("## Diffusion: 1 sink, 10 sources, 100 s\n")
-    rows = [row for network in networks() for row in measure_diffusion(network, 1 if quick else 3)]
-    tell(table(["network", "engine", "receptions", "receptions/s", "x real time"], rows) + "\n")
-    for network in networks()[:2]:
-        scenario = flood_workbench.scenario(network, network.floods)
-        modules, functions = by_function(lambda scenario=scenario: flood_workbench.flood(scenario, "metrics"))
-        tell(f"## Where the time of the flood goes: {network.name}, metrics alone\n")
-        tell("cProfile's own time, which makes calls look dearer than they are.\n")
-        tell(shares("module", modules) + "\n\n" + shares("function", functions) + "\n")
-    return "\n".join(parts)
+CSMA_NOTES = """\
+The same positions, range, frame size, jitter, back-off and number of channel checks. ns-3 weighs two frames at once by
+signal to noise, and often hears one of them where the workbench loses both, so its floods have more receptions.
+"""
 
-
-NOTES = f"""\
-"{SIMPY}" is the yardstick: a process and a Store per node, some three events per reception. {WSNSIMPY} starts two
-SimPy processes per reception. "{CALLBACKS}" has the workbench's granularity, an event per transmission, and
-nothing else: no frames, radio, protocol node or record; it says what those cost. The workbench encodes and checks every
-frame and counts bytes, energy and drops; with a trace it also keeps a row for everything that happened, and computes
-the metrics from it.
+NS2_NOTES = """\
+The same positions and neighbors; interests every 30 s. The workbench: TinyDiffusion over 802.15.4 with CSMA/CA,
+collisions and 3 retries. ns-2: diffusion3's one-phase pull over 802.11 with RTS/CTS and ARP. ns-2 spends most of its
+time in Tcl, making nodes; the workbench's time has both in it.
 """
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Measure the reference engine beside SimPy and wsnsimpy.")
-    parser.add_argument("--quick", action="store_true", help="fewer floods and repetitions: half a minute")
+    parser = argparse.ArgumentParser(description="Measure the workbench's engines beside other simulators.")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"which of {', '.join(PARTS)}; all without any")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the floods and fewer runs")
     parser.add_argument("--write", action="store_true", help=f"also write {RESULTS.name}")
     options = parser.parse_args()
-    text = report(options.quick)
+    if unknown := [part for part in options.parts if part not in PARTS]:
+        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+    if options.write and options.parts:
+        parser.error(f"--write takes no parts: {RESULTS.name} is of all of them, in one run")
+    pieces = []
+    for piece in report(options.parts or PARTS, options.quick):
+        print(piece, flush=True)
+        pieces.append(piece)
     if options.write:
-        RESULTS.write_text(text.rstrip() + "\n")
+        RESULTS.write_text("\n".join(pieces).rstrip() + "\n")
         print(f"written to {RESULTS}")
 
 

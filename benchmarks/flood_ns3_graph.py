@@ -1,0 +1,27 @@
+"""The flood on ns-3's SimpleNetDevice (flood_ns3_graph.cc), over a channel that delivers to graph neighbors alone.
+
+An event per reception, as in ns-3's own SimpleChannel, and two per transmission: its jitter, its end. A frame is a
+Packet of as many bytes as the workbench's; airtime is the channel's delay. There is no loss, no collision, no record.
+"""
+
+from functools import partial
+
+import ns3
+from contender import Contender, plain
+from native import network_file
+from networks import AIRTIME_S, FRAME_B, JITTER_S, Network
+from timing import Timed
+
+SOURCE, MODULE = "flood_ns3_graph.cc", "ns3-network"
+
+
+def flood(network: Network, floods: int) -> Timed:
+    """Play the flood from node 0; returns how many frames were received, and its process time."""
+    program = ns3.program(SOURCE, MODULE)
+    return ns3.run(program, network_file(network), floods, *JITTER_S, AIRTIME_S, FRAME_B)
+
+
+NS3_GRAPH = Contender(
+    "ns-3 SimpleNetDevice", "a reception; 2 a transmission", "jitter, airtime, packets", plain(flood), 2_000_000,
+    absent=partial(ns3.absent, SOURCE, MODULE),
+)  # fmt: skip

@@ -1,0 +1,44 @@
+"""The flood in plain C (flood_plain.c, built with gcc -O2): the least that the algorithm costs.
+
+An event per transmission in a binary heap over (time, counter); jitter and airtime are those of the workbench's radio.
+There are no frames, no protocol node, no energy, no record. It gets the network as CSR arrays and runs in this process.
+"""
+
+import ctypes
+from functools import lru_cache
+
+from contender import Contender, plain
+from native import Absent, built
+from networks import AIRTIME_S, JITTER_S, Network
+from numpy.ctypeslib import ndpointer
+
+
+@lru_cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(built("flood_plain.c", flags=("-shared", "-fPIC"))))
+    number, starts, targets = ctypes.c_int64, ndpointer("int64"), ndpointer("int32")
+    library.flood.restype = number
+    library.flood.argtypes = [number, starts, targets, number, number, number, number, number]
+    return library
+
+
+def absent() -> str:
+    """Why it cannot play, or nothing."""
+    try:
+        _library()
+    except Absent as reason:
+        return str(reason)
+    return ""
+
+
+def flood(network: Network, floods: int, source: int = 0) -> int:
+    """Play the flood; returns how many frames were received."""
+    times_us = [round(seconds * 1e6) for seconds in (*JITTER_S, AIRTIME_S)]
+    nodes = len(network.neighbors)
+    received = _library().flood(nodes, network.starts, network.targets, floods, source, *times_us)
+    if received < 0:
+        raise MemoryError(f"plain C has no memory for {floods} floods of {nodes} nodes")
+    return received
+
+
+PLAIN_C = Contender("plain C", "a transmission", "jitter, airtime", plain(flood), 20_000_000, absent=absent)

@@ -1,0 +1,64 @@
+"""What the benchmarks ran on: processor, system, and the versions of all that took part."""
+
+import datetime
+import os
+import platform
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import diffusion_ns2
+import ns3
+from native import Absent, need, output
+
+import workbench
+
+LIBRARIES = ("numba", "numpy", "pyarrow", "simpy", "wsnsimpy")
+
+
+def machine() -> str:
+    """Two lines of text."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, {datetime.date.today()}.\n"
+        f"workbench {workbench.__version__}, {python}, {', '.join([*_libraries(), *_programs()])}."
+    )
+
+
+def _libraries() -> list[str]:
+    found = []
+    for name in LIBRARIES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"no {name}")
+    return found
+
+
+def _gcc() -> str:
+    need("gcc", "gcc")
+    return output("gcc", "-dumpfullversion").strip()
+
+
+def _programs() -> list[str]:
+    programs: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("gcc", _gcc),
+        ("ns-3", ns3.version),
+        ("ns-2", diffusion_ns2.version),
+    )
+    found = []
+    for name, version_of in programs:
+        try:
+            found.append(f"{name} {version_of()}")
+        except Absent:
+            found.append(f"no {name}")
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,73 @@
+"""Directed diffusion, measured: by engine, and beside ns-2's one-phase pull."""
+
+from functools import partial
+
+import diffusion_ns2
+import diffusion_workbench
+from flood_workbench import receptions, refusal
+from networks import Network
+from tables import ratio, table
+from timing import interleaved
+
+from workbench import Scenario
+
+ENGINES = ("compiled", "reference")
+HEADER = ["network", "sinks", "sources", "engine", "runs", "receptions", "receptions/s", "x real time", "ours / it"]
+NS2_HEADER = ["contender", "runs", "receptions", "delivered", "ms", "ours / it"]
+
+
+def _engines(scenario: Scenario) -> tuple[tuple[str, ...], list[str]]:
+    """(the engines that play a scenario, a line for each that does not). What is compiled is loaded by this."""
+    reason = refusal(scenario)
+    return (ENGINES[1:], [f"workbench, compiled is skipped: {reason}"]) if reason else (ENGINES, [])
+
+
+def measure_engines(network: Network, sinks: int, sources: int, repetitions: int) -> tuple[list[list[str]], list[str]]:
+    """(a row for each engine, a line for each that is skipped)."""
+    scenario = diffusion_workbench.scenario(network, sinks, sources)
+    engines, skipped = _engines(scenario)
+    jobs = {engine: partial(receptions, scenario, engine=engine) for engine in engines}
+    results = interleaved(jobs, repetitions)
+    ours_s = next(iter(results.values())).seconds
+    rows = []
+    for engine, result in results.items():
+        speeds = [result.receptions / result.seconds, diffusion_workbench.DURATION_S / result.seconds]
+        figures = [f"{number:,.0f}" for number in (result.runs, result.receptions, *speeds)]
+        rows.append([network.name, f"{sinks}", f"{sources}", engine, *figures, ratio(result.seconds / ours_s)])
+    return rows, skipped
+
+
+def measure_ns2(network: Network, repetitions: int) -> tuple[list[list[str]], list[str]]:
+    """(a row for each engine and for ns-2 with and without making its nodes, a line for each that is skipped).
+
+    One sink, the first node, and one source, the last; both have a radio with carrier sense and collisions.
+    """
+    pair = 0, len(network.neighbors) - 1
+    scenario = diffusion_workbench.one_pair(network, *pair)
+    engines, skipped = _engines(scenario)
+    jobs = {f"workbench, {engine}": partial(receptions, scenario, engine=engine) for engine in engines}
+    delivered = int(scenario.run(engine="reference", record="metrics").metrics["delivered"])
+    deliveries = dict.fromkeys(jobs, delivered)
+    if reason := diffusion_ns2.absent():
+        skipped.append(f"ns-2 is skipped: {reason}")
+    else:
+        for name, with_nodes in (("ns-2, events alone", False), ("ns-2, with making the nodes", True)):
+            jobs[name] = partial(diffusion_ns2.diffuse, network, *pair, with_nodes)
+            deliveries[name] = diffusion_ns2.counted(network, *pair).delivered
+    results = interleaved(jobs, repetitions)
+    ours_s = next(iter(results.values())).seconds
+    rows = []
+    for name, result in results.items():
+        figures = [f"{result.runs}", f"{result.receptions:,}", f"{deliveries[name]}", f"{1000 * result.seconds:,.1f}"]
+        rows.append([name, *figures, ratio(result.seconds / ours_s)])
+    return rows, skipped
+
+
+def engines_table(rows: list[list[str]]) -> str:
+    """The rows of `measure_engines` as a table."""
+    return table(HEADER, rows)
+
+
+def ns2_table(rows: list[list[str]]) -> str:
+    """The rows of `measure_ns2` as a table."""
+    return table(NS2_HEADER, rows)

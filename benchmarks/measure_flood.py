@@ -1,0 +1,77 @@
+"""The flood, measured: on an ideal channel, and with CSMA/CA and collisions."""
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from contender import Contender
+from flood_workbench import COMPILED, COMPILED_TRACE, CSMA_COMPILED, CSMA_REFERENCE, REFERENCE, REFERENCE_TRACE
+from networks import Network
+from tables import ratio, table
+from timing import interleaved
+
+from workbench import Flooding
+
+HEADER = ["contender", "floods", "runs", "receptions", "heard", "receptions/s", "ours / it"]
+PEERS = (
+    ("flood_plain_c", "PLAIN_C"),
+    ("flood_ns3_graph", "NS3_GRAPH"),
+    ("flood_simpy_callbacks", "CALLBACKS"),
+    ("flood_simpy", "SIMPY"),
+    ("flood_wsnsimpy", "WSNSIMPY"),
+)
+CSMA_PEERS = (("flood_ns3_lrwpan", "NS3_LRWPAN"),)
+
+
+def _present(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tuple[list[Contender], list[str]]:
+    """(who can play here, a line for each who cannot)."""
+    contenders, lines = list(ours), []
+    for module, name in peers:
+        try:
+            contenders.append(getattr(import_module(module), name))
+        except ImportError as error:
+            lines.append(f"{module} is skipped: {error.name} is missing; pip install -e '.[bench]' installs it")
+    reasons = {one.name: one.absent() for one in contenders}
+    lines += [f"{name} is skipped: {reason}" for name, reason in reasons.items() if reason]
+    return [one for one in contenders if not reasons[one.name]], lines
+
+
+def ideal() -> tuple[list[Contender], list[str]]:
+    """The contenders of the flood on an ideal channel, and a line for each that is skipped."""
+    return _present((COMPILED, COMPILED_TRACE, REFERENCE, REFERENCE_TRACE), PEERS)
+
+
+def csma() -> tuple[list[Contender], list[str]]:
+    """The contenders of the flood with CSMA/CA and collisions, and a line for each that is skipped."""
+    return _present((CSMA_COMPILED, CSMA_REFERENCE), CSMA_PEERS)
+
+
+def measure(
+    network: Network, contenders: Sequence[Contender], repetitions: int, quick: bool = False, all_hear: bool = True
+) -> list[list[str]]:
+    """A row for each contender; the first is ours, to which the last column compares.
+
+    With ``all_hear``, a contender whose receptions are not floods x arcs is an error: it does other work. A frame of
+    the workbench's flood has a hop limit, so this does not go for networks that are wider than that.
+    """
+    floods = {one.name: one.floods(network, quick) for one in contenders}
+    jobs = {one.name: one.prepare(network, floods[one.name]) for one in contenders}
+    results = interleaved(jobs, repetitions)
+    ours = _rate(results[contenders[0].name])
+    rows = []
+    for name, result in results.items():
+        everything = floods[name] * network.arcs
+        if all_hear and network.hops <= Flooding().settings["ttl"]:
+            assert result.receptions == everything, f"{name}: {result.receptions} receptions, {everything} expected"
+        heard = f"{100 * result.receptions / everything:.1f}%"
+        figures = [f"{number:,}" for number in (floods[name], result.runs, result.receptions)]
+        rows.append([name, *figures, heard, f"{_rate(result):,.0f}", ratio(ours / _rate(result))])
+    return rows
+
+
+def _rate(result) -> float:
+    return result.receptions / max(result.seconds, 1e-9)
+
+
+def granularity(contenders: Sequence[Contender]) -> str:
+    """What each contender does, as a table."""
+    return table(["contender", "one event is", "modelled"], [[one.name, one.event, one.models] for one in contenders])
