@@ -24,10 +24,14 @@ from workbench.links.rack import Memory, Rack
 
 
 class Motes:
-    """Where motes come from. ``speed``: of the run's clock; ``lockstep``: the simulator's time drives them."""
+    """Where motes come from. ``speed``: of the run's clock; ``lockstep``: the simulator's time drives them.
+
+    ``radio``: settings for radios of the motes' own.
+    """
 
     speed = 1.0
     lockstep = False
+    radio: Mapping[str, Any] = {}
 
     def start(self, scenario: Any) -> dict[int, str]:
         """Have a mote for each node of a scenario; returns their URLs."""
@@ -104,8 +108,9 @@ class VirtualMotes(Motes):
 class Boards(Motes):
     """Motes on lines; see `boards`."""
 
-    def __init__(self, urls: Iterable[str] | Mapping[int, str]) -> None:
+    def __init__(self, urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> None:
         self.urls = dict(urls) if isinstance(urls, Mapping) else list(urls)
+        self.radio = dict(radio or {})
 
     def start(self, scenario: Any) -> dict[int, str]:
         """The URLs by node; LinkError unless there is one for each."""
@@ -131,9 +136,12 @@ def virtual(speed: float = 1.0, lockstep: bool = False) -> VirtualMotes:
     return VirtualMotes(float(speed), bool(lockstep))
 
 
-def boards(urls: Iterable[str] | Mapping[int, str]) -> Boards:
-    """Boards on lines: URLs for the nodes in ascending order, or by node. See `workbench.links.port` for URLs."""
-    return Boards(urls)
+def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
+    """Boards on lines: URLs for the nodes in ascending order, or by node. See `workbench.links.port` for URLs.
+
+    ``radio``: settings for radios of their own; see the radio's driver in hardware/mote. They keep to the topology.
+    """
+    return Boards(urls, radio)
 
 
 def listing() -> list[tuple[str, str]]:

@@ -14,10 +14,21 @@ Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
 
 class Crew:
-    """Motes by node number. ``tell(node, kind, value)`` hears what they say, from their reading threads."""
+    """Motes by node number. ``tell(node, kind, value)`` hears what they say, from their reading threads.
 
-    def __init__(self, scenario: Any, urls: Mapping[int, str], now_us: Callable[[], float], tell: Tell) -> None:
+    ``radio``: settings for radios of the motes' own, besides what the scenario says of them.
+    """
+
+    def __init__(
+        self,
+        scenario: Any,
+        urls: Mapping[int, str],
+        now_us: Callable[[], float],
+        tell: Tell,
+        radio: Mapping[str, Any] | None = None,
+    ) -> None:
         self.scenario = scenario
+        self._radio = dict(radio or {})
         self.motes = {node: Mote(url, _telling(tell, node), now_us) for node, url in urls.items()}
         self._protocol = protocol_on_a_mote(scenario.protocol)
         self._keys = scenario.user_keys()
@@ -42,7 +53,9 @@ class Crew:
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
         if self.has_radios:
-            more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1]}
+            # Motes on one table all hear each other: who hears whom is the topology's to say.
+            neighbors = sorted(self.scenario.topology.predecessors(node))
+            more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors, **self._radio}
         return {"address": node, "protocol": self._protocol, "key": key, **more}
 
     def close(self) -> None:

@@ -39,7 +39,11 @@ class LiveRun(Run):
         urls = motes.start(scenario)
         try:
             self._crew = Crew(
-                scenario, urls, self._clock.now_us, lambda node, kind, value: inbox.put((node, kind, value))
+                scenario,
+                urls,
+                self._clock.now_us,
+                lambda node, kind, value: inbox.put((node, kind, value)),
+                motes.radio,
             )
             self._crew.open()
             self._conductor = Conductor(scenario, self._recorder, self._crew, self._clock, inbox)

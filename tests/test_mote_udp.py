@@ -1,0 +1,143 @@
+"""Motes that are processes here: their radio is UDP broadcasts on loopback, and they keep to the topology."""
+
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import networkx as nx
+import pytest
+from until import wait_until
+
+import workbench as wb
+from workbench import motes
+from workbench.errors import LinkError
+from workbench.links import messages
+from workbench.links.mote import Mote
+from workbench.links.program import write_program
+from workbench.sim.trace import event_name
+
+
+def broadcasts_work():
+    """Whether this machine's loopback carries broadcasts; some containers' does not."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard, socket.socket(type=socket.SOCK_DGRAM) as sender:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        heard.settimeout(1)
+        try:
+            heard.bind(("127.255.255.255", 0))
+            sender.sendto(b"?", heard.getsockname())
+            return heard.recv(1) == b"?"
+        except OSError:
+            return False
+
+
+pytestmark = pytest.mark.skipif(not broadcasts_work(), reason="loopback carries no UDP broadcasts here")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mote")
+    write_program(folder, "process", compiled=False)
+    return folder
+
+
+@pytest.fixture
+def start(program):
+    """A function that starts a mote and returns its URL; they all end with the test."""
+    with ExitStack() as ends:
+
+        def start_one(boots=0):
+            command = [sys.executable, "main.py", "0", str(boots)]
+            mote = subprocess.Popen(command, cwd=program, stdout=subprocess.PIPE, text=True)
+            ends.callback(mote.wait)
+            ends.callback(mote.kill)
+            ends.callback(mote.stdout.close)
+            return f"socket://127.0.0.1:{int(mote.stdout.readline())}"
+
+        yield start_one
+
+
+@pytest.fixture
+def port():
+    """A UDP port that is nobody's."""
+    with socket.socket(type=socket.SOCK_DGRAM) as one:
+        one.bind(("127.255.255.255", 0))
+        return one.getsockname()[1]
+
+
+def line_of(count):
+    graph = nx.path_graph(count, create_using=nx.DiGraph)
+    graph.add_edges_from([(b, a) for a, b in graph.edges])
+    for node in graph:
+        graph.nodes[node]["pos"] = (10.0 * node, 0.0)
+    nx.set_edge_attributes(graph, 1.0, "pdr")
+    return graph
+
+
+def rows(run, event):
+    return [row for row in run.trace.to_pylist() if row["event"] == event]
+
+
+@pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding()])
+def test_readings_cross_two_hops_of_udp(start, port, protocol):
+    # Published a while after the interest: UDP gives no promise of how fast it has crossed the line.
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(2, "TEMP IS 26", start_s=1, every_s=0.3)]
+    scenario = wb.Scenario(line_of(3), protocol, workload, duration_s=2.5)
+    run = scenario.run(on=motes.boards([start() for _ in range(3)], radio={"port": port}))
+    assert run.wait(20)
+    assert run.notes == []
+    delivered = rows(run, "delivered")
+    assert len(delivered) >= 3
+    assert {(row["node"], row["origin"], row["detail"]) for row in delivered} == {(0, 2, "TEMP IS 26")}
+    assert {row["peer"] for row in delivered} == {1}
+    # Who hears whom is the topology's: the ends do not hear each other, though one table holds them all.
+    heard = {(row["node"], row["peer"]) for row in rows(run, "received")}
+    assert heard == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert run.metrics["delivery_ratio"] == 1
+    assert run.metrics["transmissions"] == len(rows(run, "sent")) > 0
+
+
+def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):
+    told = {node: [] for node in range(3)}
+    everyone = {"neighbors": [0, 1, 2], "port": port, "jitter_ms": 0}
+    with ExitStack() as open_motes:
+        crew = []
+        for node in range(3):
+            mote = Mote(start(), lambda kind, value, node=node: told[node].append((kind, value)))
+            crew.append(open_motes.enter_context(mote))
+            mote.set_time(0)
+            protocol = {"protocol": "workbench.protocols.diffusion:Diffusion", "settings": {"tick_s": 0.05}}
+            mote.configure(node, protocol, node + 1, radio=everyone)
+        crew[0].subscribe(wb.parse("TEMP GE 25"))
+        wait_until(lambda: all(events(told[node], "interest_cached") for node in (1, 2)))
+        for _ in range(4):  # exploratory at first, then to the sink alone
+            crew[2].publish(wb.parse("TEMP IS 26"))
+        wait_until(lambda: len(events(told[0], "delivered")) == 4)
+    to_one = [row for row in events(told[2], "sent") if row[2] == 0]
+    assert to_one
+    # What went to node 0 alone was received there, and never by node 1.
+    numbers = {row[5] for row in to_one}
+    assert not [row for row in events(told[1], "received") if (row[2], row[3]) == (2, "data") and row[5] in numbers]
+
+
+def events(said, name):
+    names = [*(event_name(event) for event in messages.EVENTS), *messages.OWN_EVENTS]
+    return [value for kind, value in list(said) if kind == "event" and names[value[1]] == name]
+
+
+def test_motes_with_radios_of_their_own_are_not_held_by_a_simulator(start):
+    on = motes.boards([start()])
+    on.lockstep = True
+    scenario = wb.Scenario(line_of(1), wb.Flooding(), [wb.publish(0, "TEMP IS 26")], duration_s=1)
+    with pytest.raises(LinkError, match="these motes have radios of their own"):
+        scenario.run(on=on)
+
+
+def test_a_mote_that_began_again_says_how_often_and_numbers_anew(start, port):
+    mote = Mote(start(boots=2))
+    assert mote.open().boot == 2
+    protocol = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
+    mote.configure(1, protocol, 1, radio={"port": port})
+    assert mote.publish(wb.parse("TEMP IS 26")) == 2 << 24
+    mote.configure(1, protocol, 1, radio={"port": port})  # its radio's port is given back, and had again
+    mote.close()
