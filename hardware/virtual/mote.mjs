@@ -1,10 +1,10 @@
 // A virtual mote: a thread of the rack with MicroPython, a serial line and a clock.
 //
 // Theory of operation
-//   The line is a TCP server on loopback. All hosts on it share it as they would share a wire: the mote hears each of them,
-//   and they all hear the mote. What comes is handed to the program in pieces of PIECE_B, as from a serial port's small
-//   buffer; while the program is busy nothing is read, and TCP holds the senders back. A host that does not read loses
-//   what the mote says beyond UNREAD_B (and what the system keeps of it): that is counted and told.
+//   The line is a TCP server on loopback. All hosts on it share it as they would share a wire: the mote hears each of
+//   them, and they all hear the mote. What comes is handed to the program in pieces of PIECE_B, as from a serial port's
+//   small buffer; while the program is busy nothing is read, and TCP holds the senders back. A host that does not read
+//   loses what the mote says beyond UNREAD_B (and what the system keeps of it): that is counted and told.
 //
 //   The program never waits. After whatever it was called for it says in how many µs it wants to be called again.
 //

@@ -4,11 +4,11 @@
 // line is a TCP port on loopback, which its own thread serves; the rack only starts, stops and restarts motes.
 //
 // Told by lines of JSON on stdin:
-//   {"do": "load", "files": [[path, base64], ...], "speed": 1}   once, first: the program of all motes, their clocks' speed
+//   {"do": "load", "files": [[path, base64], ...], "speed": 1}   once, first: all motes' program and clock
 //   {"do": "start", "mote": i}    -> {"mote": i, "port": p, "boot": n} once its program runs and its line is open;
 //                                    n says how often it began before, and the port stays the same
 //   {"do": "kill", "mote": i}     -> {"mote": i, "killed": true}; its line is cut
-//   {"do": "memory"}              -> {"rss_B": b, "motes": {i: bytes allocated on its heap, null if it does not answer}}
+//   {"do": "memory"}              -> {"rss_B": b, "motes": {i: bytes on its heap, null if it does not answer}}
 //   {"do": "stop"}                or the end of stdin: everything ends
 // Tells by lines of JSON on stdout, besides the answers:
 //   {"node": version}             first
@@ -17,7 +17,7 @@
 //   {"mote": i, "resets": true}   it begins again by itself; its new start is told as any other
 //
 // Limits: a mote that never gives control back (an endless loop) holds a core, but neither the rack nor other motes; it
-// can be killed. What it prints is dropped beyond PRINTS_WAITING lines that the rack has not passed on.
+// can be killed. What a mote prints is dropped, and counted, when the rack cannot pass it on as fast.
 import { createInterface } from "node:readline";
 import { Worker } from "node:worker_threads";
 
