@@ -259,6 +259,14 @@ def constrained(subscription):
     return [a for a in subscription if a.operator != IS]
 
 
+@pytest.mark.parametrize("operator", sorted(COMPARE))
+def test_value_meets_a_constraint_as_its_operator_says(operator):
+    for bound in EDGES:
+        for value in EDGES:
+            wanted = Attribute(TEMP, operator, bound)
+            assert one_way_match((wanted,), (Attribute(TEMP, IS, value),)) == meets(value, wanted), (value, wanted)
+
+
 @given(attribute_lists, attribute_lists)
 def test_one_way_match_is_the_rule_of_the_design_note(subscription, publication):
     expected = all(any(meets(v, c) for v in values_of(publication, c.key)) for c in constrained(subscription))

@@ -1,7 +1,8 @@
 """Strategies: what draws a value from a stream (`workbench.draws.Stream`). Named as in hypothesis."""
 
-# Ends of ranges and emptiness find most mistakes, so they come up this often: once in so many draws.
+# Ends of ranges, emptiness and repetition find most mistakes, so they come up this often: once in so many draws.
 EDGE = 4
+REPEAT = 3
 
 
 class Strategy:
@@ -36,7 +37,15 @@ def just(value):
 
 def sampled_from(values):
     values = list(values)
-    return Strategy(lambda stream: values[stream.below(len(values))])
+    last = [0]
+
+    def draw(stream):
+        # The same again, now and then: values that are equal find mistakes that different ones do not.
+        if stream.below(REPEAT):
+            last[0] = stream.below(len(values))
+        return values[last[0]]
+
+    return Strategy(draw)
 
 
 def booleans():
