@@ -52,6 +52,7 @@ LOADED = (
     "radio_serial",
     "mote",
 )
+SMALLER = "max_interests=5, max_gradients=4, max_reinforcements=4"
 SIZES = ("max_interests", "max_gradients", "max_reinforcements", "max_data", "max_seen_interests")
 
 
@@ -113,8 +114,13 @@ def settings_table() -> list[Setting]:
 def totals_B() -> dict[str, int]:
     """Program and node together, with the default sizes: empty, in use in a small network, and with full memories."""
     program = sum(file.heap_B for file in loaded_files())
-    empty, used, full = nodes_B("empty_node()", "used_node()", "full_node()")
-    return {"empty": program + empty, "in use": program + used, "full": program + full}
+    empty, used, full, smaller = nodes_B("empty_node()", "used_node()", "full_node()", f"full_node({SMALLER})")
+    return {
+        "empty": program + empty,
+        "in use": program + used,
+        "full": program + full,
+        f"full, with {SMALLER}": program + smaller,
+    }
 
 
 def _full_node(settings: dict[str, int]) -> str:
@@ -137,7 +143,7 @@ def main() -> None:
         print(f"{setting.name:26}{setting.default:9}{setting.entry_B:19.0f}")
     print(f"\nprogram and node, of {BUDGET_B} B:")
     for state, allocated_B in totals_B().items():
-        print(f"  {state:10}{allocated_B:8} B{BUDGET_B - allocated_B:8} B left")
+        print(f"{allocated_B:8} B{BUDGET_B - allocated_B:8} B left  {state}")
 
 
 if __name__ == "__main__":
