@@ -112,7 +112,7 @@ def settings_table() -> list[Setting]:
 
 
 def totals_B() -> dict[str, int]:
-    """Program and node together, with the default sizes: empty, in use in a small network, and with full memories."""
+    """Program and node together: with default sizes empty, in use in a small network, and full; full with SMALLER."""
     program = sum(file.heap_B for file in loaded_files())
     empty, used, full, smaller = nodes_B("empty_node()", "used_node()", "full_node()", f"full_node({SMALLER})")
     return {
