@@ -31,7 +31,7 @@ def scratch() -> Path:
 def need(command: str, package: str) -> None:
     """Raise Absent unless there is such a command."""
     if shutil.which(command) is None:
-        raise Absent(f"there is no {command} ({package} has it)")
+        raise Absent(f"there is no {command}; Debian has it in {package}")
 
 
 def output(*command: object, seconds: float = LONGEST_S) -> str:

@@ -16,7 +16,7 @@ def version() -> str:
     try:
         return output("pkg-config", "--modversion", "ns3-network").strip()
     except Absent:
-        raise Absent("ns-3 is not installed (libns3-dev has it)") from None
+        raise Absent("there is no ns-3; Debian has it in libns3-dev") from None
 
 
 def program(source: str, module: str) -> Path:

@@ -52,7 +52,7 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
 def _floods(measured: Iterable[Network], contenders, skipped, runs: int, quick: bool, all_hear: bool) -> Iterator[str]:
     yield granularity(contenders) + "\n"
     if skipped:
-        yield _lines(skipped)
+        yield _lines(skipped).removesuffix("\n")
     for network in measured:
         degree = network.arcs / len(network.neighbors)
         yield f"### {network.name}: {len(network.neighbors):,} nodes with {degree:.1f} neighbors, {network.hops} hops\n"
