@@ -16,6 +16,8 @@ Messages (wire/tiny_diffusion.py)
 Limits
     Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are taken as symmetric:
     on a link that works one way only, an interest may set a gradient that data cannot use (the black list is for that).
+    A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back to
+    where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
 
 Differs from the original in
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
