@@ -5,7 +5,6 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-import networkx as nx
 import pytest
 from until import wait_until
 
@@ -65,15 +64,6 @@ def port():
         return one.getsockname()[1]
 
 
-def line_of(count):
-    graph = nx.path_graph(count, create_using=nx.DiGraph)
-    graph.add_edges_from([(b, a) for a, b in graph.edges])
-    for node in graph:
-        graph.nodes[node]["pos"] = (10.0 * node, 0.0)
-    nx.set_edge_attributes(graph, 1.0, "pdr")
-    return graph
-
-
 def rows(run, event):
     return [row for row in run.trace.to_pylist() if row["event"] == event]
 
@@ -82,7 +72,7 @@ def rows(run, event):
 def test_readings_cross_two_hops_of_udp(start, port, protocol):
     # Published a while after the interest: UDP gives no promise of how fast it has crossed the line.
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(2, "TEMP IS 26", start_s=1, every_s=0.3)]
-    scenario = wb.Scenario(line_of(3), protocol, workload, duration_s=2.5)
+    scenario = wb.Scenario(wb.topology.line(3), protocol, workload, duration_s=2.5)
     run = scenario.run(on=motes.boards([start() for _ in range(3)], radio={"port": port}))
     assert run.wait(20)
     assert run.notes == []
@@ -128,7 +118,7 @@ def events(said, name):
 def test_motes_with_radios_of_their_own_are_not_held_by_a_simulator(start):
     on = motes.boards([start()])
     on.lockstep = True
-    scenario = wb.Scenario(line_of(1), wb.Flooding(), [wb.publish(0, "TEMP IS 26")], duration_s=1)
+    scenario = wb.Scenario(wb.topology.line(1), wb.Flooding(), [wb.publish(0, "TEMP IS 26")], duration_s=1)
     with pytest.raises(LinkError, match="these motes have radios of their own"):
         scenario.run(on=on)
 

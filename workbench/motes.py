@@ -49,15 +49,18 @@ class VirtualMotes(Motes):
         self.rack: Rack | None = None
         self._nodes: tuple[int, ...] = ()
         self._files: tuple = ()
+        self._keys: tuple = ()
         self._is_kept = False
 
     def start(self, scenario: Any) -> dict[int, str]:
         """Start them, unless as many are up already."""
         nodes = tuple(sorted(scenario.topology.nodes))
         files = (*program_files("virtual"), *_protocol_file(scenario.protocol))
-        if self.rack is not None and (len(nodes), files) != (len(self._nodes), self._files):
+        # A key has one meaning for as long as a mote is up.
+        keys = tuple(map(tuple, scenario.user_keys()))
+        if self.rack is not None and (len(nodes), files, keys) != (len(self._nodes), self._files, self._keys):
             self.close()
-        self._nodes, self._files = nodes, files
+        self._nodes, self._files, self._keys = nodes, files, keys
         if self.rack is None:
             self.rack = Rack(len(nodes), list(files), self.speed)
         return dict(zip(nodes, self.rack.urls, strict=True))

@@ -231,7 +231,8 @@ class Mote:
         self.node, self.sensor, self.random, self.subscriptions = None, sensor, random, {}
         self.radio = self._make_radio(wanted)
         self.node = node
-        self.node.start(self.now(), self.boot)
+        # A host that makes it a node again says how often it did: a lost line is no reboot, yet memory is lost.
+        self.node.start(self.now(), wanted.get("boot", self.boot))
         self._pass_on()
         return self.boot
 

@@ -44,7 +44,7 @@ class Clock:
     @property
     def error_us(self) -> float:
         """How far off a time may be; infinite if the clock was never read."""
-        return min((reading.error_us for reading in self._readings), default=float("inf"))
+        return min((reading.error_us for reading in list(self._readings)), default=float("inf"))
 
     def to_host_us(self, mote_us: int) -> int:
         """The host's time of a time of the mote's; the same, if its clock was never read."""

@@ -48,15 +48,15 @@ class Crew:
         """Whether the motes have radios of their own; if not, their frames go over the host link."""
         return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
 
-    def configuration(self, node: int) -> dict[str, Any]:
-        """What `Mote.configure` is to be given for a node."""
+    def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
+        """What `Mote.configure` is to be given for a node that this run has made a node ``boot`` times before."""
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
         if self.has_radios:
             # Motes on one table all hear each other: who hears whom is the topology's to say.
             neighbors = sorted(self.scenario.topology.predecessors(node))
             more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors, **self._radio}
-        return {"address": node, "protocol": self._protocol, "key": key, **more}
+        return {"address": node, "protocol": self._protocol, "key": key, "boot": boot, **more}
 
     def close(self) -> None:
         """Let all motes go."""

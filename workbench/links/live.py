@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from heapq import heapify, heappop
@@ -33,7 +34,7 @@ from workbench.errors import LinkError
 from workbench.links import messages
 from workbench.links.crew import Crew
 from workbench.links.lockstep import with_payload
-from workbench.links.mote import Answer
+from workbench.links.mote import Answer, configuration
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
 from workbench.sim.kernel import ACTION, WAKE, Kernel
@@ -102,6 +103,7 @@ class Conductor(Kernel):
         self.numbers: dict[tuple[int, int], int] = {}  # (place, workload item) -> the subscription's number there
         self.notes: list[str] = []
         self.lost: set[int] = set()
+        self.found: Counter[int] = Counter()  # how often a node's mote was lost and has answered again
         self.stopped = threading.Event()
         super().__init__(scenario, recorder)
         self.open_subscriptions: dict[tuple[int, int], workload.Action] = {}
@@ -185,7 +187,8 @@ class Conductor(Kernel):
             return
         self._next_sync_s = time.perf_counter() + SYNC_S
         for address, mote in self.crew.motes.items():
-            if address not in self.lost:
+            # A clock that is held says nothing of how it goes.
+            if address not in self.lost and not self.down[self.channel.place[address]]:
                 with suppress(LinkError):  # Its reading thread tells that it is lost.
                     mote.ask_clock()
 
@@ -242,10 +245,10 @@ class Conductor(Kernel):
         boot = mote.greeting.boot if mote.greeting is not None else 0
         place = self.channel.place[node]
         self.record((now, node, "link_found", NOBODY, "", node, boot, 0, 0, f"{mote.url} answers again"))
-        from workbench.links.mote import configuration
-
-        post(mote, messages.SET_TIME, now, messages.RUNNING)
-        post(mote, messages.CONFIGURE, rest=configuration(**self.crew.configuration(node)), then=self._refusals(node))
+        self.found[node] += 1
+        rest = configuration(**self.crew.configuration(node, self.found[node]))
+        self._let_go(node, now)
+        post(mote, messages.CONFIGURE, rest=rest, then=self._refusals(node))
         self.lost.discard(node)
         if self.down[place]:
             self._recover(place, now)
@@ -308,7 +311,15 @@ class Conductor(Kernel):
     def _recover(self, i: int, now: int) -> None:
         super()._recover(i, now)
         if not self.down[i]:
-            post(self.crew.motes[self.addresses[i]], messages.SET_TIME, now, messages.RUNNING)
+            self._let_go(self.addresses[i], now)
+
+    def _let_go(self, node: int, now: int) -> None:
+        """Let a mote's clock go on from now."""
+        mote = self.crew.motes[node]
+        mote.clock.forget()
+        with suppress(LinkError):  # As in `post`.
+            mote.post(messages.SET_TIME, now, messages.RUNNING)
+            mote.ask_clock()
 
 
 def post(mote: Any, kind: int, *fields: Any, **more: Any) -> None:

