@@ -394,3 +394,18 @@ def test_gradient_of_the_newest_reinforcement_carries_data_in_whatever_order_the
     newest = max(sequence for _, sequence in all_heard)
     first_hop = next(hop for hop, sequence in all_heard if sequence == newest)
     assert node.cache.entries[0].next_hops(0, 9) == [first_hop]
+
+
+def test_a_sink_with_more_sources_than_it_remembers_reinforces_no_more_than_those_in_a_round():
+    node = make_node(max_reinforcements=2)
+    node.subscribe(parse("TEMP GE 25"), 0)
+    node.take_frames()
+    for sequence in range(3):
+        for source in (7, 8, 9):
+            hear(node, data(source=source, sequence=sequence))
+    assert len(reinforcements(node)) == 2
+    node.wake(node.next_wake)  # the next round
+    node.take_frames()
+    for source in (7, 8, 9):
+        hear(node, data(source=source, sequence=3))
+    assert len(reinforcements(node)) == 2

@@ -16,8 +16,8 @@ Messages (wire/tiny_diffusion.py)
 Limits
     Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are taken as symmetric:
     on a link that works one way only, an interest may set a gradient that data cannot use (the black list is for that).
-    A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back to
-    where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
+    A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back
+    to where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
 
 Differs from the original in
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
@@ -274,6 +274,7 @@ class DiffusionNode(Node):
 
     def _begin_round(self, own):
         own.round = (own.round + 1) & 0xFF
+        own.reinforcements = 0
         own.data_gradients.forget_reinforcements(self.address)
 
     def _send_interest(self, own, now):
@@ -603,7 +604,8 @@ class DiffusionNode(Node):
         after = self.settings.reinforce_after
         if data_gradient is None or not after or data_gradient.messages < after:
             return
-        if self.address not in data_gradient.reinforced_for:
+        if self.address not in data_gradient.reinforced_for and own.reinforcements < self.settings.max_reinforcements:
+            own.reinforcements += 1
             self.reinforcement.start(own, own.attributes, [data_gradient], now)
 
     # Filters

@@ -194,6 +194,7 @@ class OwnInterest:
         self.sequence = sequence
         self.attributes = attributes
         self.round = 0
+        self.reinforcements = 0  # started in this round
         self.subscriptions = []
         self.refresh_us = None
         self.data_gradients = DataGradients(max_sources)

@@ -10,9 +10,9 @@ Differs from the original in
          order of that interest's gradients, a further constrained one gets an entry of its own. Any other is dropped.
     A21  it goes to the neighbors that brought new data first, to each source once per round. Of two reinforcements the
          newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop.
-
-Limits
-    A sink with more sources than ``max_reinforcements`` forgets which of them it has reinforced, and does it again.
+    --   a sink starts at most ``max_reinforcements`` of them in a round of its interest. It remembers no more sources
+         than that, so without this bound every reading of one it has forgotten would be reinforced again, and the
+         paths of all would change with each (1500 nodes, 10 sinks, 100 sources: 1.5 million in 100 s).
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
