@@ -43,6 +43,7 @@ from workbench.sim.trace import EVENT_NAMES, SCHEMA, Recorder, to_batch
 SYNC_S = 1.0  # between two looks at the motes' clocks
 QUIET_S = 0.3  # without a message, after the end: then nothing is on its way any more
 LONGEST_END_S = 3.0
+_NOTED = ("contested", "told")
 # By an event's number in a message.
 EVENT_NAMES_ON_LINK = tuple(EVENT_NAMES[cls] for cls in messages.EVENTS) + messages.OWN_EVENTS
 
@@ -216,7 +217,10 @@ class Conductor(Kernel):
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
         # What a mote has told has happened: its clock may be off, but not ahead of ours.
         time_us = max(0, min(now, self.crew.motes[node].clock.to_host_us(time_us)))
-        self.record((time_us, node, EVENT_NAMES_ON_LINK[kind], peer, message, origin, sequence, size_B, number, text))
+        event = EVENT_NAMES_ON_LINK[kind]
+        if event in _NOTED:
+            self.notes.append(f"node {node}: {text}")
+        self.record((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
 
     def _take_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:
         place = self.channel.place[node]
