@@ -80,15 +80,16 @@ class _SocketPort(Port):
 class _SerialPort(Port):
     def __init__(self, url: str, serial: Any) -> None:
         super().__init__(url)
-        exclusive = {"exclusive": True} if "://" not in url else {}
+        # pyserial knows these for ports of this machine alone, and refuses or ignores them elsewhere.
+        local = {"exclusive": True, "write_timeout": 3} if "://" not in url else {}
         self._failures = (
             serial.SerialException,
             OSError,
             TypeError,
         )  # TypeError: pyserial's, for a port closed while read
         try:
-            self._serial = serial.serial_for_url(url, baudrate=BAUD, timeout=_WAIT_S, write_timeout=3, **exclusive)
-        except (*self._failures, ValueError) as error:
+            self._serial = serial.serial_for_url(url, baudrate=BAUD, timeout=_WAIT_S, **local)
+        except (*self._failures, ValueError, NotImplementedError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
         self._lock = threading.Lock()
 

@@ -1,0 +1,169 @@
+"""Kinds of lines to a mote: sockets, a pty, and a serial port of another machine (RFC 2217)."""
+
+import contextlib
+import os
+import select
+import socket
+import threading
+
+import pytest
+
+import workbench as wb
+from workbench.errors import LinkError
+from workbench.links import messages, port, rack
+from workbench.links.mote import Mote
+from workbench.links.program import program_files
+from workbench.links.rack import Rack
+from workbench.protocols.contract import Delivered
+
+needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
+
+FLOODING = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
+
+
+@pytest.fixture(scope="module")
+def socket_url():
+    """A virtual mote's own line."""
+    with Rack(1, program_files("virtual")) as running:
+        yield running.urls[0]
+
+
+def connect(url):
+    host, number = url.removeprefix("socket://").split(":")
+    line = socket.create_connection((host, int(number)), timeout=5)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return line
+
+
+@contextlib.contextmanager
+def bridged(read, write, line):
+    """Bytes pass between a file descriptor and a socket, until the end of the with."""
+    ends, stop = os.pipe()
+
+    def carry():
+        while True:
+            readable = select.select([read, line, ends], [], [])[0]
+            if ends in readable:
+                return
+            if read in readable:
+                line.sendall(os.read(read, 4096))
+            if line in readable:
+                os.write(write, line.recv(4096))
+
+    thread = threading.Thread(target=carry, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        os.write(stop, b"x")
+        thread.join(5)
+        os.close(ends)
+        os.close(stop)
+        line.close()
+
+
+@pytest.fixture
+def pty_url(socket_url):
+    tty = pytest.importorskip("tty", reason="there are no ptys on this system")
+    pytest.importorskip("serial")
+    master, slave = os.openpty()
+    tty.setraw(master)
+    with bridged(master, master, connect(socket_url)):
+        yield os.ttyname(slave)
+    os.close(master)
+    os.close(slave)
+
+
+@pytest.fixture
+def rfc2217_url(socket_url):
+    """A port server as pyserial makes them, for one connection, in front of the mote's line."""
+    serial = pytest.importorskip("serial")
+    rfc2217 = pytest.importorskip("serial.rfc2217")
+    device = serial.serial_for_url(socket_url, timeout=0.02)
+    listener = socket.create_server(("127.0.0.1", 0))
+    is_over = threading.Event()
+    server = threading.Thread(target=serve, args=(rfc2217, device, listener, is_over), daemon=True)
+    server.start()
+    yield f"rfc2217://127.0.0.1:{listener.getsockname()[1]}"
+    is_over.set()
+    listener.close()
+    server.join(5)
+    device.close()
+
+
+def serve(rfc2217, device, listener, is_over):
+    connection = listener.accept()[0]
+    lock = threading.Lock()
+
+    class Connection:
+        def write(self, data):
+            with lock, contextlib.suppress(OSError):
+                connection.sendall(data)
+
+    manager = rfc2217.PortManager(device, Connection())
+
+    def to_host():
+        while not is_over.is_set():
+            if data := device.read(1):
+                Connection().write(b"".join(manager.escape(data)))
+
+    reader = threading.Thread(target=to_host, daemon=True)
+    reader.start()
+    with contextlib.suppress(OSError):
+        while data := connection.recv(1024):
+            device.write(b"".join(manager.filter(data)))
+    is_over.set()
+    reader.join(5)
+    connection.close()
+
+
+@needs_node
+@pytest.mark.filterwarnings("ignore:set(Daemon|Name):DeprecationWarning")  # pyserial's own
+@pytest.mark.parametrize("kind", ["socket_url", "pty_url", "rfc2217_url"])
+def test_a_mote_is_reached_over_any_line(kind, request):
+    told = []
+    with Mote(request.getfixturevalue(kind), lambda what, value: told.append((what, value))) as mote:
+        assert mote.greeting.board == "virtual"
+        mote.set_time(0)
+        mote.configure(3, FLOODING, 1)
+        assert mote.subscribe(wb.parse("TEMP GE 25")) == 0
+        payload = bytes(range(256))[:250]  # every byte that a line could take for a command of its own
+        reading = wb.parse("TEMP IS 26.5") + (wb.Attribute(69, 1, payload),)
+        for number in range(3):
+            assert mote.publish(reading) == number
+        kind = messages.EVENTS.index(Delivered)
+        delivered = [value[8] for what, value in told if what == "event" and value[1] == kind]
+        assert delivered == [reading] * 3
+        assert mote.read_clock() > 0
+
+
+@needs_node
+def test_a_mote_that_is_let_go_greets_the_next_host_at_once(socket_url):
+    for _ in range(3):
+        with Mote(socket_url) as mote:
+            assert mote.command(messages.PING).number > 0
+
+
+@needs_node
+def test_what_is_given_back_twice_is_given_back_once(socket_url):
+    line = port.open_port(socket_url)
+    line.close()
+    line.close()
+    with pytest.raises(LinkError, match="is lost: "):
+        line.write(b"x")
+
+
+def test_a_pty_without_a_mote_is_lost_when_its_other_end_goes():
+    tty = pytest.importorskip("tty", reason="there are no ptys on this system")
+    pytest.importorskip("serial")
+    master, slave = os.openpty()
+    tty.setraw(master)
+    line = port.open_port(os.ttyname(slave))
+    os.close(slave)
+    os.write(master, b"hi")
+    assert line.read() + line.read() == b"hi"
+    assert line.read() == b""
+    os.close(master)
+    with pytest.raises(LinkError, match="is lost: "):
+        line.read()
+    line.close()
