@@ -70,7 +70,7 @@ def test_publications_are_numbered_and_carry_a_payload():
     node = make_node()
     assert [node.publish(parse("TEMP IS 26"), 0, payload=b"hi"), node.publish(parse("TEMP IS 27"), 0)] == [0, 1]
     floods = [decode(frame) for _, frame in node.take_frames()]
-    assert floods[0] == Flood(1, 0, 255, parse('TEMP IS 26, PAYLOAD IS "hi"'))
+    assert floods[0] == Flood(1, 0, 0xFFFF, parse('TEMP IS 26, PAYLOAD IS "hi"'))
     assert [(e.origin, e.sequence, e.value) for e in node.take_events() if isinstance(e, Originated)] == [
         (1, 0, 0),
         (1, 1, 1),

@@ -23,7 +23,7 @@ TRIANGLE = both_ways((0, 1), (1, 2), (0, 2))
 @pytest.mark.parametrize(
     ("radio", "frame_B", "airtime_us"),
     [
-        (wb.Radio(), 15, 672),
+        (wb.Radio(), 16, 704),
         (wb.Radio(), 127, 4256),  # 802.15.4's longest frame
         (wb.Radio(overhead_B=0, bit_rate_bps=1_000_000), 1, 8),
         (wb.Radio(overhead_B=0, bit_rate_bps=3_000_000), 1, 3),  # 2.67 takes three
@@ -32,16 +32,16 @@ TRIANGLE = both_ways((0, 1), (1, 2), (0, 2))
 def test_airtime_is_bytes_and_overhead_at_the_bit_rate(radio, frame_B, airtime_us):
     assert radio.airtime_us(frame_B) == airtime_us
     run = wb.Scenario(LINE, wb.Flooding(), [wb.publish(0, "TEMP IS 26")], radio, 5).run()
-    assert rows(run, "sent")[0]["value"] == radio.airtime_us(15)
+    assert rows(run, "sent")[0]["value"] == radio.airtime_us(16)
 
 
 def test_energy_is_per_byte_sent_and_per_byte_heard():
-    # 0 --- 1 --- 2: three broadcasts of 15 + 6 bytes, heard by 1, 2 and 1 nodes
+    # 0 --- 1 --- 2: three broadcasts of 16 + 6 bytes, heard by 1, 2 and 1 nodes
     radio = wb.Radio(tx_uJ_per_B=1.67, rx_uJ_per_B=1.80)
     run = wb.Scenario(LINE, wb.Flooding(), [wb.publish(0, "TEMP IS 26")], radio, 5).run()
     assert run.metrics["transmissions"] == 3 and run.metrics["receptions"] == 4
-    assert run.metrics["bytes_sent"] == 45
-    assert run.metrics["energy_mJ"] == pytest.approx((3 * 21 * 1.67 + 4 * 21 * 1.80) / 1000)
+    assert run.metrics["bytes_sent"] == 48
+    assert run.metrics["energy_mJ"] == pytest.approx((3 * 22 * 1.67 + 4 * 22 * 1.80) / 1000)
 
 
 def test_lost_frame_costs_its_receiver_nothing():

@@ -19,11 +19,11 @@ from workbench.wire.flooding import (
 )
 
 GOLDEN = [
-    ("46 00000000 00000000 00 00", Flood(0, 0, 0, ())),
-    ("46 04030201 08070605 ff 01  33 01 5a0a", Flood(0x01020304, 0x05060708, 255, parse("TEMP IS 26.5"))),
-    ("46 ffffffff ffffffff 01 01  45 01 02 6869", Flood(0xFFFFFFFF, 0xFFFFFFFF, 1, parse('PAYLOAD IS "hi"'))),
+    ("46 00000000 00000000 0000 00", Flood(0, 0, 0, ())),
+    ("46 04030201 08070605 ffff 01  33 01 5a0a", Flood(0x01020304, 0x05060708, 0xFFFF, parse("TEMP IS 26.5"))),
+    ("46 ffffffff ffffffff 0100 01  45 01 02 6869", Flood(0xFFFFFFFF, 0xFFFFFFFF, 1, parse('PAYLOAD IS "hi"'))),
     (
-        "46 01000000 02000000 32 03  42 01 e60b  43 01 aa28  33 01 800c",
+        "46 01000000 02000000 3200 03  42 01 e60b  43 01 aa28  33 01 800c",
         Flood(1, 2, 50, parse("LATITUDE IS 30.46, LONGITUDE IS 104.1, TEMP IS 32")),
     ),
 ]
@@ -35,7 +35,7 @@ def test_frame_and_flood_are_each_others_translation(text, flood):
     assert encode(flood) == frame
     assert decode(frame) == flood
     assert decode_header(frame) == ((flood.origin, flood.sequence), flood.ttl)
-    assert with_ttl(frame, 7) == encode(Flood(flood.origin, flood.sequence, 7, flood.attributes))
+    assert with_ttl(frame, 700) == encode(Flood(flood.origin, flood.sequence, 700, flood.attributes))
     assert describe(frame) == ("flood", flood.origin, flood.sequence)
 
 
@@ -45,7 +45,7 @@ def test_frame_and_flood_are_each_others_translation(text, flood):
         Flood(1 << 32, 0, 0, ()),
         Flood(-1, 0, 0, ()),
         Flood(0, 1 << 32, 0, ()),
-        Flood(0, 0, 256, ()),
+        Flood(0, 0, 0x10000, ()),
         Flood(0, 0, -1, ()),
         Flood(0, 0, 0, parse("TEMP IS 1") * 256),
         Flood(0, 0, 0, (Attribute(51, IS, 40000),)),
@@ -91,7 +91,7 @@ def assert_decodes_to_itself_or_not_at_all(frame):
 
 def test_constraint_is_no_reading():
     with pytest.raises(DecodeError, match="only IS attributes"):
-        decode(bytes.fromhex("46 00000000 00000000 00 01  33 05 c409"))
+        decode(bytes.fromhex("46 00000000 00000000 0000 01  33 05 c409"))
 
 
 def test_frame_of_another_protocol_is_told_apart():

@@ -32,7 +32,7 @@ from workbench.protocols.recent import RecentIds
 from workbench.wire import flooding as wire
 
 PARAMETERS = (
-    Parameter("ttl", 255, 1, 255, "hops", "the widest the frame allows: floods stop by duplicates, not by hops"),
+    Parameter("ttl", wire.LONGEST_TTL, 1, wire.LONGEST_TTL, "hops", "the widest the frame allows: floods stop by duplicates, not by hops"),
     Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
 )
 

@@ -1,8 +1,9 @@
 """Flooding's frame: bytes <-> one publication.
 
 Layout (little-endian, packed)
-    type u8 (always 0x46, "F"), origin u32, sequence u32, ttl u8, AttNum u8: 11 bytes; then the attributes as
-    `wire/attribute_list.py` lays them out. The origin is 32 bits wide: a flood may cover millions of nodes.
+    type u8 (always 0x46, "F"), origin u32, sequence u32, ttl u16, AttNum u8: 12 bytes; then the attributes as
+    `wire/attribute_list.py` lays them out. Origin and ttl are wide: a flood may cover millions of nodes, and a grid of
+    them has thousands of hops.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -17,15 +18,17 @@ from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B, decode_rea
 Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
 
 TYPE = 0x46
-_HEADER = "<BIIBB"
-HEADER_B = 11
+_HEADER = "<BIIHB"
+HEADER_B = 12
+LONGEST_TTL = 0xFFFF
 TTL_AT = 9
 
 
 def encode(flood):
     """The frame of a Flood; EncodeError if a field is out of range."""
     origin, sequence, ttl, attributes = flood
-    if not (0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= 255 and len(attributes) <= 255):
+    fits = 0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= LONGEST_TTL
+    if not fits or len(attributes) > 255:
         raise EncodeError("%r has a field out of range" % (flood,))
     return pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
 
@@ -37,14 +40,13 @@ def decode_header(frame):
             "%d bytes that begin with %r are no flood; a flood begins with %r and has %d or more"
             % (len(frame), bytes(frame[:1]), bytes([TYPE]), HEADER_B)
         )
-    return unpack_from("<II", frame, 1), frame[TTL_AT]
+    origin, sequence, ttl = unpack_from("<IIH", frame, 1)
+    return (origin, sequence), ttl
 
 
 def with_ttl(frame, ttl):
     """The same frame with another ttl: what a node passes on, without taking it apart."""
-    copy = bytearray(frame)
-    copy[TTL_AT] = ttl
-    return bytes(copy)
+    return frame[:TTL_AT] + pack("<H", ttl) + frame[TTL_AT + 2 :]
 
 
 def decode(frame):
