@@ -1,0 +1,124 @@
+"""``workbench motes``, and what ``show()`` shows of a run that goes on."""
+
+from threading import Thread
+
+import pytest
+
+import workbench as wb
+from workbench import cli, motes
+from workbench.links import rack
+from workbench.links.mote import Mote
+from workbench.links.program import boards, program_files
+from workbench.views import live
+
+needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
+
+#   0 --- 1 --- 2      the sink is node 0, the source node 2
+SCENARIO = wb.Scenario(
+    wb.topology.line(3),
+    wb.Diffusion(),
+    [wb.subscribe(0, "TEMP GE 25"), wb.publish(2, "TEMP IS 26.5", every_s=0.5, start_s=0.5)],
+    duration_s=2,
+)
+
+
+@pytest.fixture
+def scenario_file(tmp_path):
+    path = tmp_path / "line.json"
+    path.write_text(SCENARIO.to_json())
+    return path
+
+
+def test_listing_says_whether_virtual_motes_can_be_had(capsys):
+    assert cli.main(["motes", "list"]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("virtual")
+    assert (rack.missing() or "as many as a scenario has nodes") in last
+
+
+@needs_node
+@pytest.mark.parametrize("how", [[], ["--lockstep"]], ids=["live", "lockstep"])
+def test_scenario_on_virtual_motes_prints_and_writes_what_a_simulated_one_does(scenario_file, tmp_path, capsys, how):
+    out = tmp_path / "results"
+    assert cli.main(["motes", "run", str(scenario_file), "--speed", "2", "--out", str(out), *how]) == 0
+    printed = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines())
+    assert float(printed["delivery_ratio"]) == 1.0
+    assert {path.name for path in out.iterdir()} == {
+        "scenario.json",
+        "metrics.json",
+        "trace.parquet",
+        "run.html",
+        "run.png",
+    }
+
+
+def test_boards_that_are_not_there_end_in_a_sentence(scenario_file, capsys):
+    gone = [f"--on=socket://127.0.0.1:{port}" for port in (9, 9, 9)]
+    assert cli.main(["motes", "run", str(scenario_file), *gone]) == cli.BAD_INPUT
+    assert "socket://127.0.0.1:9 cannot be opened" in capsys.readouterr().err
+
+
+def test_too_few_boards_end_in_a_sentence(scenario_file, capsys):
+    assert cli.main(["motes", "run", str(scenario_file), "--on", "socket://127.0.0.1:9"]) == cli.BAD_INPUT
+    assert "1 motes for 3 nodes" in capsys.readouterr().err
+
+
+@needs_node
+def test_monitor_prints_who_the_mote_is_and_what_it_tells(capsys):
+    with rack.Rack(1, program_files("virtual")) as one:
+        listener = Thread(target=cli.main, args=(["motes", "monitor", one.urls[0], "--seconds", "1.5"],))
+        listener.start()
+        listener.join()
+        with Mote(one.urls[0]):
+            pass
+    printed = capsys.readouterr().out
+    assert "board virtual, no radio of its own, began 0 times before" in printed
+
+
+def test_monitor_of_nothing_ends_in_a_sentence(capsys):
+    assert cli.main(["motes", "monitor", "socket://127.0.0.1:9"]) == cli.BAD_INPUT
+    assert "cannot be opened" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("board", boards())
+def test_program_of_a_board_is_written_as_it_lies_there(tmp_path, capsys, board):
+    assert cli.main(["motes", "program", "--board", board, "--out", str(tmp_path), "--source"]) == 0
+    assert "files" in capsys.readouterr().out
+    assert (tmp_path / "main.py").is_file()
+    assert (tmp_path / "board.py").read_text().count(f'NAME = "{board}"') == 1
+    assert (tmp_path / "workbench" / "protocols" / "diffusion.py").is_file()
+
+
+def test_board_without_driver_ends_in_a_sentence(tmp_path, capsys):
+    assert cli.main(["motes", "program", "--board", "toaster", "--out", str(tmp_path)]) == cli.BAD_INPUT
+    assert "no driver for the board 'toaster'" in capsys.readouterr().err
+
+
+class Handle:
+    def __init__(self):
+        self.pages = []
+
+    def update(self, page):
+        self.pages.append(page)
+
+
+@needs_node
+def test_show_follows_a_run_until_it_has_ended(monkeypatch):
+    monkeypatch.setattr(live, "EVERY_S", 0.2)
+    run = SCENARIO.run(on=motes.virtual(speed=2))
+    handle = Handle()
+    live._follow(run, handle, str)
+    assert len(handle.pages) > 2
+    assert "of 2 s" in handle.pages[0] and "<svg" in handle.pages[0]
+    assert "run.show() plays it" in handle.pages[-1] and "3 delivered" in handle.pages[-1]
+
+
+@needs_node
+def test_show_without_a_notebook_waits_for_the_end_and_writes_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    run = SCENARIO.run(on=motes.virtual(speed=4))
+    run.show()
+    assert not run.is_running
+    assert "open it in a browser" in capsys.readouterr().out
+    assert list((tmp_path / "out").glob("*.html"))
