@@ -43,7 +43,7 @@ def bridged(read, write, line):
     def carry():
         while True:
             readable = select.select([read, line, ends], [], [])[0]
-            if ends in readable:
+            if ends in readable and read not in readable:
                 return
             if read in readable:
                 line.sendall(os.read(read, 4096))

@@ -255,6 +255,15 @@ def test_a_frame_that_is_heard_is_delivered_and_sent_on(bench):
     assert names(said) == ["dropped"]
 
 
+def test_samples_that_were_told_are_not_kept(bench):
+    bench.configure()
+    number = bench.subscribe("TEMP GE 25")[2]
+    for sequence in range(5):
+        heard = flooding.encode(flooding.Flood(9, sequence, 5, parse("TEMP IS 26")))
+        assert "delivered" in names(bench.ask(link.HEARD, 2, 1, rest=heard)[0])
+    assert bench.mote.subscriptions[number].take() == []
+
+
 def test_a_subscription_ends_once(bench):
     bench.configure()
     number = bench.subscribe("TEMP GE 25")[2]

@@ -119,6 +119,8 @@ class Mote:
         now = self.now()
         for event in self.node.take_events():
             self.write(link.encode_event(now, event))
+        for subscription in self.subscriptions.values():
+            subscription.take()  # The host has heard of them as events; here they would fill the memory.
         for destination, frame in self.node.take_frames():
             if not self.radio.is_serial:
                 peer = NOBODY if destination is None else destination

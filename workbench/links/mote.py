@@ -18,6 +18,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from workbench.links.port import Port, open_port
 
 ANSWER_S = 3.0
 GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
+GOODBYE_S = 1.0
 _AGAIN_S = 0.3
 
 Tell = Callable[[str, Any], None]
@@ -91,11 +93,13 @@ class Mote:
         """Let the mote go; it carries on by itself."""
         if self._closed.is_set():
             return
-        try:
-            if self.greeting is not None:
-                self.post(messages.GOODBYE)
-        except LinkError:
-            pass  # The line is gone, and so is the host for the mote.
+        if self.greeting is not None and not self._is_lost:
+            # Without its answer the goodbye may be lost with the line, and the mote be ours for some seconds more.
+            with suppress(LinkError):
+                if threading.current_thread() is self._reader:
+                    self.post(messages.GOODBYE)
+                else:
+                    self.command(messages.GOODBYE, timeout_s=GOODBYE_S)
         self._closed.set()
         if self._port is not None:
             self._port.close()
