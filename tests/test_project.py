@@ -25,10 +25,10 @@ NOTEBOOKS = sorted(
 
 # Rooms of the package from left to right: a module imports from its own rank or from the left of it.
 RANKS = (
-    ("errors", "draws", "attributes", "keys", "attribute_text"),
+    ("errors", "draws", "attributes", "keys", "attribute_text", "fields", "rlnc"),
     ("wire",),
     ("protocols",),
-    ("array_draws",),
+    ("array_draws", "bulk_fields", "bulk_kernels"),
     ("datasets", "topology", "sensor_field"),
     ("sim", "links", "motes"),
     ("sweeps", "views"),

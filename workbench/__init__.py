@@ -29,6 +29,7 @@ _HOME = {
     "Filter": "protocols.filters",
     "register_filter": "protocols.filters",
     "Flooding": "protocols.flooding",
+    "Gossip": "protocols.gossip",
     "SensorField": "sensor_field",
     "Radio": "sim.radio",
     "Run": "sim.run",
@@ -43,7 +44,9 @@ _HOME = {
     "datasets": "datasets",
     "draws": "draws",
     "errors": "errors",
+    "fields": "fields",
     "motes": "motes",
+    "rlnc": "rlnc",
     "topology": "topology",
     "views": "views",
 }

@@ -1,0 +1,206 @@
+"""Finite fields: their arithmetic against tables, their own laws and galois, and rows of packed symbols."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import draws
+from workbench.errors import DecodeError, EncodeError, ParameterError
+from workbench.fields import PrimeField, field
+
+ORDERS = (2, 3, 5, 16, 17, 251, 256, 257, 65521, 65536)
+BINARY = (2, 16, 256, 65536)
+
+
+def symbols_of(order, count, seed=0):
+    """So many symbols, the smallest and the largest among them if there is room."""
+    random = draws.Stream(draws.make_key(seed, order))
+    return ([0, 1, order - 1] + [random.below(order) for _ in range(count)])[:count]
+
+
+# a, b, a * b, 1 / a: worked by hand or taken from tables of the field
+@pytest.mark.parametrize(
+    "order, a, b, product, inverse",
+    [
+        (2, 1, 1, 1, 1),
+        (16, 2, 8, 3, 9),  # x * x^3 = x^4 = x + 1
+        (16, 7, 7, 6, 6),
+        (256, 2, 128, 0x1D, 0x8E),  # x * x^7 = x^8 = x^4 + x^3 + x^2 + 1
+        (256, 0x80, 0x80, 0x13, 0x1B),
+        (65536, 2, 0x8000, 0x2D, 0x8016),  # x * x^15 = x^16 = x^5 + x^3 + x^2 + 1
+        (257, 16, 16, 256, 241),
+        (257, 256, 256, 1, 256),
+    ],
+)
+def test_products_and_inverses(order, a, b, product, inverse):
+    assert field(order).multiply(a, b) == product
+    assert field(order).inverse(a) == inverse
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_field_has_the_laws_of_a_field(order):
+    gf = field(order)
+    for a in symbols_of(order, 12, 1):
+        assert gf.add(a, gf.negative(a)) == 0
+        assert gf.multiply(a, 1) == a
+        if a:
+            assert gf.multiply(a, gf.inverse(a)) == 1
+            assert gf.power(a, order - 1) == 1
+            assert gf.power(a, -3) == gf.inverse(gf.power(a, 3))
+        for b in symbols_of(order, 12, 2):
+            assert gf.multiply(a, b) == gf.multiply(b, a)
+            assert gf.subtract(gf.add(a, b), b) == a
+            if b:
+                assert gf.multiply(gf.divide(a, b), b) == a
+            for c in symbols_of(order, 6, 3):
+                assert gf.multiply(a, gf.add(b, c)) == gf.add(gf.multiply(a, b), gf.multiply(a, c))
+                assert gf.multiply(a, gf.multiply(b, c)) == gf.multiply(gf.multiply(a, b), c)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_zero_has_no_inverse_and_is_the_sum_and_product_that_it_should_be(order):
+    gf = field(order)
+    with pytest.raises(ZeroDivisionError, match="zero has no inverse in GF"):
+        gf.inverse(0)
+    with pytest.raises(ZeroDivisionError):
+        gf.divide(1, 0)
+    assert (gf.power(0, 0), gf.power(0, 5), gf.multiply(0, order - 1), gf.add(0, order - 1)) == (1, 0, 0, order - 1)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_arithmetic_is_that_of_galois(order):
+    np, galois = pytest.importorskip("numpy"), pytest.importorskip("galois")
+    gf = field(order)
+    theirs = gf.galois
+    assert theirs is galois.GF(order)
+    if gf.characteristic == 2 and gf.degree > 1:
+        assert gf.polynomial == int(theirs.irreducible_poly)
+    several = range(order) if order <= 17 else symbols_of(order, 40, 4)
+    a, b = (np.array(one) for one in zip(*((x, y) for x in several for y in several), strict=True))
+    for ours, expected in (
+        (gf.add, theirs(a) + theirs(b)),
+        (gf.subtract, theirs(a) - theirs(b)),
+        (gf.multiply, theirs(a) * theirs(b)),
+    ):
+        assert [ours(int(x), int(y)) for x, y in zip(a, b, strict=True)] == expected.tolist()
+    some = [x for x in several if x]
+    assert [gf.inverse(x) for x in some] == np.reciprocal(theirs(some)).tolist()
+
+
+def test_a_field_is_one_object_and_its_name_is_the_usual_one():
+    assert field(256) is field(256) is field(field(256))
+    assert [repr(field(order)) for order in (2, 16, 256, 65536, 257)] == [
+        "GF(2)",
+        "GF(2^4)",
+        "GF(2^8)",
+        "GF(2^16)",
+        "GF(257)",
+    ]
+
+
+@pytest.mark.parametrize("order", [0, 1, -7, 4, 255, 65535, 65537, 2.5, "256", None])
+def test_other_orders_are_refused(order):
+    with pytest.raises(ParameterError, match="no field of order"):
+        field(order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("beyond", [-1, 0])
+def test_what_is_no_symbol_is_refused(order, beyond):
+    gf, row = field(order), bytearray(2)
+    wrong = order if beyond == 0 else -1
+    for operation in (gf.add, gf.subtract, gf.multiply, gf.divide):
+        with pytest.raises(DecodeError, match="is no symbol of GF"):
+            operation(wrong, 1)
+    for call in (lambda: gf.inverse(wrong), lambda: gf.pack([0, wrong]), lambda: gf.axpy(row, wrong, row)):
+        with pytest.raises(DecodeError, match="is no symbol of GF"):
+            call()
+
+
+# Rows
+
+
+@pytest.mark.parametrize(
+    "order, symbols, packed",
+    [
+        (2, [1, 0, 0, 0, 0, 0, 1, 1, 1], b"\xc1\x01"),
+        (16, [1, 2, 15], b"\x21\x0f"),
+        (256, [1, 2, 255], b"\x01\x02\xff"),
+        (65536, [1, 0x1234], b"\x01\x00\x34\x12"),
+        (251, [1, 250], b"\x01\xfa"),
+        (257, [1, 256], b"\x01\x00\x00\x01"),
+    ],
+)
+def test_symbols_are_packed_from_the_least_significant_bit_on(order, symbols, packed):
+    gf = field(order)
+    assert gf.pack(symbols) == packed
+    assert gf.unpack(packed, len(symbols)) == symbols
+    assert gf.size_B(len(symbols)) == len(packed)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_array_of_symbols_is_packed_by_its_values(order):
+    from array import array
+
+    symbols = symbols_of(order, 7)
+    assert field(order).pack(array("L", symbols)) == field(order).pack(symbols)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(st.binary(max_size=40))
+def test_any_bytes_go_into_symbols_and_come_out(order, data):
+    gf = field(order)
+    if order == 65536 and len(data) % 2:
+        data += b"\x00"
+    row = gf.from_data(data)
+    gf.check_row(row)
+    assert gf.to_data(row) == data
+    assert gf.pack(gf.unpack(row)) == row
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(st.integers(0, 2**32), st.integers(0, 9))
+def test_axpy_and_scale_are_the_arithmetic_of_each_symbol(order, seed, count):
+    gf = field(order)
+    row, other = symbols_of(order, count, seed), symbols_of(order, count, seed + 1)
+    for factor in (0, 1, order - 1, seed % order):
+        packed = gf.pack(row)
+        gf.axpy(packed, factor, gf.pack(other))
+        assert gf.unpack(packed, count) == [gf.add(a, gf.multiply(factor, b)) for a, b in zip(row, other, strict=True)]
+        packed = gf.pack(row)
+        gf.scale(packed, factor)
+        assert gf.unpack(packed, count) == [gf.multiply(factor, a) for a in row]
+
+
+def test_rows_of_two_lengths_cannot_be_added():
+    for order in ORDERS:
+        with pytest.raises(ParameterError, match="rows of 2 and 4 bytes"):
+            field(order).axpy(bytearray(2), 1, bytes(4))
+
+
+def test_half_a_symbol_is_refused():
+    with pytest.raises(EncodeError, match="chunk of 3 bytes is no row of GF.2.16."):
+        field(65536).from_data(b"abc")
+    for order in (65536, 257):
+        with pytest.raises(DecodeError, match="3 bytes are no row"):
+            field(order).check_row(b"abc")
+
+
+def test_a_row_with_what_is_no_symbol_of_a_prime_field_is_refused():
+    with pytest.raises(DecodeError, match="257 is no symbol"):
+        field(257).check_row(b"\x00\x01\x01\x01")
+    with pytest.raises(DecodeError, match="251 is no symbol"):
+        field(251).check_row(b"\xfb")
+
+
+def test_a_row_that_is_of_no_bytes_says_so():
+    with pytest.raises(DecodeError, match="of no bytes"):
+        field(257).to_data(field(257).pack([256]))
+    with pytest.raises(DecodeError, match="of no bytes"):
+        field(17).to_data(field(17).pack([1, 2, 3]))
+
+
+def test_only_prime_fields_need_more_room_than_their_data():
+    for order in ORDERS:
+        gf = field(order)
+        assert (len(gf.from_data(bytes(8))) == 8) == (not isinstance(gf, PrimeField))

@@ -1,0 +1,251 @@
+"""`workbench.fields` and the matrices of `workbench.rlnc` for whole payloads, with numpy and numba. Never on a mote.
+
+Theory of operation
+    `Rows` and `Elimination` are twins of those of `workbench.rlnc`: the same methods, the same results.
+
+    *Combinations in GF(2^k)* look up no products. A sum of coefficient times row is taken bit by bit of the
+    coefficients (Horner's rule): beginning with the highest bit, what there is is multiplied by x, and the rows whose
+    coefficient has that bit are added. So a combination of any number of rows takes k - 1 multiplications by x in all,
+    and else exclusive ors, which compilers turn into vector instructions of any width. Symbols are packed into words of
+    64 bits; a word is multiplied by x with shifts and masks, all of its symbols at once. Rows are worked on in blocks
+    that stay in a processor's first caches while all combinations of them are made. If there are several, the sixteen
+    sums of each four rows are made first (the "four Russians" way), and four rows cost one exclusive or.
+
+    *Elimination* keeps information vectors as they came. Behind each encoding vector of the matrix is its *origin*:
+    which combination of the packets that came it is. So an added packet costs row operations on 2 m symbols and one
+    copy of its information vector, and payloads are computed once, when they are asked for.
+
+    *Prime fields* take products of integers, summed up in 64 bits and reduced once.
+
+Cost
+    A combination of m rows of n bytes in GF(2^k): m k n / 2 exclusive ors of bytes, 32 or 64 at a time, a half of that
+    if there are several. See benchmarks/coding.py. The first use in a process loads numba; the first use on a machine
+    compiles for some seconds, and the result is cached.
+
+Limits
+    Little-endian machines, which are all that numba supports.
+
+Reference
+    M. Albrecht, G. Bard, W. Hart: Algorithm 898: Efficient multiplication of dense matrices over GF(2), ACM Trans.
+    Math. Softw. 37(1), 2010.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.bulk_kernels import (
+    combine_binary,
+    combine_prime,
+    insert_binary,
+    insert_prime,
+    is_innovative_binary,
+    is_innovative_prime,
+    pack_binary,
+    unpack_binary,
+)
+from workbench.fields import Field
+
+
+def galois_class(field: Field) -> Any:
+    """The class of arrays of the library galois for a field."""
+    import galois
+
+    polynomial = galois.Poly.Int(field.polynomial) if field.polynomial and field.degree > 1 else None
+    return galois.GF(field.order, irreducible_poly=polynomial)
+
+
+def _lanes(field: Field) -> np.ndarray:
+    """What multiplies a word of symbols by x: its symbols but the highest bits, lowest bits, polynomials; k."""
+    ones = sum(1 << shift for shift in range(0, 64, field.degree))
+    low = (field.polynomial ^ field.order) * ones
+    keep = ones * (field.order - 1) ^ ones << (field.degree - 1)
+    return np.array([keep, ones, low, field.degree], np.uint64)
+
+
+# Fields as arrays: what differs between the two kinds
+
+
+class _Binary:
+    """GF(2^k): a row is words of 64 bits, with zeros behind its symbols."""
+
+    element = np.dtype("<u8")
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.lanes = _lanes(field)
+
+    def width(self, symbols: int) -> int:
+        return -(-symbols * self.field.degree // 64)
+
+    def load(self, out: np.ndarray, packed: Any) -> None:
+        """Copy packed symbols into a row that is zero behind them."""
+        out.view(np.uint8)[: len(packed)] = np.frombuffer(packed, np.uint8)
+
+    def unload(self, row: np.ndarray, size_B: int) -> bytes:
+        return row.view(np.uint8)[:size_B].tobytes()
+
+    def pack(self, symbols: np.ndarray) -> np.ndarray:
+        rows = np.zeros((len(symbols), self.width(symbols.shape[1])), self.element)
+        pack_binary(rows, symbols, self.field.degree)
+        return rows
+
+    def unpack(self, rows: np.ndarray, count: int) -> np.ndarray:
+        symbols = np.empty((len(rows), count), np.uint16)
+        unpack_binary(symbols, rows, self.field.degree)
+        return symbols
+
+    def combine(self, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        out = np.empty((len(coefficients), rows.shape[1]), self.element)
+        combine_binary(out, rows, coefficients, self.lanes)
+        return out
+
+    def insert(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> int:
+        return int(insert_binary(row, matrix, present, self.lanes))
+
+    def is_innovative(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> bool:
+        return is_innovative_binary(row, matrix, present, self.lanes)
+
+
+class _Prime:
+    """A prime field: a row has a symbol in each element."""
+
+    element = np.dtype("<u2")
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.packed = np.dtype("u1" if field.symbol_bits == 8 else "<u2")
+
+    def width(self, symbols: int) -> int:
+        return symbols
+
+    def load(self, out: np.ndarray, packed: Any) -> None:
+        symbols = np.frombuffer(packed, self.packed)
+        out[: symbols.size] = symbols
+
+    def unload(self, row: np.ndarray, size_B: int) -> bytes:
+        return row.astype(self.packed).tobytes()[:size_B]
+
+    def pack(self, symbols: np.ndarray) -> np.ndarray:
+        return symbols.astype(self.element)
+
+    def unpack(self, rows: np.ndarray, count: int) -> np.ndarray:
+        return rows[:, :count]
+
+    def combine(self, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        out = np.empty((len(coefficients), rows.shape[1]), self.element)
+        combine_prime(out, rows, coefficients, self.field.order)
+        return out
+
+    def insert(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> int:
+        return int(insert_prime(row, matrix, present, self.field.order))
+
+    def is_innovative(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> bool:
+        return is_innovative_prime(row, matrix, present, self.field.order)
+
+
+_arithmetics: dict[int, _Binary | _Prime] = {}
+
+
+def _arithmetic(field: Field) -> _Binary | _Prime:
+    if field.order not in _arithmetics:
+        _arithmetics[field.order] = _Binary(field) if field.characteristic == 2 else _Prime(field)
+    return _arithmetics[field.order]
+
+
+class Rows:
+    """Rows of one length that are combined again and again: the twin of `workbench.rlnc.Rows`."""
+
+    def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
+        self.arithmetic = _arithmetic(field)
+        self.size_B = len(rows[0])
+        width = self.arithmetic.width(self.size_B * 8 // field.symbol_bits)
+        self.rows = np.zeros((len(rows), width), self.arithmetic.element)
+        for out, row in zip(self.rows, rows, strict=True):
+            self.arithmetic.load(out, row)
+
+    def combine(self, coefficients: Sequence[int]) -> bytes:
+        """The sum of coefficient times row, as bytes."""
+        return self.combine_all([coefficients])[0]
+
+    def combine_all(self, coefficients: Any) -> list[bytes]:
+        """The sums for each row of a matrix of coefficients."""
+        combined = self.arithmetic.combine(self.rows, np.asarray(coefficients, np.uint16))
+        return [self.arithmetic.unload(row, self.size_B) for row in combined]
+
+
+class Elimination:
+    """A matrix in reduced row echelon form that grows row by row: the twin of `workbench.rlnc.Elimination`."""
+
+    def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
+        self.arithmetic = arithmetic = _arithmetic(field)
+        self.field = field
+        self.generation_size = generation_size
+        self.rank = 0
+        self._vector_B = field.size_B(generation_size)
+        self._information_B = information_B
+        self._width = arithmetic.width(generation_size)
+        self._matrix = np.zeros((generation_size, 2 * self._width), arithmetic.element)
+        self._present = np.zeros(generation_size, np.bool_)
+        # Where a symbol is one in each packet's origin, and the packets as they came.
+        self._units = arithmetic.pack(np.eye(generation_size, dtype=np.uint16))
+        self._came = np.zeros(
+            (generation_size, arithmetic.width(information_B * 8 // field.symbol_bits)), arithmetic.element
+        )
+
+    def insert(self, vector: bytes, information: bytes) -> int | None:
+        """Take a row unless it depends on those there are; gives its pivot, or None."""
+        row = np.zeros(2 * self._width, self.arithmetic.element)
+        self.arithmetic.load(row, vector)
+        row[self._width :] = self._units[self.rank]
+        pivot = self.arithmetic.insert(row, self._matrix, self._present)
+        if pivot < 0:
+            return None
+        self.arithmetic.load(self._came[self.rank], information)
+        self.rank += 1
+        return pivot
+
+    def is_innovative(self, vector: bytes) -> bool:
+        """Whether an encoding vector depends on none of the rows'."""
+        row = np.zeros(self._width, self.arithmetic.element)
+        self.arithmetic.load(row, vector)
+        return self.arithmetic.is_innovative(row, self._matrix, self._present)
+
+    def vector(self, pivot: int) -> bytes:
+        """The packed encoding vector of the row with that pivot."""
+        return self.arithmetic.unload(self._matrix[pivot, : self._width], self._vector_B)
+
+    def informations(self, pivots: Sequence[int]) -> list[bytes]:
+        """The information vectors of the rows with those pivots."""
+        return self._computed(self._matrix[list(pivots)])
+
+    def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
+        """(packed encoding vector, information vector) of the sum of coefficient times row."""
+        rows = self._matrix[list(pivots)]
+        row = self.arithmetic.combine(rows, np.array([coefficients], np.uint16))
+        return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._computed(row)[0]
+
+    def _computed(self, rows: np.ndarray) -> list[bytes]:
+        """The information vectors of rows of the matrix, from their origins."""
+        origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
+        combined = self.arithmetic.combine(self._came[: self.rank], origins)
+        return [self.arithmetic.unload(row, self._information_B) for row in combined]
+
+
+def ranks(field: Field, matrices: Any) -> np.ndarray:
+    """The rank of each matrix of symbols in an array of shape (matrices, rows, columns)."""
+    matrices = np.asarray(matrices)
+    count, _, columns = matrices.shape
+    if matrices.size:
+        field.check(int(matrices.min()))
+        field.check(int(matrices.max()))
+    arithmetic = _arithmetic(field)
+    found = np.zeros(count, np.int64)
+    for index, symbols in enumerate(matrices.astype(np.uint16)):
+        packed = arithmetic.pack(symbols)
+        matrix, present = np.zeros((columns, packed.shape[1]), arithmetic.element), np.zeros(columns, np.bool_)
+        for row in packed:
+            arithmetic.insert(row, matrix, present)
+        found[index] = present.sum()
+    return found

@@ -1,0 +1,303 @@
+"""Sums of rows and elimination over finite fields, compiled by numba: the inner loops of `workbench.bulk_fields`.
+
+That module says what they compute and why so. ``lanes`` is its description of a field GF(2^k) as four words: all bits
+but the highest of each symbol, the lowest of each, the polynomial in each, and k.
+"""
+
+import numpy as np
+from numba import njit
+
+Integer = int | np.integer
+
+BLOCK_WORDS = 128  # 1 KiB of a row: 32 rows of it fit a first cache, and the sums of 8 groups of four a second one
+GROUP = 4
+SUMS = 1 << GROUP
+SUMS_FROM = 4  # combinations, from which sums of groups of rows are made first
+
+
+# GF(2^k): words of 64 bits
+
+
+@njit(cache=True)
+def _double(words: np.ndarray, lanes: np.ndarray) -> None:
+    keep, ones, low, degree = lanes[0], lanes[1], lanes[2], lanes[3]
+    one = np.uint64(1)
+    for i in range(words.size):
+        word = words[i]
+        high = (word >> (degree - one)) & ones
+        words[i] = ((word & keep) << one) ^ (((high << degree) - high) & low)
+
+
+@njit(cache=True)
+def _add_chosen(total: np.ndarray, rows: np.ndarray, chosen: np.ndarray, used: Integer, start: Integer) -> None:
+    """total ^= the chosen rows, from ``start`` on; four at a time, to load and store the total less often."""
+    size = total.size
+    done = 0
+    while done + 4 <= used:
+        a = rows[chosen[done], start : start + size]
+        b = rows[chosen[done + 1], start : start + size]
+        c = rows[chosen[done + 2], start : start + size]
+        d = rows[chosen[done + 3], start : start + size]
+        for i in range(size):
+            total[i] ^= (a[i] ^ b[i]) ^ (c[i] ^ d[i])
+        done += 4
+    while done < used:
+        a = rows[chosen[done], start : start + size]
+        for i in range(size):
+            total[i] ^= a[i]
+        done += 1
+
+
+@njit(cache=True)
+def _choose(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
+    """(rows whose coefficient has that bit, how many): by combination and bit."""
+    combinations, count = coefficients.shape
+    chosen = np.empty((combinations, degree, count), np.uint32)
+    used = np.zeros((combinations, degree), np.int64)
+    for k in range(combinations):
+        for j in range(count):
+            coefficient = coefficients[k, j]
+            for bit in range(degree):
+                if coefficient >> bit & 1:
+                    chosen[k, bit, used[k, bit]] = j
+                    used[k, bit] += 1
+    return chosen, used
+
+
+@njit(cache=True)
+def _choose_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
+    """As `_choose`, of the sums that `_make_sums` makes."""
+    combinations, count = coefficients.shape
+    groups = (count + GROUP - 1) // GROUP
+    chosen = np.empty((combinations, degree, groups), np.uint32)
+    used = np.zeros((combinations, degree), np.int64)
+    for k in range(combinations):
+        for group in range(groups):
+            first = group * GROUP
+            for bit in range(degree):
+                which = 0
+                for j in range(first, min(first + GROUP, count)):
+                    which |= (coefficients[k, j] >> bit & 1) << (j - first)
+                if which:
+                    chosen[k, bit, used[k, bit]] = group * SUMS + which
+                    used[k, bit] += 1
+    return chosen, used
+
+
+@njit(cache=True)
+def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer) -> None:
+    """The sums of all subsets of each group of rows, from ``start`` on."""
+    for j in range(rows.shape[0]):
+        base, bit = j // GROUP * SUMS, 1 << (j % GROUP)
+        row = rows[j, start : start + size]
+        for which in range(bit):
+            smaller, larger = sums[base + which], sums[base + which + bit]
+            for i in range(size):
+                larger[i] = smaller[i] ^ row[i]
+
+
+@njit(cache=True)
+def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, lanes: np.ndarray) -> None:
+    """out[k] = the sum over j of coefficients[k, j] times rows[j], in GF(2^k) with symbols packed into words."""
+    words, degree = rows.shape[1], np.int64(lanes[3])
+    by_sums = coefficients.shape[0] >= SUMS_FROM
+    if by_sums:
+        chosen, used = _choose_sums(coefficients, degree)
+        sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(words, BLOCK_WORDS)), np.uint64)
+    else:
+        chosen, used = _choose(coefficients, degree)
+        sums = rows
+    for start in range(0, words, BLOCK_WORDS):
+        size = min(BLOCK_WORDS, words - start)
+        if by_sums:
+            _make_sums(sums, rows, start, size)
+        source, source_start = sums, 0 if by_sums else start
+        for k in range(out.shape[0]):
+            total = out[k, start : start + size]
+            total[:] = 0
+            for bit in range(degree - 1, -1, -1):
+                if bit < degree - 1:
+                    _double(total, lanes)
+                _add_chosen(total, source, chosen[k, bit], used[k, bit], source_start)
+
+
+@njit(cache=True)
+def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
+    position = index * degree
+    return np.int64(row[position >> 6] >> np.uint64(position & 63)) & ((1 << degree) - 1)
+
+
+@njit(cache=True)
+def _reduce_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> None:
+    """Subtract from a row what makes it zero at the pivots that are present; as wide as the row is."""
+    degree, generation_size, width = np.int64(lanes[3]), present.size, row.size
+    total = np.zeros(width, np.uint64)
+    coefficients = np.zeros(generation_size, np.int64)
+    for pivot in range(generation_size):
+        if present[pivot]:
+            coefficients[pivot] = _get(row, pivot, degree)
+    for bit in range(degree - 1, -1, -1):
+        if bit < degree - 1:
+            _double(total, lanes)
+        for pivot in range(generation_size):
+            if coefficients[pivot] >> bit & 1:
+                _add(total, matrix[pivot])
+    _add(row, total)
+
+
+@njit(cache=True)
+def _add(total: np.ndarray, row: np.ndarray) -> None:
+    for i in range(total.size):
+        total[i] ^= row[i]
+
+
+@njit(cache=True)
+def _multiply_binary(a: Integer, b: Integer, degree: Integer, low: Integer) -> Integer:
+    product: Integer = 0
+    while b:
+        if b & 1:
+            product ^= a
+        a <<= 1
+        if a >> degree:
+            a ^= low | 1 << degree
+        b >>= 1
+    return product
+
+
+@njit(cache=True)
+def _inverse_binary(a: Integer, degree: Integer, low: Integer) -> Integer:
+    inverse: Integer = 1  # a to the power of 2^k - 2, which is 2 + 4 + ... + 2^(k-1)
+    for _ in range(degree - 1):
+        a = _multiply_binary(a, a, degree, low)
+        inverse = _multiply_binary(inverse, a, degree, low)
+    return inverse
+
+
+@njit(cache=True)
+def insert_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> Integer:
+    """Take a row of (encoding vector, origin) unless it depends on those present; its pivot, or -1."""
+    degree, generation_size = np.int64(lanes[3]), present.size
+    _reduce_binary(row, matrix, present, lanes)
+    pivot = -1
+    coefficient: Integer = 0
+    for index in range(generation_size):
+        coefficient = _get(row, index, degree)
+        if coefficient:
+            pivot = index
+            break
+    if pivot < 0:
+        return pivot
+    multiples = np.empty((degree, row.size), np.uint64)
+    _fill_multiples(multiples, row, lanes)
+    inverse = _inverse_binary(coefficient, degree, np.int64(lanes[2] & np.uint64((1 << degree) - 1)))
+    row[:] = 0
+    _add_multiple(row, inverse, multiples)
+    _fill_multiples(multiples, row, lanes)
+    for other in range(generation_size):
+        if present[other]:
+            _add_multiple(matrix[other], _get(matrix[other], pivot, degree), multiples)
+    matrix[pivot] = row
+    present[pivot] = True
+    return pivot
+
+
+@njit(cache=True)
+def _fill_multiples(multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
+    """The row times 1, x, x^2, ..."""
+    multiples[0] = row
+    for bit in range(1, multiples.shape[0]):
+        multiples[bit] = multiples[bit - 1]
+        _double(multiples[bit], lanes)
+
+
+@njit(cache=True)
+def _add_multiple(row: np.ndarray, factor: Integer, multiples: np.ndarray) -> None:
+    bit = 0
+    while factor:
+        if factor & 1:
+            _add(row, multiples[bit])
+        factor >>= 1
+        bit += 1
+
+
+@njit(cache=True)
+def is_innovative_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> bool:
+    _reduce_binary(row, matrix, present, lanes)
+    return bool(np.any(row != 0))
+
+
+@njit(cache=True)
+def pack_binary(rows: np.ndarray, symbols: np.ndarray, degree: Integer) -> None:
+    """Pack rows of symbols into rows of zeros."""
+    for k in range(symbols.shape[0]):
+        for index in range(symbols.shape[1]):
+            position = index * degree
+            rows[k, position >> 6] |= np.uint64(symbols[k, index]) << np.uint64(position & 63)
+
+
+@njit(cache=True)
+def unpack_binary(symbols: np.ndarray, rows: np.ndarray, degree: Integer) -> None:
+    for k in range(symbols.shape[0]):
+        for index in range(symbols.shape[1]):
+            symbols[k, index] = _get(rows[k], index, degree)
+
+
+# Prime fields: a symbol in each element
+
+
+@njit(cache=True)
+def combine_prime(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, prime: Integer) -> None:
+    """out[k] = the sum over j of coefficients[k, j] times rows[j], modulo a prime below 2^16."""
+    total = np.empty(rows.shape[1], np.uint64)
+    for k in range(out.shape[0]):
+        total[:] = 0
+        for j in range(rows.shape[0]):
+            coefficient, row = np.uint64(coefficients[k, j]), rows[j]
+            for i in range(total.size):
+                total[i] += coefficient * row[i]
+        for i in range(total.size):
+            out[k, i] = total[i] % np.uint64(prime)
+
+
+@njit(cache=True)
+def _subtract_prime(row: np.ndarray, factor: Integer, other: np.ndarray, prime: Integer) -> None:
+    for i in range(row.size):
+        row[i] = (np.int64(row[i]) + (prime - factor) * np.int64(other[i])) % prime
+
+
+@njit(cache=True)
+def _reduce_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer) -> None:
+    for pivot in range(present.size):
+        if present[pivot] and row[pivot]:
+            _subtract_prime(row, np.int64(row[pivot]), matrix[pivot], prime)
+
+
+@njit(cache=True)
+def insert_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer) -> Integer:
+    """As `insert_binary`."""
+    _reduce_prime(row, matrix, present, prime)
+    pivot = 0
+    while pivot < present.size and row[pivot] == 0:
+        pivot += 1
+    if pivot == present.size:
+        return -1
+    inverse, power, exponent = np.int64(1), np.int64(row[pivot]), prime - 2
+    while exponent:
+        if exponent & 1:
+            inverse = inverse * power % prime
+        power = power * power % prime
+        exponent >>= 1
+    for i in range(row.size):
+        row[i] = np.int64(row[i]) * inverse % prime
+    for other in range(present.size):
+        if present[other] and matrix[other, pivot]:
+            _subtract_prime(matrix[other], np.int64(matrix[other, pivot]), row, prime)
+    matrix[pivot] = row
+    present[pivot] = True
+    return pivot
+
+
+@njit(cache=True)
+def is_innovative_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer) -> bool:
+    _reduce_prime(row, matrix, present, prime)
+    return bool(np.any(row[: present.size] != 0))
