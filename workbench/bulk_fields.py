@@ -212,6 +212,11 @@ class Elimination:
         self.arithmetic.load(row, vector)
         return self.arithmetic.is_innovative(row, self._matrix, self._present)
 
+    def are_innovative(self, vectors: Any) -> np.ndarray:
+        """`is_innovative` of each row of a matrix of symbols, as booleans."""
+        rows = self.arithmetic.pack(_symbols(self.field, vectors))
+        return np.array([self.arithmetic.is_innovative(row, self._matrix, self._present) for row in rows], np.bool_)
+
     def vector(self, pivot: int) -> bytes:
         """The packed encoding vector of the row with that pivot."""
         return self.arithmetic.unload(self._matrix[pivot, : self._width], self._vector_B)
@@ -235,17 +240,23 @@ class Elimination:
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:
     """The rank of each matrix of symbols in an array of shape (matrices, rows, columns)."""
-    matrices = np.asarray(matrices)
-    count, _, columns = matrices.shape
-    if matrices.size:
-        field.check(int(matrices.min()))
-        field.check(int(matrices.max()))
     arithmetic = _arithmetic(field)
+    symbols = _symbols(field, matrices)
+    count, _, columns = symbols.shape
     found = np.zeros(count, np.int64)
-    for index, symbols in enumerate(matrices.astype(np.uint16)):
-        packed = arithmetic.pack(symbols)
+    for index in range(count):
+        packed = arithmetic.pack(symbols[index])
         matrix, present = np.zeros((columns, packed.shape[1]), arithmetic.element), np.zeros(columns, np.bool_)
         for row in packed:
             arithmetic.insert(row, matrix, present)
         found[index] = present.sum()
     return found
+
+
+def _symbols(field: Field, values: Any) -> np.ndarray:
+    """Symbols as an array; DecodeError if one is none of the field."""
+    values = np.asarray(values)
+    if values.size:
+        field.check(int(values.min()))
+        field.check(int(values.max()))
+    return values.astype(np.uint16)
