@@ -110,7 +110,7 @@ def test_the_longest_body_arrives_and_one_byte_more_is_refused():
     for fill in (b"\x00", b"\x01", b"\xff"):
         longest = fill * LONGEST_BODY
         assert Deframer().feed(encode(longest)) == [longest]
-    with pytest.raises(EncodeError, match="a body of 1025 bytes is too long for a frame; it holds 1024"):
+    with pytest.raises(EncodeError, match="a body of 2049 bytes is too long for a frame; it holds 2048"):
         encode(b"\x01" * (LONGEST_BODY + 1))
 
 

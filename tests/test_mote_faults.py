@@ -263,5 +263,5 @@ def test_a_command_that_cannot_be_is_one_sentence_from_the_mote(three):
 
 
 def test_a_configuration_that_no_frame_can_carry_is_one_sentence():
-    with pytest.raises(LinkError, match=r"node 3's configuration takes \d+ bytes and the host link carries 1021"):
-        Mote("socket://127.0.0.1:1").configure(3, FLOODING, 1, keys=["x" * 2000])
+    with pytest.raises(LinkError, match=r"node 3's configuration takes \d+ bytes and the host link carries 2045"):
+        Mote("socket://127.0.0.1:1").configure(3, FLOODING, 1, keys=["x" * 3000])

@@ -21,7 +21,7 @@ from binascii import crc32
 
 from workbench.errors import DecodeError, EncodeError
 
-LONGEST_BODY = 1024
+LONGEST_BODY = 2048
 _CHECKSUM_B = 4
 _LONGEST_FRAME = LONGEST_BODY + _CHECKSUM_B + (LONGEST_BODY + _CHECKSUM_B) // 254 + 1
 _ZERO = b"\0"

@@ -40,6 +40,7 @@ from workbench.sim import workload
 from workbench.sim.kernel import ACTION, WAKE, Kernel
 from workbench.sim.trace import EVENT_NAMES, SCHEMA, Recorder, to_batch
 
+_ROWS_PER_BATCH = 5000
 SYNC_S = 1.0  # between two looks at the motes' clocks
 QUIET_S = 0.3  # without a message, after the end: then nothing is on its way any more
 LONGEST_END_S = 3.0
@@ -67,17 +68,31 @@ class RunClock:
 class LiveRecorder(Recorder):
     """A recorder that can be looked at while rows come."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._flushing = threading.Lock()
+
     def table(self) -> pa.Table:
         """All rows so far, by time."""
-        table = pa.Table.from_batches([to_batch(self.cells())], schema=SCHEMA)
+        with self._flushing:
+            # The conductor goes on adding rows: a slice of a list is taken at one moment.
+            batches = [*self._batches, to_batch(self._cells[:])]
+        table = pa.Table.from_batches(batches, schema=SCHEMA).unify_dictionaries()
         return table.take(pc.sort_indices(table, [("time_us", "ascending")]))
 
-    def cells(self) -> list:
-        """The rows so far as a flat list of cells; the conductor goes on adding to them."""
-        return self._cells[:]
+    def so_far(self) -> LiveRecorder:
+        """What is recorded until now, to be kept while the run goes on."""
+        copy = LiveRecorder()
+        with self._flushing:
+            copy._batches, cells = self._batches[:], self._cells[:]
+        copy._cells.extend(cells)
+        return copy
 
     def flush_if_large(self) -> None:
-        """Rows stay rows: a run on motes has some thousands."""
+        """Turn rows into columns when there are some thousands: a run may go on for hours."""
+        if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
+            with self._flushing:
+                self._flush()
 
 
 class LiveNode(Node):
@@ -136,6 +151,7 @@ class Conductor(Kernel):
             if now >= duration_us:
                 break
             self._sync()
+            self.recorder.flush_if_large()
             if progress is not None:
                 progress(now / duration_us)
             due_us = min(self.heap[0][0] if self.heap else duration_us, duration_us)

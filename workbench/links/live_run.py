@@ -105,9 +105,7 @@ class LiveRun(Run):
 
     def so_far(self) -> Run:
         """What has happened until now, as a run like any other."""
-        recorder = LiveRecorder()
-        recorder.append(tuple(self._recorder.cells()))
-        return Run(self.scenario, self.engine, recorder)
+        return Run(self.scenario, self.engine, self._recorder.so_far())
 
     @property
     def _rows(self) -> pa.Table:  # type: ignore[override]
