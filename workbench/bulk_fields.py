@@ -36,12 +36,12 @@ from typing import Any
 import numpy as np
 
 from workbench.bulk_kernels import (
+    are_innovative_binary,
+    are_innovative_prime,
     combine_binary,
     combine_prime,
     insert_binary,
     insert_prime,
-    is_innovative_binary,
-    is_innovative_prime,
     pack_binary,
     unpack_binary,
 )
@@ -101,11 +101,13 @@ class _Binary:
         combine_binary(out, rows, coefficients, self.lanes)
         return out
 
-    def insert(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> int:
-        return int(insert_binary(row, matrix, present, self.lanes))
+    def insert(self, vector: bytes, matrix: np.ndarray, present: np.ndarray, rank: int) -> int:
+        return int(insert_binary(np.frombuffer(vector, np.uint8), matrix, present, rank, self.lanes))
 
-    def is_innovative(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> bool:
-        return is_innovative_binary(row, matrix, present, self.lanes)
+    def are_innovative(self, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> np.ndarray:
+        out = np.empty(len(rows), np.bool_)
+        are_innovative_binary(out, rows, matrix, present, self.lanes)
+        return out
 
 
 class _Prime:
@@ -128,7 +130,7 @@ class _Prime:
         return row.astype(self.packed).tobytes()[:size_B]
 
     def pack(self, symbols: np.ndarray) -> np.ndarray:
-        return symbols.astype(self.element)
+        return symbols.astype(self.element)  # a copy: kernels work in place
 
     def unpack(self, rows: np.ndarray, count: int) -> np.ndarray:
         return rows[:, :count]
@@ -138,11 +140,14 @@ class _Prime:
         combine_prime(out, rows, coefficients, self.field.order)
         return out
 
-    def insert(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> int:
-        return int(insert_prime(row, matrix, present, self.field.order))
+    def insert(self, vector: bytes, matrix: np.ndarray, present: np.ndarray, rank: int) -> int:
+        symbols = np.frombuffer(vector, self.packed).astype(self.element)
+        return int(insert_prime(symbols, matrix, present, rank, self.field.order))
 
-    def is_innovative(self, row: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> bool:
-        return is_innovative_prime(row, matrix, present, self.field.order)
+    def are_innovative(self, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> np.ndarray:
+        out = np.empty(len(rows), np.bool_)
+        are_innovative_prime(out, rows, matrix, present, self.field.order)
+        return out
 
 
 _arithmetics: dict[int, _Binary | _Prime] = {}
@@ -176,7 +181,11 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row: the twin of `workbench.rlnc.Elimination`."""
+    """A matrix in reduced row echelon form that grows row by row: the twin of `workbench.rlnc.Elimination`.
+
+    ``matrix`` has encoding vectors and their origins in rows, each at its pivot, where ``present`` says so; ``came``
+    has the information vectors as they came.
+    """
 
     def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
         self.arithmetic = arithmetic = _arithmetic(field)
@@ -186,70 +195,61 @@ class Elimination:
         self._vector_B = field.size_B(generation_size)
         self._information_B = information_B
         self._width = arithmetic.width(generation_size)
-        self._matrix = np.zeros((generation_size, 2 * self._width), arithmetic.element)
-        self._present = np.zeros(generation_size, np.bool_)
-        # Where a symbol is one in each packet's origin, and the packets as they came.
-        self._units = arithmetic.pack(np.eye(generation_size, dtype=np.uint16))
-        self._came = np.zeros(
-            (generation_size, arithmetic.width(information_B * 8 // field.symbol_bits)), arithmetic.element
-        )
+        width = arithmetic.width(information_B * 8 // field.symbol_bits)
+        self.matrix = np.zeros((generation_size, 2 * self._width), arithmetic.element)
+        self.present = np.zeros(generation_size, np.bool_)
+        self.came = np.zeros((generation_size, width), arithmetic.element)
 
     def insert(self, vector: bytes, information: bytes) -> int | None:
         """Take a row unless it depends on those there are; gives its pivot, or None."""
-        row = np.zeros(2 * self._width, self.arithmetic.element)
-        self.arithmetic.load(row, vector)
-        row[self._width :] = self._units[self.rank]
-        pivot = self.arithmetic.insert(row, self._matrix, self._present)
+        pivot = self.arithmetic.insert(vector, self.matrix, self.present, self.rank)
         if pivot < 0:
             return None
-        self.arithmetic.load(self._came[self.rank], information)
+        self.arithmetic.load(self.came[self.rank], information)
         self.rank += 1
         return pivot
 
     def is_innovative(self, vector: bytes) -> bool:
         """Whether an encoding vector depends on none of the rows'."""
-        row = np.zeros(self._width, self.arithmetic.element)
-        self.arithmetic.load(row, vector)
-        return self.arithmetic.is_innovative(row, self._matrix, self._present)
+        row = np.zeros((1, self._width), self.arithmetic.element)
+        self.arithmetic.load(row[0], vector)
+        return bool(self.arithmetic.are_innovative(row, self.matrix, self.present)[0])
 
     def are_innovative(self, vectors: Any) -> np.ndarray:
         """`is_innovative` of each row of a matrix of symbols, as booleans."""
         rows = self.arithmetic.pack(_symbols(self.field, vectors))
-        return np.array([self.arithmetic.is_innovative(row, self._matrix, self._present) for row in rows], np.bool_)
+        return self.arithmetic.are_innovative(rows, self.matrix, self.present)
 
     def vector(self, pivot: int) -> bytes:
         """The packed encoding vector of the row with that pivot."""
-        return self.arithmetic.unload(self._matrix[pivot, : self._width], self._vector_B)
+        return self.arithmetic.unload(self.matrix[pivot, : self._width], self._vector_B)
 
     def informations(self, pivots: Sequence[int]) -> list[bytes]:
         """The information vectors of the rows with those pivots."""
-        return self._computed(self._matrix[list(pivots)])
+        return self._computed(self.matrix[list(pivots)])
 
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
         """(packed encoding vector, information vector) of the sum of coefficient times row."""
-        rows = self._matrix[list(pivots)]
+        rows = self.matrix[list(pivots)]
         row = self.arithmetic.combine(rows, np.array([coefficients], np.uint16))
         return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._computed(row)[0]
 
     def _computed(self, rows: np.ndarray) -> list[bytes]:
         """The information vectors of rows of the matrix, from their origins."""
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
-        combined = self.arithmetic.combine(self._came[: self.rank], origins)
+        combined = self.arithmetic.combine(self.came[: self.rank], origins)
         return [self.arithmetic.unload(row, self._information_B) for row in combined]
 
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:
     """The rank of each matrix of symbols in an array of shape (matrices, rows, columns)."""
-    arithmetic = _arithmetic(field)
     symbols = _symbols(field, matrices)
-    count, _, columns = symbols.shape
-    found = np.zeros(count, np.int64)
-    for index in range(count):
-        packed = arithmetic.pack(symbols[index])
-        matrix, present = np.zeros((columns, packed.shape[1]), arithmetic.element), np.zeros(columns, np.bool_)
-        for row in packed:
-            arithmetic.insert(row, matrix, present)
-        found[index] = present.sum()
+    found = np.zeros(len(symbols), np.int64)
+    for index, rows in enumerate(symbols):
+        matrix = Elimination(field, symbols.shape[2], 0)
+        for row in rows.tolist():
+            matrix.insert(field.pack(row), b"")
+        found[index] = matrix.rank
     return found
 
 

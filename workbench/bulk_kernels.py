@@ -53,14 +53,15 @@ def _choose(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.n
     """(rows whose coefficient has that bit, how many): by combination and bit."""
     combinations, count = coefficients.shape
     chosen = np.empty((combinations, degree, count), np.uint32)
-    used = np.zeros((combinations, degree), np.int64)
+    used = np.empty((combinations, degree), np.int64)
     for k in range(combinations):
-        for j in range(count):
-            coefficient = coefficients[k, j]
-            for bit in range(degree):
-                if coefficient >> bit & 1:
-                    chosen[k, bit, used[k, bit]] = j
-                    used[k, bit] += 1
+        for bit in range(degree):
+            # Coefficients are random, so a branch on their bits would often be foretold wrongly: there is none.
+            n = 0
+            for j in range(count):
+                chosen[k, bit, n] = j
+                n += coefficients[k, j] >> bit & 1
+            used[k, bit] = n
     return chosen, used
 
 
@@ -130,18 +131,16 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 @njit(cache=True)
 def _reduce_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> None:
     """Subtract from a row what makes it zero at the pivots that are present; as wide as the row is."""
-    degree, generation_size, width = np.int64(lanes[3]), present.size, row.size
-    total = np.zeros(width, np.uint64)
-    coefficients = np.zeros(generation_size, np.int64)
-    for pivot in range(generation_size):
-        if present[pivot]:
-            coefficients[pivot] = _get(row, pivot, degree)
+    degree = np.int64(lanes[3])
+    total = np.zeros(row.size, np.uint64)
+    coefficients = np.empty((1, present.size), np.int64)
+    for pivot in range(present.size):
+        coefficients[0, pivot] = _get(row, pivot, degree) * present[pivot]
+    chosen, used = _choose(coefficients, degree)
     for bit in range(degree - 1, -1, -1):
         if bit < degree - 1:
             _double(total, lanes)
-        for pivot in range(generation_size):
-            if coefficients[pivot] >> bit & 1:
-                _add(total, matrix[pivot])
+        _add_chosen(total, matrix, chosen[0, bit], used[0, bit], 0)
     _add(row, total)
 
 
@@ -174,9 +173,23 @@ def _inverse_binary(a: Integer, degree: Integer, low: Integer) -> Integer:
 
 
 @njit(cache=True)
-def insert_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> Integer:
-    """Take a row of (encoding vector, origin) unless it depends on those present; its pivot, or -1."""
+def insert_binary(
+    vector: np.ndarray,
+    matrix: np.ndarray,
+    present: np.ndarray,
+    rank: Integer,
+    lanes: np.ndarray,
+) -> Integer:
+    """Take an encoding vector, as bytes, unless it depends on those present; its pivot, or -1.
+
+    A row of the matrix is an encoding vector and its origin, which is innovative packet number ``rank`` to begin with.
+    """
     degree, generation_size = np.int64(lanes[3]), present.size
+    row = np.zeros(matrix.shape[1], np.uint64)
+    for i in range(vector.size):
+        row[i >> 3] |= np.uint64(vector[i]) << np.uint64((i & 7) * 8)
+    origin = rank * degree
+    row[row.size // 2 + (origin >> 6)] = np.uint64(1) << np.uint64(origin & 63)
     _reduce_binary(row, matrix, present, lanes)
     pivot = -1
     coefficient: Integer = 0
@@ -187,43 +200,47 @@ def insert_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lane
             break
     if pivot < 0:
         return pivot
-    multiples = np.empty((degree, row.size), np.uint64)
-    _fill_multiples(multiples, row, lanes)
     inverse = _inverse_binary(coefficient, degree, np.int64(lanes[2] & np.uint64((1 << degree) - 1)))
+    multiples = np.empty((degree, row.size), np.uint64)
+    sums = np.zeros(((degree + GROUP - 1) // GROUP * SUMS, row.size), np.uint64)
+    _make_multiples(sums, multiples, row, lanes)
     row[:] = 0
-    _add_multiple(row, inverse, multiples)
-    _fill_multiples(multiples, row, lanes)
+    _add_multiple(row, inverse, sums)
+    _make_multiples(sums, multiples, row, lanes)
     for other in range(generation_size):
         if present[other]:
-            _add_multiple(matrix[other], _get(matrix[other], pivot, degree), multiples)
+            _add_multiple(matrix[other], _get(matrix[other], pivot, degree), sums)
     matrix[pivot] = row
     present[pivot] = True
     return pivot
 
 
 @njit(cache=True)
-def _fill_multiples(multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
-    """The row times 1, x, x^2, ..."""
+def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
+    """The row times 1, x, x^2, ..., and the sums of all subsets of each four of these."""
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
         multiples[bit] = multiples[bit - 1]
         _double(multiples[bit], lanes)
+    _make_sums(sums, multiples, 0, row.size)
 
 
 @njit(cache=True)
-def _add_multiple(row: np.ndarray, factor: Integer, multiples: np.ndarray) -> None:
-    bit = 0
-    while factor:
-        if factor & 1:
-            _add(row, multiples[bit])
-        factor >>= 1
-        bit += 1
+def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
+    """total += factor times the row whose multiples those are."""
+    for base in range(0, sums.shape[0], SUMS):
+        _add(total, sums[base + (factor & (SUMS - 1))])
+        factor >>= GROUP
 
 
 @njit(cache=True)
-def is_innovative_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> bool:
-    _reduce_binary(row, matrix, present, lanes)
-    return bool(np.any(row != 0))
+def are_innovative_binary(
+    out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray
+) -> None:
+    """out[k] = whether rows[k], an encoding vector, depends on none of those present. The rows are reduced."""
+    for k in range(out.size):
+        _reduce_binary(rows[k], matrix, present, lanes)
+        out[k] = np.any(rows[k] != 0)
 
 
 @njit(cache=True)
@@ -273,8 +290,17 @@ def _reduce_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prim
 
 
 @njit(cache=True)
-def insert_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer) -> Integer:
-    """As `insert_binary`."""
+def insert_prime(
+    vector: np.ndarray,
+    matrix: np.ndarray,
+    present: np.ndarray,
+    rank: Integer,
+    prime: Integer,
+) -> Integer:
+    """As `insert_binary`, of symbols."""
+    row = np.zeros(matrix.shape[1], np.uint16)
+    row[: vector.size] = vector
+    row[vector.size + rank] = 1
     _reduce_prime(row, matrix, present, prime)
     pivot = 0
     while pivot < present.size and row[pivot] == 0:
@@ -298,6 +324,10 @@ def insert_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime
 
 
 @njit(cache=True)
-def is_innovative_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer) -> bool:
-    _reduce_prime(row, matrix, present, prime)
-    return bool(np.any(row[: present.size] != 0))
+def are_innovative_prime(
+    out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer
+) -> None:
+    """As `are_innovative_binary`."""
+    for k in range(out.size):
+        _reduce_prime(rows[k], matrix, present, prime)
+        out[k] = np.any(rows[k] != 0)

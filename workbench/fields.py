@@ -163,7 +163,9 @@ class Field:
 
     def unpack(self, row, count=None):
         """The first ``count`` symbols of a row as a list; all that there is room for without a count."""
-        return [self.get(row, index) for index in range(len(row) * 8 // self.symbol_bits if count is None else count)]
+        if count is None:
+            count = len(row) * 8 // self.symbol_bits
+        return list(row[:count]) if self.symbol_bits == 8 else [self.get(row, index) for index in range(count)]
 
     def check_row(self, row):
         """Raise DecodeError unless these bytes are a row of whole symbols of this field."""

@@ -132,8 +132,8 @@ class Encoder:
                 "%d coefficients for a generation of %d chunks: there is one for each"
                 % (len(coefficients), self.generation_size)
             )
-        coefficients = tuple([self.field.check(int(one)) for one in coefficients])
-        return CodedPacket(coefficients, self._rows.combine(coefficients))
+        coefficients = self.field.unpack(self.field.pack(coefficients), self.generation_size)
+        return CodedPacket(tuple(coefficients), self._rows.combine(coefficients))
 
 
 class Decoder:
@@ -259,7 +259,7 @@ class Decoder:
             raise EncodeError("a decoder of rank 0 has nothing to combine: it needs an innovative packet first")
         if len(coefficients) != self.rank:
             raise EncodeError("%d coefficients for %d rows: there is one for each" % (len(coefficients), self.rank))
-        coefficients = [self.field.check(int(one)) for one in coefficients]
+        coefficients = self.field.unpack(self.field.pack(coefficients), self.rank)
         vector, information = self._matrix.combine(self.pivots, coefficients)
         return CodedPacket(tuple(self.field.unpack(vector, self.generation_size)), bytes(information))
 
