@@ -36,7 +36,7 @@ GOLDEN = [
 ]
 # time 5, Delivered by 2: data 7 of node 3 for subscription 1
 DELIVERED = "24 0500000000000000 03 02000000 03000000 0700000000000000 0100000000000000 0000 04 64617461 01 01 33015a0a"
-NOISE = "24 0500000000000000 13 ffffffff 04000000 0000000000000000 0300000000000000 0000 00 00"
+NOISE = "24 0500000000000000 86 ffffffff 04000000 0000000000000000 0300000000000000 0000 00 00"
 
 i32, i64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 time_us = st.integers(0, (1 << 64) - 1)
@@ -73,7 +73,7 @@ def test_an_event_of_the_motes_own_and_bytes_are_each_others_translation():
     body = link.encode_own_event(5, "noise", NOBODY, "", 4, 0, 0, 3, "")
     assert body == from_hex(NOISE)
     row = link.decode_row(*link.decode(body)[1:])
-    assert row == (5, len(link.EVENTS) + link.OWN_EVENTS.index("noise"), NOBODY, "", 4, 0, 0, 3, "")
+    assert row == (5, link.FIRST_OWN_EVENT + link.OWN_EVENTS.index("noise"), NOBODY, "", 4, 0, 0, 3, "")
 
 
 def test_every_event_of_the_contract_has_a_number_on_the_link():

@@ -19,7 +19,8 @@ from workbench.wire import flooding
 
 DIFFUSION = {"protocol": "workbench.protocols.diffusion:Diffusion", "settings": {}}
 FLOODING = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
-NAMES = (*(event_name(cls) for cls in link.EVENTS), *link.OWN_EVENTS)
+NAMES = {number: event_name(cls) for number, cls in enumerate(link.EVENTS)}
+NAMES.update((link.FIRST_OWN_EVENT + number, name) for number, name in enumerate(link.OWN_EVENTS))
 SECOND = 1_000_000
 
 

@@ -11,10 +11,9 @@ from until import wait_until
 import workbench as wb
 from workbench import motes
 from workbench.errors import LinkError
-from workbench.links import messages
+from workbench.links.live import EVENT_NAMES_ON_LINK
 from workbench.links.mote import Mote
 from workbench.links.program import write_program
-from workbench.sim.trace import event_name
 
 
 def broadcasts_work():
@@ -111,7 +110,7 @@ def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):
 
 
 def events(said, name):
-    names = [*(event_name(event) for event in messages.EVENTS), *messages.OWN_EVENTS]
+    names = EVENT_NAMES_ON_LINK
     return [value for kind, value in list(said) if kind == "event" and names[value[1]] == name]
 
 

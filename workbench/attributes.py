@@ -53,6 +53,7 @@ BLOB_OPERATORS = (IS, EQ, NE, EQ_ANY)
 LOWEST = -32768
 HIGHEST = 32767
 LONGEST_BLOB = 255
+LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message counts to 255 attributes
 
 APP = 50
 INTERVAL = 59
@@ -228,6 +229,12 @@ def check_subscription(attributes, match_all=False):
             "use EQ instead of IS, or say match_all=True" % text_of(attributes)
         )
     return attributes
+
+
+def with_payload(attributes, payload):
+    """A publication's attributes as a tuple, with a payload of bytes as PAYLOAD blobs behind them."""
+    blobs = [Attribute(PAYLOAD, IS, payload[i : i + LONGEST_BLOB]) for i in range(0, len(payload), LONGEST_BLOB)]
+    return tuple(attributes) + tuple(blobs)
 
 
 def check_publication(attributes):

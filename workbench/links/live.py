@@ -29,11 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench import draws
-from workbench.attributes import parse
+from workbench.attributes import parse, with_payload
 from workbench.errors import LinkError
 from workbench.links import messages
 from workbench.links.crew import Crew
-from workbench.links.lockstep import with_payload
 from workbench.links.mote import Answer, configuration
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
@@ -46,7 +45,9 @@ QUIET_S = 0.3  # without a message, after the end: then nothing is on its way an
 LONGEST_END_S = 3.0
 _NOTED = ("contested", "told")
 # By an event's number in a message.
-EVENT_NAMES_ON_LINK = tuple(EVENT_NAMES[cls] for cls in messages.EVENTS) + messages.OWN_EVENTS
+EVENT_NAMES_ON_LINK = {number: EVENT_NAMES[cls] for number, cls in enumerate(messages.EVENTS)} | {
+    messages.FIRST_OWN_EVENT + number: name for number, name in enumerate(messages.OWN_EVENTS)
+}
 
 
 class RunClock:

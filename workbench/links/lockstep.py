@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workbench import draws
+from workbench.attributes import with_payload
 from workbench.errors import LinkError, ScenarioError
 from workbench.links import messages
 from workbench.links.crew import Crew
@@ -108,13 +109,6 @@ class LockstepKernel(Kernel):
         mote, configuration = self._crew.motes[address], self._crew.configuration(address)
         node = self._by_address[address] = LockstepNode(address, self.scenario.protocol, mote, configuration)
         return node
-
-
-def with_payload(attributes: Any, payload: bytes) -> tuple:
-    """What a node makes of a publication and its payload (`Node.publish`)."""
-    from workbench.attributes import PAYLOAD, make
-
-    return (*attributes, make(PAYLOAD, "IS", payload)) if payload else tuple(attributes)
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:

@@ -85,9 +85,13 @@ EVENTS = (
     contract.DataGradientSet,
     contract.Reinforced,
     contract.Blacklisted,
+    contract.Innovative,
+    contract.Decoded,
 )
 # A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
 # greeted a mote that is in use; bytes on the line were no message (value: how many frames so far); a text.
+# They are numbered apart, so that a new event of a protocol does not move them.
+FIRST_OWN_EVENT = 128
 OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told")
 
 # What follows the type: a struct, then perhaps bytes. Fields of a message are those of its struct and the rest.
@@ -150,7 +154,7 @@ def encode_event(time_us, event):
 
 def encode_own_event(time_us, name, peer, message, origin, sequence, size_B, value, detail):
     """The body of an EVENT of the mote's own, by its name in OWN_EVENTS."""
-    kind = len(EVENTS) + OWN_EVENTS.index(name)
+    kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
     return encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail)
 
 
@@ -168,7 +172,7 @@ def encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, de
 def decode_row(fields, rest):
     """(time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT; DecodeError if it is none."""
     time_us, kind, peer, origin, sequence, value, size_B = fields
-    if kind >= len(EVENTS) + len(OWN_EVENTS):
+    if not (kind < len(EVENTS) or 0 <= kind - FIRST_OWN_EVENT < len(OWN_EVENTS)):
         raise DecodeError("an event of kind %d is not known on this link" % kind)
     start = 1 + rest[0] if rest else 1
     if len(rest) <= start:

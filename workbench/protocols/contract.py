@@ -64,6 +64,10 @@ GradientRemoved = namedtuple("GradientRemoved", _FIELDS)
 DataGradientSet = namedtuple("DataGradientSet", _FIELDS)
 # A reinforcement (of sink ``origin``) was sent to ``peer``, towards the source. value: the source that it is meant for.
 Reinforced = namedtuple("Reinforced", _FIELDS)
+# A coded packet from ``peer`` raised the rank of its decoding matrix. value: the rank; detail: the column of its pivot.
+Innovative = namedtuple("Innovative", _FIELDS)
+# The event ``origin``, ``sequence`` was decoded. value: its generation size.
+Decoded = namedtuple("Decoded", _FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", _FIELDS)
 

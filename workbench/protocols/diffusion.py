@@ -51,9 +51,6 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes import (
-    IS,
-    PAYLOAD,
-    Attribute,
     check_publication,
     check_subscription,
     constraints,
@@ -62,6 +59,7 @@ from workbench.attributes import (
     one_way_match,
     split_samples,
     text_of,
+    with_payload,
 )
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
 from workbench.protocols.contract import (
@@ -179,9 +177,7 @@ class DiffusionNode(Node):
 
     def publish(self, attributes, now, payload=b""):
         """Offer a sample; it is sent as soon as an interest matches. Returns its number at this node."""
-        attributes = tuple(attributes)
-        if payload:
-            attributes += (Attribute(PAYLOAD, IS, payload),)
+        attributes = with_payload(attributes, payload)
         check_publication(attributes)
         self._check_count(attributes)
         wire.encode_data(wire.Data(0, self.address, self.address, 1, attributes), self.settings.profile)

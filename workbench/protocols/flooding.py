@@ -15,7 +15,7 @@ Limits
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import PAYLOAD, check_publication, check_subscription, make, matching_samples
+from workbench.attributes import check_publication, check_subscription, matching_samples, with_payload
 from workbench.errors import DecodeError
 from workbench.protocols.contract import (
     NOBODY,
@@ -32,7 +32,14 @@ from workbench.protocols.recent import RecentIds
 from workbench.wire import flooding as wire
 
 PARAMETERS = (
-    Parameter("ttl", wire.LONGEST_TTL, 1, wire.LONGEST_TTL, "hops", "the widest the frame allows: floods stop by duplicates, not by hops"),
+    Parameter(
+        "ttl",
+        wire.LONGEST_TTL,
+        1,
+        wire.LONGEST_TTL,
+        "hops",
+        "the widest the frame allows: floods stop by duplicates, not by hops",
+    ),
     Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
 )
 
@@ -63,9 +70,7 @@ class FloodingNode(Node):
 
     def publish(self, attributes, now, payload=b""):
         """Flood a publication; returns its number at this node."""
-        attributes = tuple(attributes)
-        if payload:
-            attributes += (make(PAYLOAD, "IS", payload),)
+        attributes = with_payload(attributes, payload)
         check_publication(attributes)
         sequence = self.first_number + self._published
         frame = wire.encode(wire.Flood(self.address, sequence, self.ttl, attributes))

@@ -25,7 +25,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from workbench import draws
-from workbench.attributes import PAYLOAD, Attribute, make, parse, to_text
+from workbench.attributes import Attribute, parse, to_text, with_payload
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
@@ -237,9 +237,8 @@ class Kernel:
         item = action.item
         attributes = self.reading(action, now)
         number = self.nodes[i].publish(attributes, now, item.payload)
-        if item.payload:
-            attributes += (make(PAYLOAD, "IS", item.payload),)
-        self._record_action(now, action.node, "published", number, 0, to_text(attributes))
+        text = to_text(with_payload(attributes, item.payload))
+        self._record_action(now, action.node, "published", number, 0, text)
 
     def _record_action(self, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
         self.record((now, node, event, NOBODY, "", node, sequence, 0, value, detail))

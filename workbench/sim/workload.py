@@ -260,8 +260,8 @@ def _flag(name: str, value: Any) -> bool:
 def _payload(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
         raise ScenarioError(f"payload is {value!r:.60}; it must be bytes")
-    if len(value) > attributes_module.LONGEST_BLOB:
-        raise ScenarioError(f"payload has {len(value)} bytes; it must have {attributes_module.LONGEST_BLOB} at most")
+    if len(value) > attributes_module.LONGEST_PAYLOAD:
+        raise ScenarioError(f"payload has {len(value)} bytes; it must have {attributes_module.LONGEST_PAYLOAD} at most")
     return bytes(value)
 
 

@@ -1,0 +1,292 @@
+"""Coded diffusion: events spread through a mesh as random linear combinations of their chunks, filtered by receivers.
+
+Theory of operation
+    A source broadcasts its event as a whole. A neighbor that hears it is a *bootstrap node*: it cuts the event into m
+    chunks (its *generation*) and at once broadcasts BF random linear combinations of them. Every other node is an
+    *intermediate node*: it keeps the combinations it hears that are *innovative*, each one raising the rank of its
+    decoding matrix. With probability FP an innovative packet sets a timer to ΔTC from now; when it fires, the node
+    broadcasts k = ceil(FF * ip) new combinations of all it has, ip being the innovative packets since it last sent.
+    At rank m the node decodes the event and hands it to those of its subscriptions that match. Subscriptions are not
+    sent: every node gets every event.
+
+Messages (wire/coded.py)
+    event    broadcast by the source alone: the attributes
+    coded    broadcast: event id, hops, generation size, field, encoding vector, information vector
+
+Limits
+    An event's bytes are those of its attributes, 65,535 at most. A node keeps ``max_events`` events that it has not
+    decoded yet, and the ids of as many that it has; each event that it decodes takes m rows of 1/m of its length.
+
+Differs from the original in
+    B1   the field is a parameter; the printed figures compute over the integers, which GF(257) reproduces.
+    B2   S and m are one: ``generation_size``.
+    B3   k = ceil(FF * ip), so at m = 2 there are but two cases, FF up to 1/2 and above.
+    B4   ip counts since the node's last transmission for the event.
+    B5   one timer for each event: a draw that succeeds moves it to now + ΔTC, one that fails leaves it as it is.
+    B6   later innovative packets set the timer again; ``rearm=False`` lets a node send once for an event.
+    B7   a decoded event is kept until a timer that runs has fired, or diffusion would stop with the first decoders.
+    B8   BF * neighbors >= m is necessary, not sufficient: random combinations may depend on each other.
+    B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
+    B10  an encoding vector of zeros is drawn again; the event's length is in every packet, padding is zeros; an event
+         is known by (source, sequence), and forgotten ``forget_after_s`` after it was decoded.
+    --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
+
+Reference
+    Event diffusion with random linear network coding on a wireless mesh (the seed paper, in spec and notebook);
+    S. Chachulski et al.: Trading structure for randomness in wireless opportunistic routing, SIGCOMM 2007 (pre-coding).
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+import math
+
+from workbench.attributes import check_publication, check_subscription, matching_samples, with_payload
+from workbench.errors import DecodeError
+from workbench.protocols.contract import (
+    NOBODY,
+    Decoded,
+    Delivered,
+    Forwarded,
+    Held,
+    Innovative,
+    Node,
+    Originated,
+    Parameter,
+    Protocol,
+    Subscription,
+)
+from workbench.protocols.recent import RecentIds
+from workbench.rlnc import Decoder, Encoder, Recoder, join, split
+from workbench.wire import coded as wire
+
+SECOND_US = 1000000
+
+PARAMETERS = (
+    Parameter("generation_size", 2, 1, wire.LARGEST_GENERATION, "chunks", "the paper's evaluation; m, and its S"),
+    Parameter("field", 256, wire.FIELDS, None, "order", "GF(2^8): random vectors are independent with p = .996"),
+    Parameter("bootstrap_factor", 2, 1, 255, "packets", "BF = m: a lone bootstrap node can start the diffusion"),
+    Parameter("forwarding_probability", 1.0, 0.0, 1.0, "share", "FP: below about .7 a grid is not covered"),
+    Parameter("forwarding_factor", 0.5, 0.001, 1.0, "per packet", "FF: half of what was innovative; more costs more"),
+    Parameter("collecting_time_ms", 50.0, 0.001, 1e6, "ms", "ΔTC of the paper's evaluation"),
+    Parameter("rearm", True, None, None, "", "later packets are worth sending: coverage .99 against .64 at 20 % loss"),
+    Parameter("max_events", 50, 1, 65535, "events", "what a node decodes at a time; the oldest goes"),
+    Parameter("forget_after_s", 10.0, 0.0, 65535.0, "s", "long after an event has passed; then its id is forgotten"),
+)
+
+
+class Generation:
+    """What a node has of one event that it knows: a decoder, and when to send."""
+
+    def __init__(self, decoder, length_B):
+        self.decoder = decoder
+        self.length_B = length_B
+        self.hops = wire.U16
+        self.fresh = 0  # innovative packets since the last transmission
+        self.send_us = None
+        self.has_sent = False
+
+
+class CodedDiffusionNode(Node):
+    """One node: source, bootstrap node or intermediate node, as it comes."""
+
+    def __init__(self, address, settings, random):
+        Node.__init__(self, address, settings, random)
+        self.generations = {}  # event id -> Generation
+        self._ids = []  # of the generations, oldest first
+        self.decoded = RecentIds(settings.max_events)  # event id -> when it was decoded
+        self.subscriptions = []
+        self._subscribed = 0
+        self._published = 0
+
+    # The application's side
+
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
+        check_subscription(attributes, match_all)
+        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
+        subscription = Subscription(self, self.first_number + self._subscribed, tuple(attributes), expires_us)
+        self._subscribed += 1
+        self.subscriptions.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription, now):
+        """Forget a subscription; one already forgotten is no error."""
+        self.subscriptions = [kept for kept in self.subscriptions if kept is not subscription]
+
+    def publish(self, attributes, now, payload=b""):
+        """Broadcast an event; returns its number at this node."""
+        attributes = with_payload(attributes, payload)
+        check_publication(attributes)
+        number = self.first_number + self._published
+        frame = wire.encode_event(wire.Event(self.address, number, attributes))
+        self._published += 1
+        self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
+        self._hold((self.address, number), attributes, NOBODY, "event", 0, now)
+        self.outbox.append((None, frame))
+        return number
+
+    # Frames
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Take a neighbor's event or coded packet."""
+        try:
+            message = wire.decode(frame)
+            if isinstance(message, wire.Event):
+                self._receive_event(message, previous_hop, now)
+            elif isinstance(message, wire.Coded):
+                self._receive_coded(message, previous_hop, now)
+            else:
+                raise DecodeError("a piece is of no use here")
+        except DecodeError:
+            self.drop(previous_hop, "", NOBODY, 0, "malformed")
+
+    def _receive_event(self, event, previous_hop, now):
+        event_id = (event.source, event.sequence)
+        if self._is_decoded(event_id, now):
+            self.drop(previous_hop, "event", event.source, event.sequence, "duplicate")
+            return
+        self._forget(event_id)
+        self._hold(event_id, event.attributes, previous_hop, "event", 1, now)
+        data = wire.event_bytes(event.attributes)
+        settings = self.settings
+        chunks = split(data, settings.generation_size, settings.field)
+        encoder = Encoder(chunks, settings.field, self.random)
+        for _ in range(settings.bootstrap_factor):
+            self._send(event_id, 1, len(data), encoder.encode())
+        self._tell_forwarded(previous_hop, event_id, settings.bootstrap_factor)
+
+    def _receive_coded(self, coded, previous_hop, now):
+        event_id = (coded.source, coded.sequence)
+        generation = self.generations.get(event_id)
+        if self._is_decoded(event_id, now) or (generation is not None and generation.decoder.is_complete):
+            self.drop(previous_hop, "coded", coded.source, coded.sequence, "decoded")
+            return
+        if generation is None:
+            generation = self._begin(event_id, coded)
+        decoder = generation.decoder
+        if (coded.generation_size, coded.field, coded.length_B) != (
+            decoder.generation_size,
+            decoder.field.order,
+            generation.length_B,
+        ):
+            raise DecodeError("a packet of another generation under the same id")
+        if not decoder.add(coded.encoding_vector, coded.information_vector):
+            self.drop(previous_hop, "coded", coded.source, coded.sequence, "not_innovative")
+            return
+        generation.hops = min(generation.hops, coded.hops + 1)
+        generation.fresh += 1
+        self.events.append(
+            Innovative(previous_hop, "coded", coded.source, coded.sequence, decoder.rank, str(decoder.arrivals[-1]))
+        )
+        if decoder.is_complete:
+            self._decode(event_id, generation, previous_hop, now)
+        self._plan_sending(generation, now)
+        if decoder.is_complete and generation.send_us is None:
+            self._forget(event_id)
+        self._plan_wake()
+
+    def _begin(self, event_id, coded):
+        generation = Generation(Decoder(coded.generation_size, coded.field), coded.length_B)
+        # The length of every information vector follows from the event's: a first packet must not bring in another.
+        chunk = split(bytes(coded.length_B), coded.generation_size, coded.field)[0]
+        if coded.length_B < 1 or len(coded.information_vector) != len(generation.decoder.field.from_data(chunk)):
+            raise DecodeError("an information vector that is not as long as a chunk of the event")
+        if len(self._ids) >= self.settings.max_events:
+            oldest = self._ids[0]
+            self._forget(oldest)
+            self.drop(NOBODY, "coded", oldest[0], oldest[1], "evicted")
+        self.generations[event_id] = generation
+        self._ids.append(event_id)
+        return generation
+
+    def _plan_sending(self, generation, now):
+        if generation.has_sent and not self.settings.rearm:
+            return
+        # Drawn even where it is certain: a node draws the same whatever its parameters are.
+        if self.random.uniform() < self.settings.forwarding_probability:
+            generation.send_us = now + int(self.settings.collecting_time_ms * 1000)
+
+    def _decode(self, event_id, generation, previous_hop, now):
+        chunks = generation.decoder.decode()
+        try:
+            attributes = wire.event_attributes(join(chunks, generation.length_B))
+        except DecodeError:
+            self._forget(event_id)  # Packets that do not belong together, each with a right checksum: no event.
+            raise
+        self.events.append(Decoded(previous_hop, "coded", event_id[0], event_id[1], len(chunks), ""))
+        self._hold(event_id, attributes, previous_hop, "coded", generation.hops, now)
+
+    def _is_decoded(self, event_id, now):
+        decoded_us = self.decoded.get(event_id)
+        return decoded_us is not None and now - decoded_us < self.settings.forget_after_s * SECOND_US
+
+    def _forget(self, event_id):
+        if event_id in self.generations:
+            del self.generations[event_id]
+            self._ids.remove(event_id)
+            self._plan_wake()
+
+    def _hold(self, event_id, attributes, previous_hop, name, hops, now):
+        """This node has an event: tell so, and hand it to the subscriptions that it matches."""
+        self.decoded.put(event_id, now)
+        source, sequence = event_id
+        self.events.append(Held(previous_hop, name, source, sequence, hops, ""))
+        for subscription in self.subscriptions:
+            if subscription.expires_us is not None and now >= subscription.expires_us:
+                continue
+            for sample in matching_samples(subscription.attributes, attributes):
+                subscription.put(sample)
+                self.events.append(Delivered(previous_hop, name, source, sequence, subscription.number, sample))
+
+    # Sending
+
+    def wake(self, now):
+        """Send for the events whose collecting time is over."""
+        for event_id in list(self._ids):
+            generation = self.generations[event_id]
+            if generation.send_us is None or generation.send_us > now:
+                continue
+            generation.send_us = None
+            generation.has_sent = True
+            # 0.1 * 30 is a little more than 3 in floating point.
+            count = math.ceil(self.settings.forwarding_factor * generation.fresh - 1e-9)
+            generation.fresh = 0
+            recoder = Recoder(generation.decoder, self.random)
+            for _ in range(count):
+                self._send(event_id, generation.hops, generation.length_B, recoder.recode())
+            self._tell_forwarded(NOBODY, event_id, count)
+            if generation.decoder.is_complete:
+                self._forget(event_id)
+        self._plan_wake()
+
+    def _send(self, event_id, hops, length_B, packet):
+        settings = self.settings
+        size = len(packet.encoding_vector)
+        coded = wire.Coded(
+            event_id[0],
+            event_id[1],
+            min(hops, wire.U16 - 1),
+            size,
+            settings.field,
+            length_B,
+            packet.encoding_vector,
+            packet.information_vector,
+        )
+        self.outbox.append((None, wire.encode_coded(coded)))
+
+    def _tell_forwarded(self, previous_hop, event_id, count):
+        if self.tells_all:
+            self.events.append(Forwarded(previous_hop, "coded", event_id[0], event_id[1], 0, str(count)))
+
+    def _plan_wake(self):
+        times = [generation.send_us for generation in self.generations.values() if generation.send_us is not None]
+        self.next_wake = min(times) if times else None
+
+
+class CodedDiffusion(Protocol):
+    """Coded diffusion and its settings: ``CodedDiffusion(generation_size=2, forwarding_probability=.8, ...)``."""
+
+    node = CodedDiffusionNode
+    parameters = PARAMETERS
+    disseminates = True
+    describe = staticmethod(wire.describe)

@@ -1,0 +1,150 @@
+"""Coded diffusion's frames: bytes <-> a whole event, and a coded packet of an event's generation.
+
+Layout (little-endian, packed)
+    event    type u8 (0x45, "E"), source u32, sequence u32, AttNum u8, attributes, CRC-32 u32
+    coded    type u8 (0x43, "C"), source u32, sequence u32, hops u16, generation size u8, field u8, event length in
+             bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
+    piece    type u8 (0x50, "P"), source u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16,
+             the piece's bytes, CRC-32 u32
+
+    Attributes lie as `wire/attribute_list.py` has them. What is coded, or cut into pieces, is AttNum and the
+    attributes: the event's bytes. Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The
+    checksum is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+import struct
+from binascii import crc32
+from collections import namedtuple
+
+from workbench.errors import DecodeError, EncodeError
+from workbench.fields import field as field_of
+from workbench.wire.attribute_list import decode_readings, encode_readings
+
+EVENT = 0x45
+CODED = 0x43
+PIECE = 0x50
+FIELDS = (2, 16, 256, 65536, 257)  # orders, by number
+
+Event = namedtuple("Event", ("source", "sequence", "attributes"))
+# vectors: of the encoding, symbols as a tuple; of the information, a packed row (`fields.Field`).
+Coded = namedtuple(
+    "Coded",
+    ("source", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
+)
+Piece = namedtuple("Piece", ("source", "sequence", "ttl", "pieces", "number", "length_B", "data"))
+
+_EVENT = "<BII"
+_CODED = "<BIIHBBH"
+_PIECE = "<BIIHBBH"
+_EVENT_B = 9
+_CODED_B = 15
+_PIECE_B = 15
+_CHECKSUM_B = 4
+U16 = 0xFFFF
+U32 = 0xFFFFFFFF
+LONGEST_EVENT_B = U16
+LARGEST_GENERATION = 255
+
+
+def event_bytes(attributes):
+    """The bytes of an event's attributes: what is coded. EncodeError if they are too many or not valid."""
+    if len(attributes) > 255:
+        raise EncodeError("an event has %d attributes; it counts to 255" % len(attributes))
+    data = bytes((len(attributes),)) + encode_readings(attributes)
+    if len(data) > LONGEST_EVENT_B:
+        raise EncodeError("an event of %d bytes is too long; it has %d at most" % (len(data), LONGEST_EVENT_B))
+    return data
+
+
+def event_attributes(data):
+    """The attributes in an event's bytes; DecodeError if they are none."""
+    if not data:
+        raise DecodeError("an event has no bytes")
+    return decode_readings(data, 1, data[0])
+
+
+def encode_event(event):
+    """The frame of an Event; EncodeError if a field is out of range."""
+    _check_id(event.source, event.sequence)
+    return _sealed(struct.pack(_EVENT, EVENT, event.source, event.sequence) + event_bytes(event.attributes))
+
+
+def encode_coded(coded):
+    """The frame of a Coded packet; EncodeError if a field is out of range."""
+    source, sequence, hops, generation_size, order, length_B, vector, information = coded
+    _check_id(source, sequence)
+    if order not in FIELDS:
+        raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELDS))
+    if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
+        raise EncodeError("%d coefficients do not fit a generation of %d" % (len(vector), generation_size))
+    if not (0 <= hops <= U16 and 0 <= length_B <= LONGEST_EVENT_B):
+        raise EncodeError("a coded packet's hops or length, %r and %r, is out of range" % (hops, length_B))
+    number = FIELDS.index(order)
+    head = struct.pack(_CODED, CODED, source, sequence, hops, generation_size, number, length_B)
+    return _sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
+
+
+def encode_piece(piece):
+    """The frame of a Piece; EncodeError if a field is out of range."""
+    source, sequence, ttl, pieces, number, length_B, data = piece
+    _check_id(source, sequence)
+    if not (0 <= ttl <= U16 and 0 <= number < pieces <= 255 and 0 <= length_B <= LONGEST_EVENT_B):
+        raise EncodeError("%r has a field out of range" % (piece,))
+    return _sealed(struct.pack(_PIECE, PIECE, source, sequence, ttl, pieces, number, length_B) + data)
+
+
+def _check_id(source, sequence):
+    if not (0 <= source <= U32 and 0 <= sequence <= U32):
+        raise EncodeError("source %r and sequence %r must be from 0 to %d" % (source, sequence, U32))
+
+
+def _sealed(data):
+    return data + struct.pack("<I", crc32(data))
+
+
+def decode(frame):
+    """The Event, Coded packet or Piece in a frame; DecodeError, and nothing else, for any other bytes."""
+    kind = frame[0] if len(frame) else 0
+    header_B = {EVENT: _EVENT_B, CODED: _CODED_B, PIECE: _PIECE_B}.get(kind)
+    if header_B is None:
+        raise DecodeError("a frame that begins with %s is no event, coded packet or piece" % (frame[:1] or b"nothing",))
+    end = len(frame) - _CHECKSUM_B
+    if end < header_B:
+        raise DecodeError("a frame of %d bytes ends within its header" % len(frame))
+    if struct.unpack_from("<I", frame, end)[0] != crc32(frame[:end]):
+        raise DecodeError("a frame of %d bytes has a wrong checksum" % len(frame))
+    if kind == EVENT:
+        _, source, sequence = struct.unpack_from(_EVENT, frame, 0)
+        return Event(source, sequence, event_attributes(frame[_EVENT_B:end]))
+    if kind == CODED:
+        return _decode_coded(frame, end)
+    _, source, sequence, ttl, pieces, number, length_B = struct.unpack_from(_PIECE, frame, 0)
+    if number >= pieces:
+        raise DecodeError("piece %d of %d is none" % (number, pieces))
+    return Piece(source, sequence, ttl, pieces, number, length_B, bytes(frame[_PIECE_B:end]))
+
+
+def _decode_coded(frame, end):
+    _, source, sequence, hops, generation_size, number, length_B = struct.unpack_from(_CODED, frame, 0)
+    if generation_size < 1 or number >= len(FIELDS):
+        raise DecodeError("a coded packet of generation size %d and field %d is none" % (generation_size, number))
+    field = field_of(FIELDS[number])
+    vector_B = field.size_B(generation_size)
+    if end < _CODED_B + vector_B:
+        raise DecodeError("a coded packet of %d bytes ends within its encoding vector" % len(frame))
+    packed = frame[_CODED_B : _CODED_B + vector_B]
+    field.check_row(packed)
+    vector = tuple(field.unpack(packed, generation_size))
+    if bytes(field.pack(vector)) != packed:
+        raise DecodeError("bits behind the last coefficient of a coded packet are not zero")
+    information = bytes(frame[_CODED_B + vector_B : end])
+    field.check_row(information)
+    return Coded(source, sequence, hops, generation_size, FIELDS[number], length_B, vector, information)
+
+
+def describe(frame, broadcast=True):
+    """(message name, origin, sequence) of a frame this module encoded, for traces."""
+    source, sequence = struct.unpack_from("<II", frame, 1)
+    return {EVENT: "event", CODED: "coded", PIECE: "piece"}[frame[0]], source, sequence
