@@ -35,6 +35,8 @@ FILES = {
     "test_flooding_node": {
         "test_every_node_holds_every_event_once_in_whatever_order_links_deliver": NETWORKX,
     },
+    "test_fields": {"test_arithmetic_is_that_of_galois": NUMPY},
+    "test_rlnc": {},
     "test_filters": {"test_numbers_of_numpy_are_numbers_and_become_pythons": NUMPY},
 }
 
@@ -44,7 +46,10 @@ missing = interpreter.why_missing()
 def files_of_a_mote():
     """What lies on the mote: its own files and those of the tests, as sources, so that a traceback has lines."""
     package = REPOSITORY / "workbench"
-    paths = [package / f"{name}.py" for name in ("__init__", "attribute_text", "attributes", "draws", "errors", "keys")]
+    paths = [
+        package / f"{name}.py"
+        for name in ("__init__", "attribute_text", "attributes", "draws", "errors", "fields", "keys", "rlnc")
+    ]
     for room in ("protocols", "wire"):
         paths += sorted((package / room).glob("*.py"))
     on_mote = {path.relative_to(REPOSITORY).as_posix(): path for path in paths}

@@ -385,7 +385,7 @@ def _kind(name, bulk, generation_size, row_B, plain):
     if not (pays if bulk is None else bulk):
         return plain
     try:
-        from workbench import bulk_fields
+        bulk_fields = __import__("workbench.bulk_fields", None, None, ["__name__"])
     except ImportError:
         if bulk:
             raise
