@@ -115,7 +115,7 @@ def test_metrics_are_the_same_with_and_without_a_trace(scenario):
 
 
 def test_run_without_a_trace_says_how_to_have_one():
-    run = wb.Scenario(LINE, wb.Flooding()).run(record="metrics")
+    run = wb.Scenario(LINE, wb.Flooding()).run("reference", record="metrics")
     assert not run.has_trace and run.engine == "reference"
     with pytest.raises(ScenarioError, match='record="trace"'):
         run.trace

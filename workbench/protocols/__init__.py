@@ -4,4 +4,5 @@
 BUILT_IN = {
     "Diffusion": "workbench.protocols.diffusion",
     "Flooding": "workbench.protocols.flooding",
+    "Gossip": "workbench.protocols.gossip",
 }

@@ -11,18 +11,21 @@ import pyarrow as pa
 from workbench.errors import ScenarioError
 from workbench.sim import metrics as metrics_module
 from workbench.sim import trace as trace_module
-from workbench.sim.trace import MetricsRecorder, Recorder
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class Run:
-    """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it."""
+    """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
-    def __init__(self, scenario: Any, engine: str, recorder: Recorder) -> None:
+    ``engine`` is "reference" or "compiled"; ``engine_reason`` says why it was not the compiled one.
+    """
+
+    def __init__(self, scenario: Any, engine: str, recorder: Any, engine_reason: str = "") -> None:
         self.scenario = scenario
         self.engine = engine
+        self.engine_reason = engine_reason
         self._recorder = recorder
 
     @property
@@ -49,7 +52,7 @@ class Run:
     @cached_property
     def metrics(self) -> pd.Series:
         """Delivery, latency, cost and losses as numbers; each is described in `workbench.sim.metrics`."""
-        if isinstance(self._recorder, MetricsRecorder):
+        if self._recorder.metrics_only:
             counts, sizes = self._recorder.tally()
         else:
             counts, sizes = trace_module.tally(self._rows)

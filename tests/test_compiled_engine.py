@@ -1,0 +1,155 @@
+"""The compiled engine: the reference engine's runs row by row, the same numbers without a trace, which one is taken."""
+
+import subprocess
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from talker import Talker, both_ways, say
+from test_kernel import RADIOS, items, topologies
+
+import workbench as wb
+from workbench.errors import ScenarioError
+from workbench.sim import compiled, trace
+
+FLOODS = st.one_of(
+    st.builds(wb.Flooding, ttl=st.sampled_from([255, 1, 2, 5])),
+    # A memory of so few events lets floods chase each other round until their ttl runs out.
+    st.builds(wb.Flooding, ttl=st.sampled_from([3, 5]), max_events=st.sampled_from([1, 2, 3])),
+    st.builds(
+        wb.Gossip,
+        forwarding_probability=st.sampled_from([0.0, 0.5, 0.9, 1.0]),
+        ttl=st.just(5),
+        max_events=st.sampled_from([1000, 2]),
+    ),
+)
+
+
+@st.composite
+def scenarios(draw):
+    topology = draw(topologies(7))
+    if draw(st.booleans()):
+        # Addresses that are not places.
+        topology = nx.relabel_nodes(topology, {node: 3 * node + 5 for node in topology})
+    more = draw(st.lists(st.sampled_from(["subscribe", "publish", "outage"]), max_size=5))
+    workload = [draw(items(8, kind)) for kind in ["subscribe", "publish", *more]]
+    place = sorted(topology)
+    workload = [_at_nodes(item, place) for item in workload]
+    return wb.Scenario(topology, draw(FLOODS), workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
+
+
+def _at_nodes(item, nodes):
+    at = item.at if isinstance(item.at, str) else tuple(nodes[one % len(nodes)] for one in item.at)
+    return type(item)(**{**vars(item), "at": at})
+
+
+def assert_same_trace(scenario):
+    """Both engines' traces are one; if not, the first row that differs and the ten before it are shown."""
+    reference, fast = (scenario.run(engine=engine).trace for engine in ("reference", "compiled"))
+    if trace.digest(reference) == trace.digest(fast):
+        return
+    expected, got = reference.to_pylist(), fast.to_pylist()
+    place = next(
+        (k for k, (a, b) in enumerate(zip(expected, got, strict=False)) if a != b), min(len(expected), len(got))
+    )
+    shown = [str(tuple(row.values())) for row in expected[max(0, place - 10) : place]]
+    for name, rows in (("reference", expected), ("compiled", got)):
+        shown.append(f"{name}: {tuple(rows[place].values()) if place < len(rows) else 'ends here'}")
+    pytest.fail(f"{scenario.to_json(indent=None)}\nrow {place} differs:\n" + "\n".join(shown), pytrace=False)
+
+
+@settings(max_examples=300)
+@given(scenarios())
+def test_both_engines_give_the_same_trace(scenario):
+    assert_same_trace(scenario)
+
+
+@settings(max_examples=150)
+@given(scenarios())
+def test_both_engines_count_the_same_without_a_trace(scenario):
+    reference, fast = (scenario.run(engine, "metrics")._recorder for engine in ("reference", "compiled"))
+    assert trace.digest(reference.table()) == trace.digest(fast.table())
+    assert reference.tally() == fast.tally()
+
+
+@pytest.mark.parametrize("radio", [wb.Radio(), wb.Radio(collisions=True), wb.Radio(collisions=True, csma=True)])
+def test_busy_network_outgrows_every_array_it_began_with(radio):
+    # A hundred publications at one instant, over and over: frames, messages and what is audible pile up.
+    network = wb.topology.disc(100, 100, 100, radius_m=18)
+    workload = [wb.subscribe([0, 5], "TEMP GE 20"), wb.publish("all", wb.SensorField(), every_s=2, start_s=1)]
+    assert_same_trace(wb.Scenario(network, wb.Flooding(ttl=9), workload, radio, 6))
+
+
+def test_events_far_beyond_the_ring_come_in_their_order():
+    workload = [wb.publish("all", "TEMP IS 26", every_s=0.4, stagger=True)]
+    assert_same_trace(wb.Scenario(wb.topology.grid(5, 5), wb.Flooding(), workload, wb.Radio(jitter_ms=(0, 700)), 3))
+
+
+def test_several_samples_blobs_and_payloads_are_matched_alike():
+    workload = [
+        wb.subscribe(0, "TEMP GE 25, TEMP LE 30"),
+        wb.subscribe(1, "PAYLOAD EQ 0x0102"),
+        wb.subscribe(1, "PAYLOAD EQ_ANY, TEMP NE 20"),
+        wb.subscribe(2, "TEMP GT 20", match_all=True),
+        wb.publish(8, "TEMP IS 20, INSTANCE IS 1, TEMP IS 26", every_s=1),
+        wb.publish(4, "TEMP IS 27", every_s=1, payload=b"\1\2"),
+    ]
+    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), workload, duration_s=3)
+    assert_same_trace(scenario)
+    assert scenario.run(engine="compiled").metrics["delivered"] == 18
+
+
+def test_network_without_a_graph_plays_as_the_scenario_does():
+    from workbench.sim.compiled import network
+
+    graph = wb.topology.disc(60, 60, 60, radius_m=15)
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish("all", wb.SensorField(), every_s=5)]
+    run = wb.Scenario(graph, wb.Flooding(), workload, duration_s=6, seed=4).run(engine="reference")
+    arcs = np.array(list(graph.edges))[::-1]
+    positions_m = np.array([graph.nodes[node]["pos"] for node in sorted(graph)])
+    played = compiled.play(
+        network.from_arrays(np.array(sorted(graph)), positions_m, arcs, np.ones(1)),
+        *(wb.Flooding(), workload, wb.Radio(), 6, 4, "trace"),
+    )
+    assert trace.digest(played.table()) == run.trace_hash
+
+
+# --- who takes which ---
+
+SMALL = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), [wb.publish(0, "TEMP IS 26")])
+
+
+def test_run_says_which_engine_ran_and_why_not_the_compiled_one():
+    run = SMALL.run(engine="compiled")
+    assert (run.engine, run.engine_reason) == ("compiled", "")
+    run = SMALL.run(engine="reference")
+    assert run.engine == "reference" and "asked for" in run.engine_reason
+    talk = wb.Scenario(both_ways((0, 1)), Talker(), [say(0)])
+    run = talk.run()
+    assert (run.engine, run.engine_reason) == ("reference", "Talker has no compiled twin")
+    with pytest.raises(ScenarioError, match="cannot run on the compiled engine: Talker has no compiled twin"):
+        talk.run(engine="compiled")
+
+
+def test_progress_ends_at_one():
+    told = []
+    SMALL.run(engine="compiled", progress=told.append)
+    assert told[-1] == 1.0
+
+
+def test_small_run_loads_no_numba_and_a_large_one_does():
+    code = (
+        "import sys, workbench as wb\n"
+        "def run(n):\n"
+        "    workload = [wb.publish(0, 'TEMP IS 26', every_s=1)]\n"
+        "    return wb.Scenario(wb.topology.grid(9, 9), wb.Flooding(), workload, duration_s=n).run(record='metrics')\n"
+        "small = run(5)\n"
+        "print(small.engine, 'small' in small.engine_reason, 'numba' in sys.modules, run(2000).engine, run(5).engine)"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    assert ran.stdout.split() == ["reference", "True", "False", "compiled", "compiled"]

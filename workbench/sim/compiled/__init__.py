@@ -1,0 +1,131 @@
+"""The compiled engine: the reference engine's runs, row by row, at the speed of machine code.
+
+A protocol exists twice on purpose: its node in `workbench/protocols` is the definition, to be read and to run on a
+mote; its *twin* here is the same state machine over flat arrays, compiled with numba. Which engine ran cannot be told
+from a trace: tests hold both identical over random scenarios.
+
+Theory of operation
+    ``engine.py``    one run: makes the arrays, calls the loop, makes larger arrays when the loop asks for them
+    ``prepare.py``   the workload, parsed once: actions, contents, subscriptions as arrays; texts as codes
+    ``network.py``   the topology as arrays, from a graph or without one
+    ``layout.py``    `Core`: all arrays that protocols share, and what their rows hold
+    ``loop.py``      the main loop: actions, frames, wake-ups in the order of (time, counter)
+    ``agenda.py``    what is next: a ring of microseconds, and a heap for what is far
+    ``air.py``       the radio: sending, losses, collisions, csma, acknowledgements, outages
+    ``record.py``    rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
+    ``matching.py``  which samples a subscription is handed;  ``counter_draws.py`` the draws
+    The engine imports numba; this module does not, so that asking it costs nothing.
+
+How a twin is written
+    A twin is a module, named in `TWINS`, with functions that numba compiles into the loop (``@register_jitable``)::
+
+        start(core, state, i, now)                                       the node at place i begins
+        publish(core, state, i, content, number, now)                    content: a row of core.contents
+        subscribe(core, state, i, what, now), unsubscribe(...)           what: a row of core.subscriptions
+        receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node at place sender
+        wake(core, state, i, now)                                        core.next_wake[i] has come
+
+    and, in Python,
+
+        MESSAGES              names of its messages; a message's name is its place here, 0 is ""
+        WAKES                 whether it has timers at all
+        size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it has none
+        needs(protocol, deliveries)       (Needs of a receive, Needs of any other call): the most it takes
+        make_state(protocol, count, publications, messages), with_more_messages(state, messages)
+                              a named tuple of arrays and numbers
+
+    Nodes are known by their place in ascending order of addresses; traces want ``core.addresses[i]``. Functions
+    allocate nothing. The loop makes sure before each event that there is room for what they declared in ``needs``, and
+    returns to Python where there is not. The order of ``tell_...`` calls is the order of the node's events, the order
+    of ``send`` calls that of its frames; both are independent, so a function may send between two events. The loop
+    writes the rows of the radio and of the application (published, subscribed, ...) and numbers readings and
+    subscriptions.
+
+What the core gives it
+    air        make_message, hold_message, let_go, send(core, now, i, receiver, message, word);
+               receiver is a place, BROADCAST or UNREACHABLE
+    record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop
+    matching   deliver, one_way_match
+    counter_draws  stream_uniform, stream_below: the node's own stream
+    A message is what travels unchanged; a frame adds its sender and one ``word`` (a ttl, say). Frames on their way
+    hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
+
+Limits
+    What has no twin (a protocol of the user's own, filters) runs on the reference engine; `Run.engine_reason` says why.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.protocols.contract import Protocol
+from workbench.sim import workload
+from workbench.sim.radio import Radio
+
+# A protocol's module and name -> the module of its twin.
+TWINS = {
+    "workbench.protocols.flooding:Flooding": "workbench.sim.compiled.flooding",
+    "workbench.protocols.gossip:Gossip": "workbench.sim.compiled.flooding",
+}
+
+# Loading numba and the machine code takes about a second; Python plays as many receptions in that time.
+WORTH_LOADING = 500_000
+
+
+class NotCompiledError(WorkbenchError):
+    """This run is none for the compiled engine; the message says why."""
+
+
+def twin_of(protocol: Protocol) -> str:
+    """The module of a protocol's twin; NotCompiledError if it has none."""
+    cls = type(protocol)
+    twin = TWINS.get(f"{cls.__module__}:{cls.__name__}")
+    if twin is None:
+        raise NotCompiledError(f"{cls.__name__} has no compiled twin")
+    return twin
+
+
+def is_worth_it(scenario: Any) -> bool:
+    """Whether a run gains more than loading the engine costs, where it is not loaded yet."""
+    if twin_of(scenario.protocol) in sys.modules:
+        return True
+    readings = 0.0
+    for item in scenario.workload:
+        if isinstance(item, workload.Publish):
+            end_s = scenario.duration_s if item.stop_s is None else min(item.stop_s, scenario.duration_s)
+            times = 1.0 if item.every_s is None else max(0.0, end_s - item.start_s) / item.every_s
+            readings += times * (len(scenario.topology) if isinstance(item.at, str) else len(item.at))
+    return readings * scenario.topology.number_of_edges() >= WORTH_LOADING
+
+
+def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Any:
+    """Run a scenario on the compiled engine; ``record`` is "trace" or "metrics". NotCompiledError if it cannot."""
+    module = twin_of(scenario.protocol)
+    from workbench.sim.compiled import network
+
+    settings = scenario.radio, scenario.duration_s, scenario.seed, record, progress
+    return _play(module, network.from_graph(scenario.topology), scenario.protocol, scenario.workload, *settings)
+
+
+def play(
+    network: Any,
+    protocol: Protocol,
+    items: Sequence[workload.Item],
+    radio: Radio | None = None,
+    duration_s: float = 60.0,
+    seed: int = 1,
+    record: str = "metrics",
+    progress: Callable[[float], None] | None = None,
+) -> Any:
+    """Play a workload on a `network.Network`: for what is too large for a Scenario's graph. Returns an `Outcome`."""
+    return _play(twin_of(protocol), network, protocol, items, radio or Radio(), duration_s, seed, record, progress)
+
+
+def _play(module: str, *scenario: Any) -> Any:
+    from workbench.sim.compiled import engine
+
+    return engine.play(importlib.import_module(module), *scenario)

@@ -1,0 +1,163 @@
+"""What happens next: events by (time, counter), as the reference engine's heap orders them.
+
+Theory of operation
+    Nearly all events lie a few milliseconds ahead: a jitter, a back-off, an airtime. They go into a ring with a bucket
+    for each microsecond. Counters only grow, so a bucket that is filled at its tail and emptied at its head is in
+    the order of the counters without looking at them. Two levels of bits say which buckets have something.
+    What lies further ahead than the ring is long goes into a binary heap. It is not moved when its time comes near: the
+    earlier of both heads is next.
+
+Cost
+    Constant per event in the ring, the logarithm of their number for those in the heap.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, register_jitable
+
+from workbench.sim.compiled.layout import COUNTER, FAR, NEAR, NONE, NOW
+
+NEVER = np.int64(2**63 - 1)
+
+
+@intrinsic
+def _trailing_zeros(typing_context, word):  # type: ignore[no-untyped-def]
+    """The number of zeros below the lowest one of a uint64 that is not 0."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], cgutils.true_bit)
+
+    return types.int64(types.uint64), generate
+
+
+trailing_zeros: Any = _trailing_zeros
+
+
+@register_jitable
+def push(core, frame, time, kind):  # type: ignore[no-untyped-def]
+    """The next event of a frame is ``kind``, at ``time``."""
+    numbers = core.numbers
+    counter = numbers[COUNTER] + 1
+    numbers[COUNTER] = counter
+    entry = core.frames[frame]
+    entry.time = time
+    entry.counter = counter
+    entry.kind = kind
+    if time - numbers[NOW] < len(core.tails):
+        _push_near(core, frame, time)
+    else:
+        _push_far(core, frame, time, counter)
+
+
+@register_jitable
+def _push_near(core, frame, time):  # type: ignore[no-untyped-def]
+    bucket = time & (len(core.tails) - 1)
+    tail = core.tails[bucket]
+    if tail == NONE:
+        core.frames[frame].next = frame  # The tail is linked to the head.
+        word = bucket >> 6
+        core.bits[word] |= np.uint64(1) << np.uint64(bucket & 63)
+        core.summary[word >> 6] |= np.uint64(1) << np.uint64(word & 63)
+    else:
+        core.frames[frame].next = core.frames[tail].next
+        core.frames[tail].next = frame
+    core.tails[bucket] = frame
+    core.numbers[NEAR] += 1
+
+
+@register_jitable
+def next_bucket(core, now):  # type: ignore[no-untyped-def]
+    """The bucket of the ring's earliest event; the ring is not empty and holds nothing before ``now``."""
+    start = now & (len(core.tails) - 1)
+    word = start >> 6
+    ahead = core.bits[word] >> np.uint64(start & 63)
+    if ahead:
+        return start + trailing_zeros(ahead)
+    # Behind this word, then from the ring's beginning; the word itself may be left for last.
+    block = (word + 1) >> 6
+    if block < len(core.summary):
+        ahead = core.summary[block] >> np.uint64((word + 1) & 63)
+        if ahead:
+            word = word + 1 + trailing_zeros(ahead)
+            return (word << 6) + trailing_zeros(core.bits[word])
+        block += 1
+    while block < len(core.summary):
+        if core.summary[block]:
+            break
+        block += 1
+    if block == len(core.summary):
+        block = 0
+        while not core.summary[block]:
+            block += 1
+    word = (block << 6) + trailing_zeros(core.summary[block])
+    return (word << 6) + trailing_zeros(core.bits[word])
+
+
+@register_jitable
+def pop_near(core, bucket):  # type: ignore[no-untyped-def]
+    """Take the first event out of a bucket."""
+    tail = core.tails[bucket]
+    frame = core.frames[tail].next
+    if frame == tail:
+        core.tails[bucket] = NONE
+        word = bucket >> 6
+        left = core.bits[word] & ~(np.uint64(1) << np.uint64(bucket & 63))
+        core.bits[word] = left
+        if not left:
+            core.summary[word >> 6] &= ~(np.uint64(1) << np.uint64(word & 63))
+    else:
+        core.frames[tail].next = core.frames[frame].next
+    core.numbers[NEAR] -= 1
+    return frame
+
+
+@njit
+def _push_far(core, frame, time, counter):  # type: ignore[no-untyped-def]
+    place = core.numbers[FAR]
+    core.numbers[FAR] += 1
+    while place > 0:
+        parent = (place - 1) >> 1
+        if core.far_time[parent] < time or (core.far_time[parent] == time and core.far_counter[parent] < counter):
+            break
+        _move(core, parent, place)
+        place = parent
+    core.far_time[place], core.far_counter[place], core.far_frame[place] = time, counter, frame
+
+
+@register_jitable
+def _move(core, source, target):  # type: ignore[no-untyped-def]
+    core.far_time[target] = core.far_time[source]
+    core.far_counter[target] = core.far_counter[source]
+    core.far_frame[target] = core.far_frame[source]
+
+
+@register_jitable
+def _far_before(core, one, other):  # type: ignore[no-untyped-def]
+    if core.far_time[one] != core.far_time[other]:
+        return core.far_time[one] < core.far_time[other]
+    return core.far_counter[one] < core.far_counter[other]
+
+
+@njit
+def pop_far(core):  # type: ignore[no-untyped-def]
+    """Take the first event out of the heap."""
+    frame = core.far_frame[0]
+    core.numbers[FAR] -= 1
+    last = core.numbers[FAR]
+    # The last entry sinks from the top to where it belongs.
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= last:
+            break
+        if child + 1 < last and _far_before(core, child + 1, child):
+            child += 1
+        if not _far_before(core, child, last):
+            break
+        _move(core, child, place)
+        place = child
+    _move(core, last, place)
+    return frame

@@ -1,0 +1,390 @@
+"""The radio of the compiled engine: frames from a node's radio to the end of their airtime.
+
+It does what `workbench.sim.kernel` does, draw by draw and event by event; that module says why. What differs is how the
+transmissions that a node can hear are kept: a list of copies per node instead of one object in many lists.
+"""
+
+from numba import njit
+from numba.extending import register_jitable
+
+from workbench.sim.compiled.agenda import push
+from workbench.sim.compiled.counter_draws import below, key_of, uniform
+from workbench.sim.compiled.layout import (
+    BROADCAST,
+    CHANNEL_BUSY,
+    CHANNEL_CHECK,
+    COLLISION,
+    DOWN,
+    FRAME_END,
+    FRAME_READY,
+    FREE_AUDIBLE,
+    FREE_AUDIBLES,
+    FREE_FRAME,
+    FREE_FRAMES,
+    FREE_MESSAGE,
+    FREE_MESSAGES,
+    GIVEN_UP,
+    HALF_DUPLEX,
+    LINK,
+    NO_REASON,
+    NONE,
+)
+from workbench.sim.compiled.record import add_loss
+from workbench.sim.kernel import (
+    MAX_BACKOFF_EXPONENT,
+    MAX_BACKOFFS,
+    MIN_BACKOFF_EXPONENT,
+    TURNAROUND_US,
+    UNIT_BACKOFF_US,
+)
+
+_FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
+
+# Frames and messages
+
+
+@register_jitable
+def take_frame(core):  # type: ignore[no-untyped-def]
+    """A free entry for a frame or a wake-up."""
+    frame = core.numbers[FREE_FRAME]
+    core.numbers[FREE_FRAME] = core.frames[frame].next
+    core.numbers[FREE_FRAMES] -= 1
+    return frame
+
+
+@register_jitable
+def free_frame(core, frame):  # type: ignore[no-untyped-def]
+    """The entry of a frame that is over, or of a wake-up that has been."""
+    core.frames[frame].next = core.numbers[FREE_FRAME]
+    core.numbers[FREE_FRAME] = frame
+    core.numbers[FREE_FRAMES] += 1
+
+
+@register_jitable
+def make_message(core, name, origin, sequence, content):  # type: ignore[no-untyped-def]
+    """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
+    message = core.numbers[FREE_MESSAGE]
+    it = core.messages[message]
+    core.numbers[FREE_MESSAGE] = it.next
+    core.numbers[FREE_MESSAGES] -= 1
+    it.name = name
+    it.origin = origin
+    it.sequence = sequence
+    it.content = content
+    it.size_B = core.contents[content].size_B
+    it.airtime_us = core.contents[content].airtime_us
+    it.holders = 1
+    return message
+
+
+@register_jitable
+def hold_message(core, message):  # type: ignore[no-untyped-def]
+    """One more who needs the message."""
+    core.messages[message].holders += 1
+
+
+@register_jitable
+def let_go(core, message):  # type: ignore[no-untyped-def]
+    """One less; without any its row is free."""
+    it = core.messages[message]
+    it.holders -= 1
+    if it.holders == 0:
+        it.next = core.numbers[FREE_MESSAGE]
+        core.numbers[FREE_MESSAGE] = message
+        core.numbers[FREE_MESSAGES] += 1
+
+
+@register_jitable
+def end(core, frame):  # type: ignore[no-untyped-def]
+    """Nothing more comes of a frame."""
+    let_go(core, core.frames[frame].message)
+    free_frame(core, frame)
+
+
+# Sending
+
+
+@register_jitable
+def send(core, now, i, receiver, message, word):  # type: ignore[no-untyped-def]
+    """Give node ``i``'s radio a frame: to the node at place ``receiver``, BROADCAST or UNREACHABLE."""
+    frame = take_frame(core)
+    it = core.frames[frame]
+    it.sender = i
+    it.receiver = receiver
+    it.message = message
+    it.word = word
+    it.outage = core.outages[i]
+    it.backoffs = 0
+    it.attempt = 0
+    core.messages[message].holders += 1
+    ready = now
+    if receiver == BROADCAST and core.jitter_width_us:
+        core.sent[i] += 1
+        ready += core.jitter_shortest_us + below(core.jitter_keys[i], core.sent[i], core.jitter_width_us)
+    if core.csma:
+        push(core, frame, ready, FRAME_READY)
+    else:
+        begin(core, frame, max(ready, core.free_at[i]), now)
+
+
+@register_jitable
+def begin(core, frame, start, now):  # type: ignore[no-untyped-def]
+    """A frame goes on the air at ``start``, now or later."""
+    it = core.frames[frame]
+    finish = start + core.messages[it.message].airtime_us
+    it.start = start
+    core.free_at[it.sender] = finish
+    if core.collisions or core.csma:
+        _be_heard(core, it.sender, start, finish, now)
+    push(core, frame, finish, FRAME_END)
+
+
+# What a node can hear
+
+
+@njit
+def _be_heard(core, sender, start, finish, now):  # type: ignore[no-untyped-def]
+    for arc in range(core.first[sender], core.first[sender + 1]):
+        _hear(core, core.receivers[arc], sender, start, finish, now)
+    _hear(core, sender, sender, start, finish, now)
+
+
+@register_jitable
+def _hear(core, i, sender, start, finish, now):  # type: ignore[no-untyped-def]
+    if core.audible[i] >= core.forget_at[i]:
+        # Whatever ends from now on began at most the longest airtime ago.
+        _forget(core, i, now - core.longest_airtime_us)
+        core.forget_at[i] = max(_FORGET_AT, 2 * core.audible[i])
+    place = core.numbers[FREE_AUDIBLE]
+    it = core.audibles[place]
+    core.numbers[FREE_AUDIBLE] = it.next
+    core.numbers[FREE_AUDIBLES] -= 1
+    it.sender = sender
+    it.start = start
+    it.end = finish
+    it.next = core.on_air[i]
+    core.on_air[i] = place
+    core.audible[i] += 1
+
+
+@register_jitable
+def _unlink(core, i, before, place):  # type: ignore[no-untyped-def]
+    """Take an entry out of node ``i``'s list; returns the one behind it."""
+    behind = core.audibles[place].next
+    if before == NONE:
+        core.on_air[i] = behind
+    else:
+        core.audibles[before].next = behind
+    core.audibles[place].next = core.numbers[FREE_AUDIBLE]
+    core.numbers[FREE_AUDIBLE] = place
+    core.numbers[FREE_AUDIBLES] += 1
+    core.audible[i] -= 1
+    return behind
+
+
+@register_jitable
+def _forget(core, i, horizon):  # type: ignore[no-untyped-def]
+    before, place = NONE, core.on_air[i]
+    while place != NONE:
+        if core.audibles[place].end <= horizon:
+            place = _unlink(core, i, before, place)
+        else:
+            before, place = place, core.audibles[place].next
+
+
+@register_jitable
+def _forget_sender(core, i, sender, now):  # type: ignore[no-untyped-def]
+    """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
+    before, place = NONE, core.on_air[i]
+    while place != NONE:
+        it = core.audibles[place]
+        if it.sender == sender and it.start >= now:
+            place = _unlink(core, i, before, place)
+            continue
+        if it.sender == sender:
+            it.end = min(it.end, now)
+        before, place = place, it.next
+
+
+@register_jitable
+def is_busy(core, i, now):  # type: ignore[no-untyped-def]
+    """Whether node ``i`` hears anything now."""
+    place = core.on_air[i]
+    while place != NONE:
+        it = core.audibles[place]
+        if it.start <= now < it.end:
+            return True
+        place = it.next
+    return False
+
+
+@register_jitable
+def disturbance(core, i, sender, start, finish):  # type: ignore[no-untyped-def]
+    """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
+    reason = NO_REASON
+    place = core.on_air[i]
+    while place != NONE:
+        other = core.audibles[place]
+        place = other.next
+        if other.start >= finish or other.end <= start:
+            continue
+        if other.sender == i:
+            return HALF_DUPLEX
+        if other.sender != sender or other.start != start:
+            reason = COLLISION
+    return reason
+
+
+@register_jitable
+def why_lost(core, arc, frame, finish):  # type: ignore[no-untyped-def]
+    """Why a frame is lost on an arc, or NO_REASON."""
+    i = core.receivers[arc]
+    if core.down[i]:
+        return DOWN
+    it = core.frames[frame]
+    if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], it.start) >= core.ratios[arc]:
+        return LINK
+    if core.collisions:
+        return disturbance(core, i, it.sender, it.start, finish)
+    return NO_REASON
+
+
+@register_jitable
+def arc_between(core, sender, receiver):  # type: ignore[no-untyped-def]
+    """The arc from one place to another, or NONE."""
+    low, high = core.first[sender], core.first[sender + 1]
+    last = high
+    while low < high:
+        middle = (low + high) >> 1
+        if core.receivers[middle] < receiver:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < last and core.receivers[low] == receiver else NONE
+
+
+# CSMA/CA and acknowledgements
+
+
+@njit
+def contend(core, frame, now):  # type: ignore[no-untyped-def]
+    """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
+    it = core.frames[frame]
+    i = it.sender
+    if it.outage != core.outages[i]:
+        give_up(core, frame, now, DOWN)
+        return
+    it.behind = NONE
+    if core.queue_head[i] == NONE:
+        core.queue_head[i] = frame
+        core.queue_tail[i] = frame
+        _back_off(core, frame, now)
+    else:
+        core.frames[core.queue_tail[i]].behind = frame
+        core.queue_tail[i] = frame
+
+
+@njit
+def _back_off(core, frame, now):  # type: ignore[no-untyped-def]
+    it = core.frames[frame]
+    i = it.sender
+    exponent = min(MIN_BACKOFF_EXPONENT + it.backoffs, MAX_BACKOFF_EXPONENT)
+    core.sent[i] += 1
+    slots = below(core.backoff_keys[i], core.sent[i], 1 << exponent)
+    push(core, frame, max(now, core.free_at[i]) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
+
+
+@njit
+def check_channel(core, frame, now):  # type: ignore[no-untyped-def]
+    """The back-off is over: the frame goes on the air, waits again, or is given up."""
+    it = core.frames[frame]
+    i = it.sender
+    if it.outage != core.outages[i]:
+        give_up(core, frame, now, DOWN)
+    elif not is_busy(core, i, now):
+        begin(core, frame, now + TURNAROUND_US, now)
+    elif it.backoffs < MAX_BACKOFFS:
+        it.backoffs += 1
+        _back_off(core, frame, now)
+    else:
+        next_in_queue(core, i, now)
+        give_up(core, frame, now, CHANNEL_BUSY)
+
+
+@register_jitable
+def give_up(core, frame, now, reason):  # type: ignore[no-untyped-def]
+    """A frame is not sent, or not to its end."""
+    it = core.frames[frame]
+    add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, reason)
+    end(core, frame)
+
+
+@register_jitable
+def next_in_queue(core, i, now):  # type: ignore[no-untyped-def]
+    """The first frame leaves a node's queue, and the next one begins to contend."""
+    head = core.queue_head[i]
+    if head != NONE:
+        head = core.frames[head].behind
+        core.queue_head[i] = head
+    if head != NONE:
+        _back_off(core, head, now)
+
+
+@njit
+def acknowledge(core, frame, arrived, now):  # type: ignore[no-untyped-def]
+    """Without an acknowledgement a unicast frame is sent again, up to ``retries`` times."""
+    it = core.frames[frame]
+    i = it.sender
+    core.free_at[i] = max(core.free_at[i], now + core.acknowledgement_us)
+    if (arrived and not _acknowledgement_lost(core, it.sender, it.receiver, it.start)) or it.attempt >= core.retries:
+        return
+    again = take_frame(core)
+    core.frames[again] = it
+    it = core.frames[again]
+    it.attempt += 1
+    it.backoffs = 0
+    hold_message(core, it.message)
+    if core.csma:
+        head = core.queue_head[i]
+        if head == NONE:
+            core.queue_head[i] = again
+            it.behind = NONE
+        else:
+            it.behind = core.frames[head].behind
+            core.frames[head].behind = again
+        if it.behind == NONE:
+            core.queue_tail[i] = again
+    else:
+        begin(core, again, core.free_at[i], now)
+
+
+@register_jitable
+def _acknowledgement_lost(core, sender, receiver, start):  # type: ignore[no-untyped-def]
+    arc = arc_between(core, receiver, sender)
+    if arc == NONE:
+        return True
+    if not core.loses or core.ratios[arc] >= 1.0:
+        return False
+    key = key_of(key_of(core.acknowledgement_key, core.addresses[receiver]), core.addresses[sender])
+    return uniform(key, start) >= core.ratios[arc]
+
+
+# Outages
+
+
+@njit
+def fall_silent(core, i, now):  # type: ignore[no-untyped-def]
+    """Node ``i`` has failed: its queue is given up, and nothing of its transmissions disturbs anybody."""
+    if core.csma:
+        # The first in the queue, and what has not joined it yet, is given up when its time comes.
+        head = core.queue_head[i]
+        waiting = NONE if head == NONE else core.frames[head].behind
+        while waiting != NONE:
+            behind = core.frames[waiting].behind
+            give_up(core, waiting, now, DOWN)
+            waiting = behind
+        core.queue_head[i] = NONE
+    if core.collisions or core.csma:
+        for arc in range(core.first[i], core.first[i + 1]):
+            _forget_sender(core, core.receivers[arc], i, now)
+        _forget_sender(core, i, i, now)

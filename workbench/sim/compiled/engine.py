@@ -1,0 +1,277 @@
+"""One run on the compiled engine: its arrays, the loop, and larger arrays where the first were too small."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from workbench import array_draws, draws
+from workbench.errors import ScenarioError
+from workbench.protocols.contract import Protocol
+from workbench.sim import workload
+from workbench.sim.compiled import loop as loop_module
+from workbench.sim.compiled.layout import (
+    AUDIBLE,
+    AUDIBLES_FULL,
+    DONE,
+    FRAME,
+    FRAMES_FULL,
+    FREE_AUDIBLE,
+    FREE_AUDIBLES,
+    FREE_FRAME,
+    FREE_FRAMES,
+    FREE_MESSAGE,
+    FREE_MESSAGES,
+    MESSAGE,
+    MESSAGES_FULL,
+    NONE,
+    NOW,
+    NUMBERS,
+    REASONS,
+    ROW,
+    ROWS,
+    ROWS_FULL,
+    STUCK,
+    STUCK_NODE,
+    Core,
+    Needs,
+    free_list,
+)
+from workbench.sim.compiled.network import Network
+from workbench.sim.compiled.outcome import Outcome
+from workbench.sim.compiled.prepare import Preparation, Work
+from workbench.sim.kernel import ACKNOWLEDGEMENT_B, TURNAROUND_US
+from workbench.sim.radio import Radio
+
+# Events between two looks at what Python wants: an interrupt, a bar that shows progress.
+_EVENTS = 1_000_000
+_ROWS = 500_000  # of the trace, before they are handed over
+_SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
+
+
+@lru_cache
+def loop_of(twin: Any) -> Any:
+    """The main loop for a twin (a module)."""
+    functions = (twin.start, twin.receive, twin.publish, twin.subscribe, twin.unsubscribe, twin.wake)
+    return loop_module.make_loop(*functions, twin.WAKES, loop_module.sources_digest(twin))
+
+
+def play(
+    twin: Any,
+    network: Network,
+    protocol: Protocol,
+    items: Sequence[workload.Item],
+    radio: Radio,
+    duration_s: float,
+    seed: int,
+    record: str = "trace",
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Play a workload on a network; ``record`` is "trace" or "metrics"."""
+    duration_us = round(duration_s * 1_000_000)
+    preparation = Preparation(network.addresses, network.positions_m, radio, lambda a: twin.size_B(protocol, a))
+    work = preparation.work(items, duration_us, seed)
+    needs = _needs(twin, protocol, network, work)
+    core = _core(network, work, items, radio, duration_us, seed, record == "trace", needs, len(twin.MESSAGES))
+    state = twin.make_state(protocol, len(network.addresses), work.publications, len(core.messages))
+    outcome = Outcome(record == "metrics", twin.MESSAGES, work.texts)
+    return _play(twin, core, state, needs, outcome, progress)
+
+
+def _play(
+    twin: Any,
+    core: Core,
+    state: Any,
+    needs: tuple[Needs, Needs],
+    outcome: Outcome,
+    progress: Callable[[float], None] | None,
+) -> Outcome:
+    loop = loop_of(twin)
+    _tell_of_compilation(loop)
+    while (status := loop(core, state, *needs, _EVENTS)) != DONE:
+        if status == ROWS_FULL:
+            outcome.take_rows(core.rows[: core.numbers[ROWS]])
+            core.numbers[ROWS] = 0
+        elif status == FRAMES_FULL:
+            frames = _grown(core, core.frames, FREE_FRAME, FREE_FRAMES)
+            far = {name: _longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
+            core = core._replace(frames=frames, **far)
+        elif status == MESSAGES_FULL:
+            core = core._replace(messages=_grown(core, core.messages, FREE_MESSAGE, FREE_MESSAGES))
+            state = twin.with_more_messages(state, len(core.messages))
+        elif status == AUDIBLES_FULL:
+            core = core._replace(audibles=_grown(core, core.audibles, FREE_AUDIBLE, FREE_AUDIBLES))
+        elif status == STUCK_NODE:
+            node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
+            raise ScenarioError(
+                f"node {core.addresses[node]} was woken at {now} µs and asks to be woken at {core.next_wake[node]} µs; "
+                f"the twin's wake() has to move next_wake on, or clear it"
+            )
+        if progress is not None:
+            progress(min(1.0, int(core.numbers[NOW]) / core.duration_us))
+    outcome.take_rows(core.rows[: core.numbers[ROWS]])
+    if outcome.metrics_only:
+        outcome.take_numbers(core)
+    if progress is not None:
+        progress(1.0)
+    return outcome
+
+
+def _tell_of_compilation(loop: Any) -> None:
+    """The first run of a protocol ever takes some seconds: say why."""
+    if not loop.signatures and not any(loop._cache._cache_file._load_index()):
+        print("compiling the engine for this protocol, once on this machine ...", file=sys.stderr)
+
+
+def _grown(core: Core, rows: np.ndarray, free: int, count: int) -> np.ndarray:
+    """Twice as many rows, the new ones free."""
+    more = free_list(rows.dtype, len(rows))
+    more["next"][:-1] += len(rows)
+    more["next"][-1] = core.numbers[free]
+    core.numbers[free] = len(rows)
+    core.numbers[count] += len(rows)
+    return np.concatenate((rows, more))
+
+
+def _longer(values: np.ndarray, count: int) -> np.ndarray:
+    return np.concatenate((values, np.zeros(count - len(values), values.dtype)))
+
+
+def _needs(twin: Any, protocol: Protocol, network: Network, work: Work) -> tuple[Needs, Needs]:
+    """What the end of a frame (all its receptions), and any other event, takes at most."""
+    degree = max(1, int(np.diff(network.first).max()))
+    deliveries = int(work.most_subscriptions) * work.most_samples
+    reception, act = twin.needs(protocol, deliveries)
+    wake = 1 if twin.WAKES else 0
+    return (
+        Needs(2 + degree * (1 + reception.rows), 1 + degree * (reception.frames + wake), degree * reception.messages),
+        Needs(2 + act.rows, 1 + act.frames + wake, act.messages),
+    )
+
+
+def _core(
+    network: Network,
+    work: Work,
+    items: Sequence[workload.Item],
+    radio: Radio,
+    duration_us: int,
+    seed: int,
+    traces: bool,
+    needs: tuple[Needs, Needs],
+    names: int,
+) -> Core:
+    count = len(network.addresses)
+    ratios = _delivery_ratios(radio, network.pdr)
+    loses = bool(len(ratios) and ratios.min() < 1.0)
+    shortest_us, longest_us = (round(1000 * ms) for ms in radio.jitter_ms)
+    airtime_us = int(work.contents["airtime_us"].max(initial=1))
+    degree = int(np.diff(network.first).max()) if count else 0
+    shares_air = radio.collisions or radio.csma
+    # With csma the only frames that an event puts on the air are those that it is about.
+    begun = (1, 1) if radio.csma else (needs[1].frames, needs[0].frames)
+    audible_needs = tuple((degree + 1) * frames for frames in begun) if shares_air else (0, 0)
+    messages = _room(8, needs[0].messages, needs[1].messages)
+    frames = _room(64, needs[0].frames, needs[1].frames)
+    audibles = _room(256, *audible_needs) if shares_air else 1
+    rows = max(needs[0].rows, needs[1].rows)
+    rows += min(_ROWS, 20 * count + 10_000) if traces else 10_000
+    ring = _ring_length(longest_us + airtime_us + (32 * 320 if radio.csma else 0))
+    numbers = np.zeros(NUMBERS, np.int64)
+    numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
+    return Core(
+        addresses=network.addresses,
+        first=network.first,
+        receivers=network.receivers,
+        ratios=ratios,
+        arc_keys=_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
+        duration_us=duration_us,
+        traces=traces,
+        collisions=radio.collisions,
+        csma=radio.csma,
+        loses=loses,
+        retries=radio.retries,
+        jitter_shortest_us=shortest_us,
+        jitter_width_us=longest_us - shortest_us + 1 if longest_us else 0,
+        acknowledgement_us=TURNAROUND_US + radio.airtime_us(ACKNOWLEDGEMENT_B),
+        acknowledgement_key=np.uint64(draws.make_key(seed, draws.ACKNOWLEDGEMENT_LOSS)),
+        longest_airtime_us=airtime_us,
+        audible_needs=audible_needs,
+        free_at=np.zeros(count, np.int64),
+        sent=np.zeros(count, np.int32),
+        outages=np.zeros(count, np.int32),
+        down=np.zeros(count, np.int32),
+        next_wake=np.full(count, NONE, np.int64),
+        wake_at=np.full(count, NONE, np.int64),
+        jitter_keys=_keys(seed, draws.JITTER, network),
+        backoff_keys=_keys(seed, draws.BACKOFF, network),
+        protocol_keys=_keys(seed, draws.PROTOCOL, network),
+        drawn=np.zeros(count, np.int32),
+        is_sink=_sinks(network, items),
+        queue_head=np.full(count if radio.csma else 1, NONE, np.int32),
+        queue_tail=np.full(count if radio.csma else 1, NONE, np.int32),
+        on_air=np.full(count if shares_air else 1, NONE, np.int32),
+        audible=np.zeros(count if shares_air else 1, np.int32),
+        forget_at=np.full(count if shares_air else 1, 16, np.int32),
+        actions=work.actions,
+        contents=work.contents,
+        samples=work.samples,
+        attributes=work.attributes,
+        subscriptions=work.subscriptions,
+        first_subscription=work.first_subscription,
+        readings=np.zeros(count, np.int32),
+        subscribed=np.zeros(count, np.int32),
+        tails=np.full(ring, NONE, np.int32),
+        bits=np.zeros(ring >> 6, np.uint64),
+        summary=np.zeros(ring >> 12, np.uint64),
+        far_time=np.zeros(frames, np.int64),
+        far_counter=np.zeros(frames, np.int64),
+        far_frame=np.zeros(frames, np.int32),
+        frames=free_list(FRAME, frames),
+        messages=free_list(MESSAGE, messages),
+        audibles=free_list(AUDIBLE, audibles),
+        rows=np.zeros(rows, ROW),
+        traffic=np.zeros((names, 4), np.int64),
+        lost=np.zeros((names, len(REASONS), 2), np.int64),
+        given_up=np.zeros((names, len(REASONS), 2), np.int64),
+        dropped=np.zeros(len(REASONS), np.int64),
+        numbers=numbers,
+    )
+
+
+def _room(least: int, *needs: int) -> int:
+    return max(least, *(2 * need for need in needs))
+
+
+def _ring_length(horizon_us: int) -> int:
+    length = _SHORTEST_RING_US
+    while length < min(horizon_us + 2, _LONGEST_RING_US):
+        length *= 2
+    return length
+
+
+def _delivery_ratios(radio: Radio, pdr: np.ndarray) -> np.ndarray:
+    return pdr if radio.loss == "links" else np.full(len(pdr), radio.delivery_ratio(1.0))
+
+
+def _keys(seed: int, purpose: int, network: Network) -> np.ndarray:
+    words = network.addresses.astype(np.uint64) + np.uint64(draws.GOLDEN)
+    return array_draws.mix64(np.uint64(draws.make_key(seed, purpose)) ^ array_draws.mix64(words))
+
+
+def _arc_keys(network: Network, seed: int) -> np.ndarray:
+    """The key of each arc's losses."""
+    senders = np.repeat(_keys(seed, draws.LINK_LOSS, network), np.diff(network.first))
+    receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
+    return array_draws.mix64(senders ^ array_draws.mix64(receivers))
+
+
+def _sinks(network: Network, items: Sequence[workload.Item]) -> np.ndarray:
+    is_sink = np.zeros(len(network.addresses), np.bool_)
+    for item in items:
+        if isinstance(item, workload.Subscribe):
+            is_sink[np.searchsorted(network.addresses, item.at) if not isinstance(item.at, str) else slice(None)] = True
+    return is_sink

@@ -1,0 +1,128 @@
+"""The twin of `workbench.protocols.flooding`, and of gossip, which is flooding that passes on by chance.
+
+A message is a publication, its word the ttl. What a node remembers is a byte per node and message on its way: nobody
+asks for a publication of which no frame is left. A memory that may forget while frames are on their way
+(``max_events`` below the number of publications) is kept exactly, without keeping it: a node remembers the
+publications that it took in last, so it is enough to number those and compare.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from workbench.attributes import Attribute
+from workbench.protocols.flooding import Flooding
+from workbench.sim.compiled.air import let_go, make_message, send
+from workbench.sim.compiled.counter_draws import stream_uniform
+from workbench.sim.compiled.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
+from workbench.sim.compiled.matching import deliver
+from workbench.sim.compiled.record import drop, tell_forwarded, tell_held, tell_originated
+from workbench.wire import flooding as wire
+
+MESSAGES = ("", "flood")
+_FLOOD = 1
+WAKES = False
+
+# ``known`` (messages, nodes): 1 if a node ever held it. With a memory that forgets, ``ordinals`` (messages, nodes) has
+# how many publications it had taken in by then, and ``taken`` (nodes) how many by now.
+State = namedtuple("State", ("ttl", "memory", "forwarding_probability", "forgets", "known", "ordinals", "taken"))
+
+
+def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
+    """Bytes of the frame of a publication."""
+    return len(wire.encode(wire.Flood(0, 0, 1, attributes)))
+
+
+def needs(protocol: Any, deliveries: int) -> tuple[Needs, Needs]:
+    """What one reception, and one call for the application, takes at most; ``deliveries``: samples handed out in it."""
+    return Needs(2 + deliveries, 1, 0), Needs(2 + deliveries, 1, 1)
+
+
+def make_state(protocol: Any, count: int, publications: int, messages: int) -> State:
+    """The memory of ``count`` nodes, for so many messages on their way at once."""
+    forgets = publications > protocol.max_events
+    probability = 1.0 if type(protocol) is Flooding else float(protocol.forwarding_probability)
+    remembered = (messages, count) if forgets else (1, 1)
+    return State(
+        protocol.ttl,
+        protocol.max_events,
+        probability,
+        forgets,
+        np.zeros((messages, count), np.uint8),
+        np.zeros(remembered, np.int32),
+        np.zeros(count if forgets else 1, np.int32),
+    )
+
+
+def with_more_messages(state: State, messages: int) -> State:
+    """The same with room for more messages on their way."""
+    grown = {}
+    for name in ("known", "ordinals") if state.forgets else ("known",):
+        old = getattr(state, name)
+        grown[name] = np.zeros((messages, old.shape[1]), old.dtype)
+        grown[name][: len(old)] = old
+    return state._replace(**grown)
+
+
+@register_jitable
+def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-def]
+    is_first = not state.known[message, i]
+    state.known[message, i] = 1
+    if state.forgets:
+        state.ordinals[message, i] = state.taken[i]
+        state.taken[i] += 1
+    tell_held(core, now, i, peer, message, hops, is_first)
+    if core.first_subscription[i] != NONE:
+        deliver(core, now, i, peer, message)
+
+
+@register_jitable
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Nothing to begin with."""
+
+
+@register_jitable
+def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """Flood a publication."""
+    message = make_message(core, _FLOOD, core.addresses[i], number, content)
+    state.known[message, :] = 0
+    tell_originated(core, now, i, message, number)
+    _hold(core, state, i, NONE, message, 0, now)
+    send(core, now, i, BROADCAST, message, state.ttl)
+    let_go(core, message)
+
+
+@register_jitable
+def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+    """Hold, deliver and pass on a flood heard for the first time."""
+    if state.known[message, i] and not (state.forgets and state.taken[i] - state.ordinals[message, i] > state.memory):
+        drop(core, now, i, core.addresses[sender], message, DUPLICATE)
+        return
+    peer = core.addresses[sender]
+    _hold(core, state, i, peer, message, state.ttl - word + 1, now)
+    if word <= 1:
+        drop(core, now, i, peer, message, TTL)
+    elif state.forwarding_probability < 1.0 and stream_uniform(core, i) >= state.forwarding_probability:
+        drop(core, now, i, peer, message, CHANCE)
+    else:
+        tell_forwarded(core, now, i, peer, message, 0)
+        send(core, now, i, BROADCAST, message, word - 1)
+
+
+@register_jitable
+def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Subscriptions are never sent."""
+
+
+@register_jitable
+def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Nobody else knows of it."""
+
+
+@register_jitable
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """No timers."""

@@ -1,0 +1,286 @@
+"""The flat memory of the compiled engine: what a run's arrays are called, and what their rows hold.
+
+`Core` is what the kernels of all protocols share. Its arrays are made in Python (`engine.py`); kernels never allocate.
+Where one of them runs full, the main loop returns to Python between two events and goes on with a larger one.
+An array that a run has no use for (queues without csma, say) has no rows.
+"""
+
+from collections import namedtuple
+from typing import NamedTuple
+
+import numpy as np
+
+BROADCAST = -1  # a frame to everybody
+UNREACHABLE = -2  # a unicast frame to an address that the topology does not have
+NONE = -1  # no frame, no subscription, no wake-up: the end of a list
+
+# What a frame's next event is. A wake-up takes an entry of its own.
+FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE = range(4)
+
+# One frame on its way from a radio, or one wake-up. ``time`` and ``counter`` say when its next event is; ``next`` links
+# frames of one instant, and those that are free; ``behind`` those that wait in a node's queue.
+FRAME = np.dtype(
+    [
+        ("time", np.int64),
+        ("counter", np.int64),
+        ("start", np.int64),
+        ("sender", np.int32),
+        ("receiver", np.int32),
+        ("message", np.int32),
+        ("word", np.int32),
+        ("outage", np.int32),
+        ("next", np.int32),
+        ("behind", np.int32),
+        ("kind", np.int16),
+        ("backoffs", np.int16),
+        ("attempt", np.int16),
+    ],
+    align=True,
+)
+
+# What travels: frames of the same message differ in their sender and in one ``word`` that changes from hop to hop.
+# ``holders``: frames on their way, and whoever else called `hold_message`; at 0 the row is free for another message.
+MESSAGE = np.dtype(
+    [
+        ("sequence", np.int64),
+        ("origin", np.int32),
+        ("name", np.int32),
+        ("size_B", np.int32),
+        ("airtime_us", np.int32),
+        ("content", np.int32),
+        ("holders", np.int32),
+        ("next", np.int32),
+    ],
+    align=True,
+)
+
+# What a node hears, or will: an entry per transmission and audible neighbor, linked per node.
+AUDIBLE = np.dtype(
+    [("start", np.int64), ("end", np.int64), ("sender", np.int32), ("next", np.int32)],
+    align=True,
+)
+
+ROW = np.dtype(
+    [
+        ("time_us", np.int64),
+        ("sequence", np.int64),
+        ("value", np.int64),
+        ("node", np.int32),
+        ("peer", np.int32),
+        ("origin", np.int32),
+        ("size_B", np.int32),
+        ("detail", np.int32),
+        ("event", np.uint8),
+        ("message", np.uint8),
+    ],
+    align=True,
+)
+
+ACTION = np.dtype([("time_us", np.int64), ("kind", np.int32), ("place", np.int32), ("what", np.int32)], align=True)
+
+SUBSCRIPTION = np.dtype(
+    [
+        ("expires_after_us", np.int64),
+        ("expires_us", np.int64),
+        ("first", np.int32),
+        ("last", np.int32),
+        ("detail", np.int32),
+        ("number", np.int32),
+        ("next", np.int32),
+        ("is_open", np.int32),
+    ],
+    align=True,
+)
+
+# Distinct publications: their samples, whose attributes are rows of ``attributes``, and their size in a frame.
+CONTENT = np.dtype(
+    [
+        ("first_sample", np.int32),
+        ("last_sample", np.int32),
+        ("detail", np.int32),
+        ("size_B", np.int32),
+        ("airtime_us", np.int32),
+    ],
+    align=True,
+)
+SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)], align=True)
+
+# Places in ``numbers``: what of a run changes and is one number.
+(
+    NOW,  # time of the event being played
+    COUNTER,  # orders what happens at the same microsecond: the reference engine's
+    NEXT_ACTION,
+    NEXT_START,  # the next node to be started
+    NEAR,  # events in the ring
+    FAR,  # events in the heap
+    FREE_FRAME,
+    FREE_FRAMES,
+    FREE_MESSAGE,
+    FREE_MESSAGES,
+    FREE_AUDIBLE,
+    FREE_AUDIBLES,
+    ROWS,
+    HELD,  # pairs of a node and a publication that it came to hold
+    STUCK,  # the node that asked to be woken in the past
+) = range(15)
+NUMBERS = 15
+
+# Why the main loop returned to Python.
+DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STUCK_NODE = range(7)
+
+# What happened, as codes of the trace's column "event"; trace.EVENT_NAMES has those of the protocols.
+EVENTS = (
+    "sent",
+    "received",
+    "lost",
+    "given_up",
+    "subscribed",
+    "unsubscribed",
+    "published",
+    "failed",
+    "recovered",
+    "originated",
+    "held",
+    "forwarded",
+    "delivered",
+    "dropped",
+    "filtered",
+    "interest_cached",
+    "interest_removed",
+    "gradient_set",
+    "gradient_removed",
+    "data_gradient_set",
+    "reinforced",
+    "blacklisted",
+)
+(
+    SENT,
+    RECEIVED,
+    LOST,
+    GIVEN_UP,
+    SUBSCRIBED,
+    UNSUBSCRIBED,
+    PUBLISHED,
+    FAILED,
+    RECOVERED,
+    ORIGINATED,
+    HELD_EVENT,
+    FORWARDED,
+    DELIVERED,
+    DROPPED,
+    FILTERED,
+    INTEREST_CACHED,
+    INTEREST_REMOVED,
+    GRADIENT_SET,
+    GRADIENT_REMOVED,
+    DATA_GRADIENT_SET,
+    REINFORCED,
+    BLACKLISTED,
+) = range(len(EVENTS))
+
+# The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
+REASONS = (
+    "",
+    "link",
+    "collision",
+    "half_duplex",
+    "down",
+    "channel_busy",
+    "duplicate",
+    "ttl",
+    "chance",
+    "malformed",
+    "stale",
+    "filter",
+    "too_long",
+    "no_gradient",
+    "no_interest",
+)
+NO_REASON, LINK, COLLISION, HALF_DUPLEX, DOWN, CHANNEL_BUSY, DUPLICATE, TTL, CHANCE = range(9)
+
+# Columns of ``traffic``, one row per message name.
+FRAMES_SENT, BYTES_SENT, FRAMES_HEARD, BYTES_HEARD = range(4)
+
+Core = namedtuple(
+    "Core",
+    (
+        # The network: node i's arcs are first[i]:first[i + 1], ascending by receiver.
+        "addresses",
+        "first",
+        "receivers",
+        "ratios",
+        "arc_keys",
+        # The radio.
+        "duration_us",
+        "traces",
+        "collisions",
+        "csma",
+        "loses",
+        "retries",
+        "jitter_shortest_us",
+        "jitter_width_us",
+        "acknowledgement_us",
+        "acknowledgement_key",
+        "longest_airtime_us",
+        "audible_needs",
+        # A number for each node.
+        "free_at",
+        "sent",
+        "outages",
+        "down",
+        "next_wake",
+        "wake_at",
+        "jitter_keys",
+        "backoff_keys",
+        "protocol_keys",
+        "drawn",
+        "is_sink",
+        "queue_head",
+        "queue_tail",
+        "on_air",
+        "audible",
+        "forget_at",
+        # The workload, and what is known of it so far.
+        "actions",
+        "contents",
+        "samples",
+        "attributes",
+        "subscriptions",
+        "first_subscription",
+        "readings",
+        "subscribed",
+        # Events to come.
+        "tails",
+        "bits",
+        "summary",
+        "far_time",
+        "far_counter",
+        "far_frame",
+        "frames",
+        "messages",
+        "audibles",
+        # What happened.
+        "rows",
+        "traffic",
+        "lost",
+        "given_up",
+        "dropped",
+        "numbers",
+    ),
+)
+
+
+class Needs(NamedTuple):
+    """The most that one call of a twin's function takes: trace rows, frames, messages."""
+
+    rows: int
+    frames: int
+    messages: int
+
+
+def free_list(kind: np.dtype, count: int) -> np.ndarray:
+    """``count`` free rows, each linked to the one behind it."""
+    rows = np.zeros(count, kind)
+    rows["next"] = np.arange(1, count + 1)
+    rows["next"][-1:] = NONE
+    return rows

@@ -1,0 +1,77 @@
+"""What a compiled run leaves: the trace as Arrow columns, or its numbers; what `workbench.sim.run.Run` asks for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.sim.compiled.layout import EVENTS, HELD, REASONS, ROW, Core
+from workbench.sim.trace import SCHEMA, tally
+
+
+class Outcome:
+    """Rows as they come, in batches of codes; ``names`` are the message names, ``texts`` the details."""
+
+    def __init__(self, metrics_only: bool, names: Sequence[str], texts: Sequence[str]) -> None:
+        self.metrics_only = metrics_only
+        self._texts = {"event": EVENTS, "message": tuple(names), "detail": tuple(texts)}
+        self._batches: list[np.ndarray] = []
+        self._numbers: tuple[Counter, Counter] | None = None
+
+    def take_rows(self, rows: np.ndarray) -> None:
+        """Keep a copy of these rows."""
+        self._batches.append(rows.copy())
+
+    def take_numbers(self, core: Core) -> None:
+        """Keep the counters of a run without a trace."""
+        counts: Counter = Counter()
+        sizes: Counter = Counter()
+        for row in np.concatenate(self._batches or [np.zeros(0, ROW)])[["event", "message"]].tolist():
+            event, message = EVENTS[row[0]], self._texts["message"][row[1]]
+            if event in _COUNTED:
+                counts[event, message, ""] += 1
+        counts["held", "", ""] += int(core.numbers[HELD])
+        for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
+            counts["sent", name, ""] += sent
+            counts["received", name, ""] += heard
+            sizes["sent", ""] += sent_B
+            sizes["received", ""] += heard_B
+        for event, table in (("lost", core.lost), ("given_up", core.given_up)):
+            for message, reason in np.argwhere(table[:, :, 0]).tolist():
+                number, size_B = table[message, reason].tolist()
+                counts[event, self._texts["message"][message], REASONS[reason]] += number
+                sizes[event, REASONS[reason]] += size_B
+        for reason, number in zip(REASONS, core.dropped.tolist(), strict=True):
+            counts["dropped", "", reason] += number
+        self._numbers = +counts, +sizes
+
+    def table(self) -> pa.Table:
+        """All rows kept, in order."""
+        rows = np.concatenate(self._batches) if len(self._batches) != 1 else self._batches[0]
+        columns = []
+        for field in SCHEMA:
+            values = np.ascontiguousarray(rows[field.name])
+            if field.name in self._texts:
+                columns.append(_in_words(values, self._texts[field.name]))
+            else:
+                columns.append(pa.array(values, field.type))
+        return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+    def tally(self) -> tuple[Counter, Counter]:
+        """(counts by (event, message, reason), bytes by (event, reason)): as `workbench.sim.trace.tally`."""
+        return tally(self.table()) if self._numbers is None else self._numbers
+
+
+# What the application does; what protocols tell is not counted, but for what is held.
+_COUNTED = frozenset(("subscribed", "unsubscribed", "published", "failed", "recovered"))
+
+
+def _in_words(codes: np.ndarray, texts: Sequence[str]) -> pa.DictionaryArray:
+    """Codes with the texts that occur among them."""
+    used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
+    place = np.zeros(len(texts), np.int32)
+    place[used] = np.arange(len(used))
+    return pa.DictionaryArray.from_arrays(pa.array(place[codes]), pa.array([texts[i] for i in used], pa.string()))

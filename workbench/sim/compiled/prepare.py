@@ -1,0 +1,169 @@
+"""A workload as arrays: everything that the application will do, parsed once, texts as codes, addresses as places.
+
+Cost
+    One parse per distinct text, however often it is published; a sensor field's readings are mostly distinct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.attributes import (
+    PAYLOAD,
+    Attribute,
+    check_publication,
+    check_subscription,
+    make,
+    parse,
+    split_samples,
+    to_text,
+)
+from workbench.sensor_field import SensorField
+from workbench.sim import workload
+from workbench.sim.compiled.layout import ACTION, CONTENT, NONE, REASONS, SAMPLE, SUBSCRIPTION
+from workbench.sim.radio import Radio
+
+
+class Work(NamedTuple):
+    """A workload in arrays (see `layout`), the texts of the column "detail", and the most samples in a publication."""
+
+    actions: np.ndarray
+    contents: np.ndarray
+    samples: np.ndarray
+    attributes: np.ndarray
+    subscriptions: np.ndarray
+    first_subscription: np.ndarray
+    texts: list[str]
+    publications: int
+    most_subscriptions: int
+    most_samples: int
+
+
+class Codes:
+    """Texts and blobs as numbers, in order of first use."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self.numbers: dict[Any, int] = {text: number for number, text in enumerate(texts)}
+
+    def __getitem__(self, text: Any) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+class Preparation:
+    """Collects the tables of a workload; ``extent_m`` and ``positions_m`` (n, 2) are for sensor fields."""
+
+    def __init__(
+        self, addresses: np.ndarray, positions_m: np.ndarray, radio: Radio, size_B: Callable[[tuple], int]
+    ) -> None:
+        self._addresses = addresses
+        self._positions_m = positions_m
+        self._extent_m: tuple[float, float] | None = None
+        self._radio = radio
+        self._size_B = size_B
+        self._texts = Codes(REASONS)
+        self._blobs = Codes()
+        self._attributes: list[tuple[int, int, int]] = []
+        self._samples: list[tuple[int, int, int]] = []
+        self._contents: list[tuple[int, int, int, int, int]] = []
+        self._content_of: dict[tuple[str, bytes], int] = {}
+        self._constraints: dict[tuple[str, bool], tuple[int, int, int]] = {}
+        self._subscriptions: list[tuple] = []
+        self._made: dict[tuple[int, int], int] = {}
+
+    def work(self, items: Sequence[workload.Item], duration_us: int, seed: int) -> Work:
+        """The arrays; WorkbenchError if something in the workload cannot be said."""
+        everybody = any(isinstance(item.at, str) for item in items)
+        nodes = tuple(self._addresses.tolist()) if everybody else ()
+        expanded = workload.expand(items, nodes, duration_us, seed)
+        actions = np.zeros(len(expanded), ACTION)
+        actions["time_us"] = [action.time_us for action in expanded]
+        actions["kind"] = [action.kind for action in expanded]
+        places = np.searchsorted(self._addresses, np.array([action.node for action in expanded], np.int64))
+        actions["place"] = places
+        actions["what"] = [self._what(action, place) for action, place in zip(expanded, places.tolist(), strict=True)]
+        subscriptions, first = self._linked_subscriptions(places, expanded)
+        samples_of = np.array([last - start for start, last, *_ in self._contents] or [0])
+        return Work(
+            actions,
+            np.array(self._contents, CONTENT),
+            np.array(self._samples, SAMPLE),
+            np.array(self._attributes, np.int32).reshape(-1, 3),
+            subscriptions,
+            first,
+            list(self._texts.numbers),
+            int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
+            max(np.bincount(places[actions["kind"] == workload.SUBSCRIBE]), default=0) if len(places) else 0,
+            int(samples_of.max()),
+        )
+
+    def _what(self, action: workload.Action, place: int) -> int:
+        item = action.item
+        if action.kind == workload.PUBLISH:
+            text = item.what
+            if isinstance(text, SensorField):
+                x_m, y_m = self._positions_m[place].tolist()
+                text = text.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
+            content = self._content_of.get((text, item.payload))
+            return self._content(text, item.payload) if content is None else content
+        if action.kind == workload.SUBSCRIBE:
+            key = item.what, item.match_all
+            constraints = self._constraints.get(key)
+            if constraints is None:
+                attributes = check_subscription(parse(item.what), item.match_all)
+                constraints = self._constraints[key] = (*self._rows(attributes), self._texts[to_text(attributes)])
+            lasts_us = NONE if item.expires_s is None else int(item.expires_s * 1_000_000)
+            self._made[place, action.index] = len(self._subscriptions)
+            self._subscriptions.append((lasts_us, NONE, *constraints, 0, NONE, 0))
+            return len(self._subscriptions) - 1
+        if action.kind == workload.UNSUBSCRIBE:
+            return self._made.get((place, action.index), NONE)
+        return NONE
+
+    @property
+    def extent_m(self) -> tuple[float, float]:
+        """Width and height of the network's bounding box, from the origin."""
+        if self._extent_m is None:
+            width_m, height_m = self._positions_m.max(axis=0).tolist()
+            self._extent_m = width_m, height_m
+        return self._extent_m
+
+    def _content(self, text: str, payload: bytes) -> int:
+        attributes = parse(text)
+        if payload:
+            attributes += (make(PAYLOAD, "IS", payload),)
+        check_publication(attributes)
+        first = len(self._samples)
+        for sample in split_samples(attributes):
+            self._samples.append((*self._rows(sample), self._texts[to_text(sample)]))
+        size_B = self._size_B(attributes)
+        detail = self._texts[to_text(attributes)]
+        self._contents.append((first, len(self._samples), detail, size_B, self._radio.airtime_us(size_B)))
+        self._content_of[text, payload] = len(self._contents) - 1
+        return len(self._contents) - 1
+
+    def _rows(self, attributes: Sequence[Attribute]) -> tuple[int, int]:
+        first = len(self._attributes)
+        for key, operator, value in attributes:
+            number = value if isinstance(value, int) else self._blobs[bytes(value)]
+            self._attributes.append((key, operator, number))
+        return first, len(self._attributes)
+
+    def _linked_subscriptions(self, places: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
+        """The subscriptions, those of a node linked in the order in which they are made, and each node's first."""
+        subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
+        first = np.full(len(self._addresses), NONE, np.int32)
+        last: dict[int, int] = {}
+        made = (place for place, action in zip(places.tolist(), expanded, strict=True) if action.kind == SUBSCRIBE)
+        for number, place in enumerate(made):
+            if place in last:
+                subscriptions["next"][last[place]] = number
+            else:
+                first[place] = number
+            last[place] = number
+        return subscriptions, first
+
+
+SUBSCRIBE = workload.SUBSCRIBE

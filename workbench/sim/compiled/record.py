@@ -1,0 +1,121 @@
+"""What happened, as a kernel writes it: rows of the trace, or counters of what nobody looks at row by row."""
+
+from numba.extending import register_jitable
+
+from workbench.sim.compiled.layout import (
+    BYTES_HEARD,
+    BYTES_SENT,
+    DELIVERED,
+    DROPPED,
+    FORWARDED,
+    FRAMES_HEARD,
+    FRAMES_SENT,
+    HELD,
+    HELD_EVENT,
+    NO_REASON,
+    NONE,
+    ORIGINATED,
+    ROWS,
+)
+
+
+@register_jitable
+def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):  # type: ignore[no-untyped-def]
+    """A row of the trace at node ``i``; what happened, the message's name and the detail are codes."""
+    place = core.numbers[ROWS]
+    core.numbers[ROWS] = place + 1
+    row = core.rows[place]
+    row.time_us = time
+    row.node = core.addresses[i]
+    row.event = event
+    row.peer = peer
+    row.message = name
+    row.origin = origin
+    row.sequence = sequence
+    row.size_B = size
+    row.value = value
+    row.detail = detail
+
+
+@register_jitable
+def add_action(core, now, i, event, sequence, value, detail):  # type: ignore[no-untyped-def]
+    """A row of what the application did, or what became of the node: always kept."""
+    add_row(core, now, i, event, NONE, 0, core.addresses[i], sequence, 0, value, detail)
+
+
+@register_jitable
+def add_frame_row(core, now, i, event, peer, message, value, reason):  # type: ignore[no-untyped-def]
+    """A row of what became of a frame of ``message`` at node ``i``."""
+    it = core.messages[message]
+    add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, it.size_B, value, reason)
+
+
+@register_jitable
+def count_sent(core, message, heard):  # type: ignore[no-untyped-def]
+    """A frame was sent, and ``heard`` nodes heard it: counted where no trace is kept."""
+    it = core.messages[message]
+    core.traffic[it.name, FRAMES_SENT] += 1
+    core.traffic[it.name, BYTES_SENT] += it.size_B
+    core.traffic[it.name, FRAMES_HEARD] += heard
+    core.traffic[it.name, BYTES_HEARD] += heard * it.size_B
+
+
+@register_jitable
+def add_loss(core, now, i, event, table, peer, message, reason):  # type: ignore[no-untyped-def]
+    """A frame was lost or given up: a row, or counted in ``table`` under its reason."""
+    if core.traces:
+        add_frame_row(core, now, i, event, peer, message, 0, reason)
+    else:
+        name = core.messages[message].name
+        table[name, reason, 0] += 1
+        table[name, reason, 1] += core.messages[message].size_B
+
+
+# What protocols tell
+
+
+@register_jitable
+def tell(core, now, i, event, peer, message, value, detail):  # type: ignore[no-untyped-def]
+    """A protocol's event about a message, if a trace is kept."""
+    if core.traces:
+        it = core.messages[message]
+        add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, 0, value, detail)
+
+
+@register_jitable
+def tell_originated(core, now, i, message, number):  # type: ignore[no-untyped-def]
+    """A message starts its travel here; it carries the reading with that number."""
+    it = core.messages[message]
+    add_row(core, now, i, ORIGINATED, NONE, it.name, it.origin, it.sequence, 0, number, NO_REASON)
+
+
+@register_jitable
+def tell_held(core, now, i, peer, message, hops, is_first):  # type: ignore[no-untyped-def]
+    """A node holds a publication; ``is_first``: it never held it before."""
+    if is_first:
+        core.numbers[HELD] += 1
+    if core.traces or core.is_sink[i]:
+        it = core.messages[message]
+        add_row(core, now, i, HELD_EVENT, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)
+
+
+@register_jitable
+def tell_delivered(core, now, i, peer, message, number, detail):  # type: ignore[no-untyped-def]
+    """A subscription was handed a sample."""
+    it = core.messages[message]
+    add_row(core, now, i, DELIVERED, peer, it.name, it.origin, it.sequence, 0, number, detail)
+
+
+@register_jitable
+def tell_forwarded(core, now, i, peer, message, neighbors):  # type: ignore[no-untyped-def]
+    """A message was sent on."""
+    tell(core, now, i, FORWARDED, peer, message, neighbors, NO_REASON)
+
+
+@register_jitable
+def drop(core, now, i, peer, message, reason):  # type: ignore[no-untyped-def]
+    """A message ended here."""
+    if core.traces:
+        tell(core, now, i, DROPPED, peer, message, 0, reason)
+    else:
+        core.dropped[reason] += 1
