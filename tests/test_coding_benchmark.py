@@ -1,0 +1,43 @@
+"""The benchmark of network coding compares like with like: all encode and decode the same generation alike."""
+
+import sys
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+pytest.importorskip("galois")
+sys.path.append(str(REPOSITORY / "benchmarks"))
+import coding
+from coding_contenders import GALOIS, MAKERS, OURS, OURS_AT_ONCE, generation
+from native import Absent
+
+CONTENDERS = [("workbench", lambda: OURS), ("all at once", lambda: OURS_AT_ONCE), ("galois", lambda: GALOIS), *MAKERS]
+
+
+@pytest.mark.parametrize(("name", "make"), CONTENDERS, ids=[name for name, _ in CONTENDERS])
+def test_every_contender_encodes_and_decodes_alike_and_finds_the_same_innovative_vectors(name, make):
+    try:
+        contender = make()
+    except Absent as reason:
+        pytest.skip(str(reason))
+    for size_B in (1, 100, 1040):
+        contender.check(generation(5, size_B))
+    if contender.innovative is None:
+        return
+    known = generation(4, 8).vectors[:-1]
+    dependent = np.array([known[0], known[1] ^ known[2], known[0] ^ known[2], np.zeros(4)], np.uint8)
+    assert contender.innovative(known, generation(4, 8).vectors)() == 1
+    assert contender.innovative(known, dependent)() == 0
+
+
+def test_a_contender_that_does_other_work_is_an_error():
+    lazy = OURS._replace(name="lazy", encode=lambda one: lambda: one.chunks)
+    with pytest.raises(AssertionError, match="lazy encodes otherwise"):
+        lazy.check(generation(3, 16))
+
+
+def test_tables_have_a_row_for_each_and_ours_is_1():
+    text = coding.coding_table(generation(2, 64), [OURS, OURS_AT_ONCE], runs=1, run_s=0.001)
+    assert len(text.splitlines()) == 4
+    assert text.splitlines()[2].split("|")[4].strip() == "1"
