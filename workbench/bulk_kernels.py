@@ -9,7 +9,7 @@ from numba import njit
 
 Integer = int | np.integer
 
-BLOCK_WORDS = 128  # 1 KiB of a row: 32 rows of it fit a first cache, and the sums of 8 groups of four a second one
+BLOCK_WORDS = 256  # 2 KiB of a row: 32 rows of it, or the sums of their groups of four, fit a second cache
 GROUP = 4
 SUMS = 1 << GROUP
 SUMS_FROM = 4  # combinations, from which sums of groups of rows are made first
@@ -49,11 +49,9 @@ def _add_chosen(total: np.ndarray, rows: np.ndarray, chosen: np.ndarray, used: I
 
 
 @njit(cache=True)
-def _choose(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """(rows whose coefficient has that bit, how many): by combination and bit."""
-    combinations, count = coefficients.shape
-    chosen = np.empty((combinations, degree, count), np.uint32)
-    used = np.empty((combinations, degree), np.int64)
+def _choose(chosen: np.ndarray, used: np.ndarray, coefficients: np.ndarray) -> None:
+    """The rows whose coefficient has that bit, and how many they are: by combination and bit."""
+    combinations, degree, count = chosen.shape
     for k in range(combinations):
         for bit in range(degree):
             # Coefficients are random, so a branch on their bits would often be foretold wrongly: there is none.
@@ -62,12 +60,11 @@ def _choose(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.n
                 chosen[k, bit, n] = j
                 n += coefficients[k, j] >> bit & 1
             used[k, bit] = n
-    return chosen, used
 
 
 @njit(cache=True)
 def _choose_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """As `_choose`, of the sums that `_make_sums` makes."""
+    """(chosen, used) as `_choose` makes them, of the sums that `_make_sums` makes."""
     combinations, count = coefficients.shape
     groups = (count + GROUP - 1) // GROUP
     chosen = np.empty((combinations, degree, groups), np.uint32)
@@ -106,7 +103,9 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
         chosen, used = _choose_sums(coefficients, degree)
         sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(words, BLOCK_WORDS)), np.uint64)
     else:
-        chosen, used = _choose(coefficients, degree)
+        chosen = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
+        used = np.empty((coefficients.shape[0], degree), np.int64)
+        _choose(chosen, used, coefficients)
         sums = rows
     for start in range(0, words, BLOCK_WORDS):
         size = min(BLOCK_WORDS, words - start)
@@ -129,19 +128,23 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 
 
 @njit(cache=True)
-def _reduce_binary(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> None:
-    """Subtract from a row what makes it zero at the pivots that are present; as wide as the row is."""
+def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> None:
+    """Subtract from each row what makes it zero at the pivots that are present; as wide as the rows are."""
     degree = np.int64(lanes[3])
-    total = np.zeros(row.size, np.uint64)
+    total = np.empty(rows.shape[1], np.uint64)
     coefficients = np.empty((1, present.size), np.int64)
-    for pivot in range(present.size):
-        coefficients[0, pivot] = _get(row, pivot, degree) * present[pivot]
-    chosen, used = _choose(coefficients, degree)
-    for bit in range(degree - 1, -1, -1):
-        if bit < degree - 1:
-            _double(total, lanes)
-        _add_chosen(total, matrix, chosen[0, bit], used[0, bit], 0)
-    _add(row, total)
+    chosen = np.empty((1, degree, present.size), np.uint32)
+    used = np.empty((1, degree), np.int64)
+    for k in range(rows.shape[0]):
+        for pivot in range(present.size):
+            coefficients[0, pivot] = _get(rows[k], pivot, degree) * present[pivot]
+        _choose(chosen, used, coefficients)
+        total[:] = 0
+        for bit in range(degree - 1, -1, -1):
+            if bit < degree - 1:
+                _double(total, lanes)
+            _add_chosen(total, matrix, chosen[0, bit], used[0, bit], 0)
+        _add(rows[k], total)
 
 
 @njit(cache=True)
@@ -185,12 +188,13 @@ def insert_binary(
     A row of the matrix is an encoding vector and its origin, which is innovative packet number ``rank`` to begin with.
     """
     degree, generation_size = np.int64(lanes[3]), present.size
-    row = np.zeros(matrix.shape[1], np.uint64)
+    rows = np.zeros((1, matrix.shape[1]), np.uint64)
+    row = rows[0]
     for i in range(vector.size):
         row[i >> 3] |= np.uint64(vector[i]) << np.uint64((i & 7) * 8)
     origin = rank * degree
     row[row.size // 2 + (origin >> 6)] = np.uint64(1) << np.uint64(origin & 63)
-    _reduce_binary(row, matrix, present, lanes)
+    _reduce_binary(rows, matrix, present, lanes)
     pivot = -1
     coefficient: Integer = 0
     for index in range(generation_size):
@@ -238,9 +242,12 @@ def are_innovative_binary(
     out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray
 ) -> None:
     """out[k] = whether rows[k], an encoding vector, depends on none of those present. The rows are reduced."""
+    _reduce_binary(rows, matrix, present, lanes)
     for k in range(out.size):
-        _reduce_binary(rows[k], matrix, present, lanes)
-        out[k] = np.any(rows[k] != 0)
+        bits = np.uint64(0)
+        for i in range(rows.shape[1]):
+            bits |= rows[k, i]
+        out[k] = bits != 0
 
 
 @njit(cache=True)
