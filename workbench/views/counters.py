@@ -14,6 +14,8 @@ MOST_COUNTED = 400_000
 COUNTED = (
     ("published", "published", ""),
     ("delivered", "delivered", ""),
+    ("innovative", "innovative packets", ""),
+    ("decoded", "decoded", ""),
     ("sent", "sent", "message"),
     ("received", "received", "message"),
     ("lost", "lost", "detail"),

@@ -44,27 +44,30 @@ _TEMPLATE = """
 """
 
 
-def save_html(run: Any, path: str | Path, extra: Iterable[tuple[str, str, Any]] = ()) -> Path:
+def save_html(
+    run: Any, path: str | Path, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None
+) -> Path:
     """Write the player, further figures and the metrics as one page; returns its path.
 
-    ``extra``: (title, text, figure) in order, a figure being a Bokeh model or a `Drawing`. Raises ParameterError for
-    anything else there, ScenarioError if the run kept no trace.
+    ``extra``: (title, text, figure) in order, a figure being a Bokeh model or a `Drawing`. ``event``, an (origin,
+    sequence), leaves out what is about other events. Raises ParameterError for any other figure or an event that is not
+    in the run, ScenarioError if the run kept no trace.
     """
     path = Path(path)
-    page = page_html(run, extra)
+    page = page_html(run, extra, event)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
     return path
 
 
-def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = ()) -> str:
+def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
     """The page as text."""
     from bokeh.embed import file_html
     from bokeh.resources import Resources
 
     from workbench.views.network import network_figure
 
-    roots = [network_figure(run)]
+    roots = [network_figure(run, event)]
     sections = [_section(title, text, figure, roots) for title, text, figure in extra]
     picture = base64.b64encode(rich.picture_png(run, 1) or b"").decode("ascii")
     values = {

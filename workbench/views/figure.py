@@ -8,6 +8,7 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.views import caption, legend, palette
 from workbench.views.counters import running
+from workbench.views.decoding import of_event
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.inspector import ROLES
 from workbench.views.intervals import LOST_AT, Intervals, Table, intervals, read
@@ -20,10 +21,13 @@ MOST_LABELS = 12
 SMALL = 11.0
 
 
-def network_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> Drawing:
+def network_drawing(
+    run: Any, time_s: float | None = None, width: int = WIDTH, event: tuple[int, int] | None = None
+) -> Drawing:
     """The state of a run at a time (None: at its end): a `Drawing` with ``to_svg()``, ``to_png()`` and ``save(path)``.
 
-    ``width`` in px, 96 to the inch: 700 suits the width of a page. Raises ParameterError for a time outside of the run.
+    ``width`` in px, 96 to the inch: 700 suits the width of a page. ``event``, (origin, sequence), leaves out what is
+    about other events. Raises ParameterError for a time outside of the run, or an event that is not in it.
     """
     duration_s = run.scenario.duration_s
     time_s = duration_s if time_s is None else time_s
@@ -31,7 +35,8 @@ def network_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -
         raise ParameterError(f"network_drawing: time_s is {time_s!r}; this run lasts from 0 to {duration_s:g} s")
     if width < 300:
         raise ParameterError(f"network_drawing: width is {width!r}; a network needs 300 px or more")
-    seen, plan = intervals(run.trace, round(duration_s * 1e6)), lay_out(run.scenario.topology)
+    seen = intervals(of_event(run.trace, event), round(duration_s * 1e6))
+    plan = lay_out(run.scenario.topology)
     scene = Scene(plan, seen, round(time_s * 1e6), width)
     picture = scene.draw()
     heading = _heading(run, time_s, width)
@@ -146,11 +151,12 @@ class Scene:
             "source": max(1.45 * self.node, 5),
             "failed": max(1.2 * self.node, 4),
         }
-        self.role_of = self._role_of()
+        self.role_of, self.share_of = self._role_of(), self._share_of()
         width = 0.8 if self.node >= 3 else 0.4
         for place in sorted(range(len(self.plan.ids)), key=lambda place: -ROLES.index(self.role_of[place])):
             role = self.role_of[place]
             fill, marker = palette.NODE_LOOKS[role]
+            fill = palette.rank_colour(self.share_of[place]) if role == "decoding" else fill
             radius = bigger.get(role, self.node)
             self.drawing.marker(marker, self.x[place], self.y[place], radius, fill, palette.OUTLINE, width)
             self.roles.add(role)
@@ -164,6 +170,15 @@ class Scene:
                 if place >= 0:
                     best[place] = min(best[place], ROLES.index(look))
         return [ROLES[which] for which in best.tolist()]
+
+    def _share_of(self) -> list[float]:
+        """Of each place the largest rank over m of what it decodes."""
+        table = self.seen.alive("node_state", self.time_us)
+        share = np.zeros(len(self.plan.ids))
+        places = self.plan.place(table["node"])
+        rows = (table["look"] == "decoding") & (places >= 0)
+        np.maximum.at(share, places[rows], table["weight"][rows])
+        return share.tolist()
 
     def _losses(self) -> None:
         table = self.seen.alive("lost", self.time_us)
@@ -312,7 +327,10 @@ def _legend(roles: set[str], width: int) -> Drawing:
 def _swatch(drawing: Drawing, role: str, x: float, y: float) -> None:
     """A sample of a role, ``SWATCH`` px wide, around the line y."""
     middle, right = x + SWATCH / 2, x + SWATCH
-    if role in palette.NODE_LOOKS:
+    if role == "decoding":
+        for share, at in ((0.15, x + 4), (0.6, middle), (1.0, right - 4)):
+            drawing.circle(at, y, 4.4, fill=palette.rank_colour(share), stroke=palette.OUTLINE, width=0.8)
+    elif role in palette.NODE_LOOKS:
         fill, marker = palette.NODE_LOOKS[role]
         drawing.marker(marker, middle, y, 5, fill, palette.OUTLINE, 0.8)
     elif role in ("gradient", "other gradient"):

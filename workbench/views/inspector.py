@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.errors import DataError
 from workbench.views.counters import COUNTED
+from workbench.views.decoding import matrix_cells
 from workbench.views.intervals import WEIGHT_BASE, Intervals, Table, intervals, read
 from workbench.views.palette import NODE_LOOKS
 
@@ -40,24 +41,39 @@ TABLES = (
     ("Reinforced", "reinforced", (("to", "peer", "node"), ("for sink", "origin", "node"))),
     ("Data gradients", "data_gradient", (("source", "origin", "node"), ("first from", "peer", "node"))),
     ("Black list", "blacklisted", (("neighbor", "peer", "node"),)),
+    (
+        "Decoding",
+        "decoding",
+        (
+            ("source", "origin", "node"),
+            ("event", "sequence", "number"),
+            ("rank", "value", "number"),
+            ("pivots", "text", "word"),
+            ("last from", "peer", "node"),
+        ),
+    ),
 )
 ROLES = tuple(NODE_LOOKS)
+LARGEST_MATRIX = 16  # chunks: more columns than that do not fit beside the map
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """One node at one time: its role, tables by title as (header, rows of text), and counters."""
+    """One node at one time: its role, tables by title as (header, rows of text), counters, and of each event that it
+    decodes the (generation size, pivots)."""
 
     node: int
     time_us: int
     role: str
     tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]
     counters: dict[str, int]
+    matrices: list[tuple[int, tuple[int, ...]]]
 
     def _repr_html_(self) -> str:
         parts = [f"<b>node {self.node}</b> ({self.role}) at {self.time_us / 1e6:.3f} s"]
         for title, (header, rows) in self.tables.items():
             parts.append(_html_table(f"{title} ({len(rows)})", header, rows))
+        parts += [matrix_html(size, pivots) for size, pivots in self.matrices if size <= LARGEST_MATRIX]
         counted = [(name, f"{count:,}") for name, count in self.counters.items()]
         parts.append(_html_table("Counters", (), counted) if counted else "")
         return "".join(parts)
@@ -81,7 +97,21 @@ def node_state(seen: Intervals, trace: pa.Table, node: int, time_us: int) -> Nod
         if len(rows["node"]):
             written = [_written(rows[field], how) for _, field, how in columns]
             tables[title] = (tuple(column[0] for column in columns), list(zip(*written, strict=True)))
-    return NodeState(node, time_us, _role(seen, node, time_us), tables, count(trace, node, time_us))
+    decoding = _of(seen.alive("decoding", time_us), node)
+    sizes = np.rint(decoding["value"] / decoding["weight"]).astype(int).tolist()
+    matrices = [
+        (size, tuple(map(int, text.split()))) for size, text in zip(sizes, decoding["text"].tolist(), strict=True)
+    ]
+    return NodeState(node, time_us, _role(seen, node, time_us), tables, count(trace, node, time_us), matrices)
+
+
+def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
+    """A decoding matrix as far as its pivots tell, with empty rows for what is still to come; as in ``player.js``."""
+    looks = {"1": "pivot", "0": "zero", "": "other"}
+    rows = [[(looks[cell], cell) for cell in row] for row in matrix_cells(generation_size, pivots)]
+    rows += [[("", "")] * generation_size] * (generation_size - len(rows))
+    lines = ["".join(f'<td class="{look}">{cell}</td>' for look, cell in row) for row in rows]
+    return f'<table class="matrix">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
 
 
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:

@@ -6,12 +6,15 @@ Theory of operation
     frames are computed with numpy over the many rows that tell of them, so the cost is linear in the trace.
 
     node_state            a node is a sink, a source, holds the newest event of its origin (in protocols that
-                          disseminate), or has heard the interest (look: sink, source, holds, heard)
+                          disseminate), has coded packets of it (weight: its rank over m), or has heard the interest
+                          (look: sink, source, holds, decoding, heard)
     failed                a node is down
     subscription, interest, gradient, reinforced, data_gradient, blacklisted
                           what a node knows; a gradient's look is head (it carries data) or reserve, and its weight
                           is its class of use: 0 if no data went over this link so far, then 1, 2, 3, ... from the
                           1st, 4th, 16th, ... data frame on. ``value`` is when it expires, in µs
+    decoding              a node has ``value`` innovative packets of an event that it does not hold yet; weight: rank
+                          over m; text: the columns of its pivots, "0 3"
     interest_wave         a broadcast in the air, of any message (look: the message's name)
     data_packet, reinforcement_packet
                           a unicast frame on its way from ``node`` to ``peer`` (look: the message's name); weight is
@@ -30,6 +33,7 @@ import pyarrow as pa
 
 from workbench.errors import DataError
 from workbench.views.columns import NUMBERS, TEXTS, Columns
+from workbench.views.decoding import decoding_spans, generation_sizes
 from workbench.views.film import Film, shoot
 from workbench.views.replay import Replay, Span
 
@@ -94,7 +98,9 @@ def intervals(trace: pa.Table, duration_us: int, most: int = MOST_INTERVALS) -> 
     frames["until_us"] = np.minimum(film.visible_until(frames["from_us"], frames["until_us"]), duration_us)
     tables = {what: _from_spans(spans) for what, spans in Replay(duration_us).run(columns).items()}
     holders, notes = _holders(columns, duration_us, most)
-    for table in (_publishers(columns, duration_us), holders):
+    tables["decoding"] = _decoding(columns, duration_us)
+    newest = _until_next(tables["decoding"], columns, duration_us)
+    for table in (_publishers(columns, duration_us), holders, newest):
         tables["node_state"] = _sorted(_join(tables["node_state"], table))
     tables["gradient"] = _weighed(tables["gradient"], columns)
     tables["lost"] = _losses(columns, frames, film, duration_us)
@@ -184,6 +190,30 @@ def _holders(columns: Columns, duration_us: int, most: int) -> tuple[Table, list
     table = _table(columns_made, len(held))
     lasting = table["from_us"] < table["until_us"]
     return {name: column[lasting] for name, column in table.items()}, notes
+
+
+def _decoding(columns: Columns, duration_us: int) -> Table:
+    """What nodes have of events that they do not hold yet."""
+    table = _from_spans(decoding_spans(columns, duration_us))
+    sizes = generation_sizes(columns)
+    events = zip(table["origin"].tolist(), table["sequence"].tolist(), strict=True)
+    of = np.array([sizes[event] for event in events], dtype=np.float32)
+    return {**table, "weight": (table["value"] / of).astype(np.float32)}
+
+
+def _until_next(table: Table, columns: Columns, duration_us: int) -> Table:
+    """The intervals of a table, each at most until its origin makes its next event."""
+    made = columns.where(event="originated")
+    origins, sequences = columns["origin"][made], columns["sequence"][made]
+    until = table["until_us"].copy()
+    for origin in np.unique(table["origin"]).tolist():
+        mine = np.flatnonzero(table["origin"] == origin)
+        order = np.argsort(sequences[origins == origin], kind="stable")
+        numbers = sequences[origins == origin][order]
+        times = np.append(columns["time_us"][made[origins == origin]][order], duration_us)
+        until[mine] = np.minimum(until[mine], times[np.searchsorted(numbers, table["sequence"][mine], "right")])
+    kept = table["from_us"] < until
+    return {name: column[kept] for name, column in {**table, "until_us": until}.items()}
 
 
 # Frames

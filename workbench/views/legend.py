@@ -17,7 +17,7 @@ _NODE = {
 
 # In which order roles are explained. Messages are "wave interest" (broadcast) and "packet data" (unicast).
 _ORDER = (
-    *("sink", "source", "failed", "node", "heard", "holds", "link", "wall"),
+    *("sink", "source", "failed", "node", "heard", "decoding", "holds", "link", "wall"),
     *("gradient", "other gradient", "reinforced", "wave", "packet", "lost", "picked"),
 )
 
@@ -79,9 +79,17 @@ def _swatch(key: str) -> str:
 
 def _node(role: str) -> str:
     fill, marker = palette.NODE_LOOKS[role]
+    if role == "decoding":
+        return _ranks()
     if marker == "x":
         return _cross(fill)
     return _NODE[marker].format(f'fill="{fill}" stroke="{palette.OUTLINE}"')
+
+
+def _ranks() -> str:
+    shades = ((0.15, "6"), (0.6, "11"), (1.0, "16"))
+    look = f'cy="8" r="4.4" stroke="{palette.OUTLINE}" stroke-width="0.8"'
+    return "".join(f'<circle cx="{x}" {look} fill="{palette.rank_colour(share)}"/>' for share, x in shades)
 
 
 def _cross(colour: str) -> str:

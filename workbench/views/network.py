@@ -16,6 +16,7 @@ from bokeh.models import Button, CheckboxButtonGroup, ColumnDataSource, CustomJS
 from workbench.views import caption, inspector, packing, palette
 from workbench.views.columns import Columns
 from workbench.views.counters import counted, running
+from workbench.views.decoding import of_event
 from workbench.views.intervals import LOST_AT, WEIGHT_BASE, Intervals, intervals, read
 from workbench.views.legend import keys_of, legend_html
 from workbench.views.network_map import draw_map
@@ -33,9 +34,10 @@ LAYERS = (
     ("packets", ("packets", "tails"), ("data_packet", "reinforcement_packet")),
     ("losses", ("losses",), ("lost",)),
 )
+RANK_SHADES = 64
 SPEEDS = (("0.125", "⅛ ×"), ("0.25", "¼ ×"), ("0.5", "½ ×"), ("1", "1 ×"), ("2", "2 ×"), ("4", "4 ×"), ("8", "8 ×"))
 PACES = (("paced", "paced by traffic"), ("even", "even time"))
-HINT = '<p class="hint">Click a node to see its caches, gradients and counters at this time.</p>'
+HINT = '<p class="hint">Click a node to see what it knows and has counted at this time.</p>'
 
 STYLE = f"""
 :host {{ font-family: system-ui, 'DejaVu Sans', sans-serif; color: {palette.TEXT}; }}
@@ -55,19 +57,25 @@ h2 + p, p.role, p.hint {{ color: {palette.FAINT_TEXT}; }}
 .entry {{ display: flex; align-items: center; gap: 4px; white-space: nowrap; }}
 table {{ border-collapse: collapse; font-size: 11.5px; font-variant-numeric: tabular-nums; }}
 th {{ text-align: left; font-weight: 400; color: {palette.FAINT_TEXT}; padding: 1px 9px 1px 0; }}
+table.matrix td {{ width: 15px; height: 15px; padding: 0; text-align: center; border: 1px solid {palette.GRID}; }}
+table.matrix td.pivot {{ background: {palette.RANK_HIGH}; color: {palette.BACKGROUND}; }}
+table.matrix td.other {{ background: {palette.RANK_LOW}; }}
+table.matrix td.zero {{ color: {palette.FAINT_TEXT}; }}
 td {{ padding: 1px 9px 1px 0; border-top: 1px solid {palette.GRID}; vertical-align: top; }}
 """
 BUTTON_STYLE = ".bk-btn { font-size: 12px; padding: 4px 8px; }"
 
 
-def network_figure(run: Any) -> Any:
+def network_figure(run: Any, event: tuple[int, int] | None = None) -> Any:
     """A Bokeh layout, ``sizes.WIDTH`` px wide, that plays a run.
 
-    Raises ScenarioError if the run kept no trace, DataError if what it has is none.
+    ``event``, (origin, sequence), leaves out what is about other events. Raises ScenarioError if the run kept no trace,
+    DataError if what it has is none, ParameterError if it has no such event.
     """
-    columns = read(run.trace)
+    trace = of_event(run.trace, event)
+    columns = read(trace)
     duration_us = round(run.scenario.duration_s * 1e6)
-    seen, plan = intervals(run.trace, duration_us), lay_out(run.scenario.topology)
+    seen, plan = intervals(trace, duration_us), lay_out(run.scenario.topology)
     sizes, words, counts = fit(plan), packing.Words(), counted(columns)
     tables, notes = packing.pack(seen, plan, words)
     map_, drawn = draw_map(plan, sizes)
@@ -82,7 +90,7 @@ def network_figure(run: Any) -> Any:
     }
     facts = _facts(seen, words, sizes) | {
         "poster_s": packing.poster_us(seen, columns) / 1e6,
-        "picked": _first_sink(seen, plan),
+        "picked": _first_picked(seen, plan, packing.poster_us(seen, columns)),
         "counters": counts.words,
         "count_step": counts.step,
         "timeline_y": [timeline.y_range.start, timeline.y_range.end],
@@ -106,10 +114,14 @@ def _running(columns: Columns, run: Any) -> dict[str, np.ndarray]:
     }
 
 
-def _first_sink(seen: Intervals, plan: Plan) -> int:
-    """The place of the first node that subscribed, with which the inspector opens; -1 if there is none."""
-    sinks = seen["subscription"]["node"]
-    return int(plan.place(sinks[:1])[0]) if len(sinks) else -1
+def _first_picked(seen: Intervals, plan: Plan, time_us: int) -> int:
+    """The place of the node with which the inspector opens: the first that subscribed, else the one that got the last
+    innovative packet by that time; -1 if there is neither."""
+    nodes = seen["subscription"]["node"][:1]
+    if not len(nodes):
+        decoding = seen["decoding"]
+        nodes = decoding["node"][decoding["from_us"] <= time_us][-1:]
+    return int(plan.place(nodes)[0]) if len(nodes) else -1
 
 
 def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any]:
@@ -122,6 +134,8 @@ def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any
     head = int(words.codes(np.array(["head"]))[0])
     return {
         "head": head,
+        "decoding": inspector.ROLES.index("decoding"),
+        "ranks": [palette.rank_colour(step / RANK_SHADES) for step in range(RANK_SHADES + 1)],
         "words": words.list,
         "colours": [palette.message_colour(word) for word in words.list],
         "fills": [fill for fill, _ in looks],
@@ -132,6 +146,7 @@ def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any
         "role_names": [palette.ROLE_NAMES[role] for role in inspector.ROLES],
         "frames": packing.FRAMES,
         "inspector": inspector.TABLES,
+        "largest_matrix": inspector.LARGEST_MATRIX,
         "hint": HINT,
         "lost_at": LOST_AT,
         "weight_base": WEIGHT_BASE,

@@ -14,13 +14,16 @@ from workbench.views import caption, rich
 COMPONENTS = ("bokeh", "bokeh-widgets")
 
 
-def show(run: Any) -> None:
-    """Display the player of a run in a notebook; elsewhere write it as a page and say where."""
+def show(run: Any, event: tuple[int, int] | None = None) -> None:
+    """Display the player of a run in a notebook; elsewhere write it as a page and say where.
+
+    ``event``, (origin, sequence), leaves out what is about other events.
+    """
     shell = _shell()
     if shell is None:
-        _write_page(run)
+        _write_page(run, event)
     else:
-        _display(run, shell)
+        _display(run, shell, event)
 
 
 def in_notebook() -> bool:
@@ -35,19 +38,19 @@ def _shell() -> Any:
     return shell if getattr(shell, "kernel", None) is not None else None
 
 
-def _write_page(run: Any) -> None:
+def _write_page(run: Any, event: tuple[int, int] | None) -> None:
     from workbench.views.export import save_html
 
     folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
     digest = str(getattr(run.scenario, "hash", "run"))[:12]
-    path = save_html(run, folder / f"workbench-{digest}.html")
+    path = save_html(run, folder / f"workbench-{digest}.html", event=event)
     print(f"wrote {path}; open it in a browser")
 
 
 _carrier: dict[int, str | None] = {}  # shell -> the cell that carries BokehJS
 
 
-def _display(run: Any, shell: Any) -> None:
+def _display(run: Any, shell: Any, event: tuple[int, int] | None) -> None:
     from bokeh.embed.notebook import notebook_content
     from bokeh.io.notebook import EXEC_MIME_TYPE, JS_MIME_TYPE, publish_display_data
     from bokeh.io.output import output_notebook
@@ -55,7 +58,7 @@ def _display(run: Any, shell: Any) -> None:
 
     from workbench.views.network import network_figure
 
-    layout = network_figure(run)
+    layout = network_figure(run, event)
     cell = _cell(shell)
     if id(shell) not in _carrier or (cell is not None and _carrier[id(shell)] == cell):
         _carrier[id(shell)] = cell

@@ -22,7 +22,7 @@ MOST_MARKS = 12_000
 _TIMES = ("from", "until")
 # The columns the browser needs of each kind.
 NEEDED = {
-    "node_state": ("node", "look", *_TIMES),
+    "node_state": ("node", "look", "weight", *_TIMES),
     "failed": ("node", *_TIMES),
     "gradient": ("node", "peer", "origin", "look", "weight", "value", *_TIMES),
     "reinforced": ("node", "peer", "origin", *_TIMES),
@@ -34,6 +34,7 @@ NEEDED = {
     "interest": ("node", "origin", "text", "value", *_TIMES),
     "data_gradient": ("node", "origin", "peer", *_TIMES),
     "blacklisted": ("node", "peer", *_TIMES),
+    "decoding": ("node", "peer", "origin", "sequence", "value", "weight", "text", *_TIMES),
 }
 
 
@@ -112,10 +113,13 @@ def pack_counted(counted: Counted, plan: Plan) -> dict[str, np.ndarray]:
 
 def poster_us(seen: Intervals, columns: Columns) -> int:
     """A telling moment to open with: a message on its last hop to the sink, the first one after the path of an
-    earlier one was reinforced, else the very first; without deliveries, the run's middle."""
+    earlier one was reinforced, else the very first; without deliveries, when half of those that came to hold the first
+    event did, else the run's middle."""
     rows = columns.where(event="delivered")
     if not len(rows):
-        return seen.duration_us // 2
+        held = columns.where(event="held")
+        first = held[columns["sequence"][held] == columns["sequence"][held[0]]] if len(held) else held
+        return int(np.median(columns["time_us"][first])) if len(first) > 1 else seen.duration_us // 2
     times = columns["time_us"][rows]
     reinforced = seen["reinforced"]["from_us"]
     later = np.flatnonzero(times > reinforced[0] + 1_000_000) if len(reinforced) else []

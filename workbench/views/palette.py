@@ -10,6 +10,7 @@ SOURCE = "#009E73"
 NODE = "#F2F4F7"
 HEARD = "#A8D5F2"
 HOLDS = "#F9DC9C"
+RANK_LOW, RANK_HIGH = "#D9CFEC", "#563B92"  # of a node that decodes: its rank over m
 FAILED = "#3A3F47"
 
 INTEREST = "#56B4E9"
@@ -18,6 +19,7 @@ REINFORCED = "#C46FA2"
 DATA = "#E69F00"
 LOST = "#D55E00"
 DELIVERED = "#009E73"
+CODED = "#7B5EA7"
 OTHER_MESSAGE = "#7A6A53"
 
 LINK_GOOD = "#B3BCC7"
@@ -35,6 +37,7 @@ NODE_LOOKS = {
     "sink": (SINK, "square"),
     "source": (SOURCE, "triangle"),
     "holds": (HOLDS, "circle"),
+    "decoding": (RANK_HIGH, "circle"),  # its fill is rank_colour
     "heard": (HEARD, "circle"),
     "node": (NODE, "circle"),
 }
@@ -44,6 +47,7 @@ ROLE_NAMES = {
     "source": "source",
     "node": "node",
     "holds": "holds the newest event",
+    "decoding": "has coded packets (darker: more)",
     "heard": "heard the interest",
     "failed": "failed node",
     "picked": "selected node",
@@ -69,6 +73,9 @@ _MESSAGES = {
     "interest": INTEREST,
     "data": DATA,
     "flood": DATA,
+    "event": DATA,
+    "piece": DATA,
+    "coded": CODED,
     "reinforcement": REINFORCED,
 }
 
@@ -82,6 +89,11 @@ def blend(background: str, foreground: str, share: float) -> str:
 def rgb(colour: str) -> tuple[int, int, int]:
     """``#rrggbb`` as three integers 0..255."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def rank_colour(share: float) -> str:
+    """A decoding node's colour by its rank over the generation size (0..1)."""
+    return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))
 
 
 def link_colour(pdr: float) -> str:

@@ -177,7 +177,8 @@ class Player {
     const roles = this.roles(states, failed)
     const { fills, lines, line_widths, markers, sizes, role_names } = this.facts
     const data = { ...this.drawn.nodes.data }
-    data.fill = roles.map((role) => fills[role])
+    const shares = this.shares(states)
+    data.fill = roles.map((role, i) => (role == this.facts.decoding ? this.rankColour(shares[i]) : fills[role]))
     data.line = roles.map((role) => lines[role])
     data.marker = roles.map((role) => markers[role])
     data.size = roles.map((role) => sizes[role])
@@ -194,6 +195,19 @@ class Player {
     for (const i of states) roles[table.node[i]] = Math.min(roles[table.node[i]], table.look[i])
     for (const i of failed) roles[this.tables.failed.node[i]] = 0
     return roles
+  }
+
+  // Of what each node decodes: the largest rank over m.
+  shares(states) {
+    const shares = new Float64Array(this.plan.x.length)
+    const { node, look, weight } = this.tables.node_state
+    for (const i of states) if (look[i] == this.facts.decoding) shares[node[i]] = Math.max(shares[node[i]], weight[i])
+    return shares
+  }
+
+  rankColour(share) {
+    const { ranks } = this.facts
+    return ranks[Math.round(share * (ranks.length - 1))]
   }
 
   drawGradients() {
@@ -345,9 +359,18 @@ class Player {
         ),
       )
     }
+    parts.push(...this.matrices(place))
     const counted = this.countsAt(place)
     if (counted.length) parts.push(htmlTable("Counters", [], counted))
     return parts.join("")
+  }
+
+  // Of each event that a node decodes what the pivots tell of its matrix; see decoding.py.
+  matrices(place) {
+    const { node, value, weight, text } = this.tables.decoding
+    const rows = this.alive("decoding").filter((i) => node[i] == place)
+    const sized = rows.map((i) => [Math.round(value[i] / weight[i]), this.facts.words[text[i]].split(" ").map(Number)])
+    return sized.filter(([size]) => size <= this.facts.largest_matrix).map(([size, pivots]) => htmlMatrix(size, pivots))
   }
 
   cell(table, row, name, kind) {
@@ -375,6 +398,17 @@ function htmlTable(title, header, rows) {
   const line = (cells, tag) => `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`
   const body = rows.map((cells) => line(cells, "td")).join("")
   return `<h4>${title}</h4><table>${header.length ? line(header, "th") : ""}${body}</table>`
+}
+
+function htmlMatrix(size, pivots) {
+  const looks = { 1: "pivot", 0: "zero", "": "other" }
+  const columns = [...Array(size).keys()]
+  const rows = pivots.map((pivot) =>
+    columns.map((column) => (column == pivot ? "1" : column < pivot || pivots.includes(column) ? "0" : "")),
+  )
+  const lines = rows.map((row) => row.map((cell) => `<td class="${looks[cell]}">${cell}</td>`).join(""))
+  while (lines.length < size) lines.push('<td class=""></td>'.repeat(size))
+  return `<table class="matrix">${lines.map((line) => `<tr>${line}</tr>`).join("")}</table>`
 }
 
 function escape(text) {

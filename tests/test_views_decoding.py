@@ -1,0 +1,232 @@
+"""Views of decoding: ranks replayed from traces, matrices, coverage over time, and what is drawn of them."""
+
+import itertools
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.protocols.coded_diffusion import CodedDiffusion
+from workbench.rlnc import Decoder
+from workbench.sim.trace import SCHEMA
+from workbench.views import decoding, palette
+from workbench.views.drawing import Circle, Text
+from workbench.views.figure import network_drawing
+from workbench.views.inspector import inspect_node
+from workbench.views.intervals import intervals, read
+from workbench.views.network import network_figure
+
+SECOND = 1_000_000
+M = 4
+NEUTRAL = {"peer": -1, "message": "coded", "origin": 9, "sequence": 0, "size_B": 0, "value": 0, "detail": ""}
+
+
+def trace_of(*rows):
+    """A trace from rows written as (time in µs, node, event, value, detail, other columns)."""
+    whole = []
+    for time_us, node, event, value, detail, *more in rows:
+        row = {"time_us": time_us, "node": node, "event": event, "value": value, "detail": detail}
+        whole.append({**NEUTRAL, **row, **(more[0] if more else {})})
+    arrays = []
+    for field in SCHEMA:
+        values = [row[field.name] for row in whole]
+        is_text = pa.types.is_dictionary(field.type)
+        arrays.append(pa.array(values, pa.string()).dictionary_encode() if is_text else pa.array(values, field.type))
+    return pa.table(arrays, schema=SCHEMA)
+
+
+def seen_of(trace, duration_us=100):
+    return [
+        (span.node, span.value, span.text, span.from_us, span.until_us)
+        for span in decoding.decoding_spans(read(trace), duration_us)
+    ]
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Two events from the middle of a grid, in generations of four."""
+    return wb.Scenario(
+        topology=wb.topology.grid(5, 5),
+        protocol=CodedDiffusion(generation_size=M, bootstrap_factor=5),
+        workload=[wb.publish(at=12, what="TEMP IS 20", payload=bytes(range(200)), start_s=1, every_s=2)],
+        radio=wb.Radio(loss="none"),
+        duration_s=5,
+        seed=3,
+    ).run(engine="reference")
+
+
+# Ranks from rows
+
+
+def test_a_rank_lasts_until_the_next_innovative_packet_and_decoding_until_the_event_is_held():
+    trace = trace_of(
+        (10, 1, "innovative", 1, "2"),
+        (30, 1, "innovative", 2, "0"),
+        (60, 1, "decoded", 2, ""),
+        (60, 1, "held", 3, ""),
+    )
+    assert seen_of(trace) == [(1, 1, "2", 10, 30), (1, 2, "0 2", 30, 60)]
+
+
+def test_who_never_decodes_keeps_its_rank_to_the_end():
+    assert seen_of(trace_of((10, 1, "innovative", 1, "0"))) == [(1, 1, "0", 10, 100)]
+
+
+def test_an_evicted_generation_is_gone_and_its_next_packet_begins_anew():
+    trace = trace_of(
+        (10, 1, "innovative", 1, "0"),
+        (20, 1, "innovative", 2, "1"),
+        (40, 1, "dropped", 0, "evicted"),
+        (70, 1, "innovative", 1, "1"),
+    )
+    assert seen_of(trace) == [(1, 1, "0", 10, 20), (1, 2, "0 1", 20, 40), (1, 1, "1", 70, 100)]
+
+
+def test_pivots_are_in_the_order_of_their_columns_also_beyond_nine():
+    trace = trace_of((10, 1, "innovative", 1, "10"), (20, 1, "innovative", 2, "9"))
+    assert [text for _, _, text, _, _ in seen_of(trace)] == ["10", "9 10"]
+
+
+def test_events_of_one_node_are_told_apart():
+    trace = trace_of((10, 1, "innovative", 1, "0"), (20, 1, "innovative", 1, "1", {"sequence": 1}))
+    assert seen_of(trace) == [(1, 1, "0", 10, 100), (1, 1, "1", 20, 100)]
+
+
+def test_the_generation_size_is_what_decoders_tell_else_that_of_other_events_else_what_pivots_need():
+    told = trace_of(
+        (10, 1, "innovative", 1, "0"),
+        (20, 2, "decoded", 5, ""),
+        (30, 1, "innovative", 1, "1", {"sequence": 1}),
+        (40, 1, "innovative", 1, "6", {"sequence": 2}),
+    )
+    assert decoding.generation_sizes(read(told)) == {(9, 0): 5, (9, 1): 5, (9, 2): 7}
+    assert decoding.generation_sizes(read(trace_of((10, 1, "innovative", 1, "3")))) == {(9, 0): 4}
+
+
+def test_a_node_decodes_the_newest_event_of_an_origin_until_that_makes_the_next():
+    trace = trace_of(
+        (5, 9, "originated", 0, ""),
+        (10, 1, "innovative", 1, "0"),
+        (50, 9, "originated", 1, "", {"sequence": 1}),
+    )
+    seen = intervals(trace, 100)
+    states = seen["node_state"]
+    rows = states["look"] == "decoding"
+    assert (states["from_us"][rows].tolist(), states["until_us"][rows].tolist()) == ([10], [50])
+    assert seen["decoding"]["until_us"].tolist() == [100]  # but it still has the packet
+
+
+# Ranks of a run
+
+
+def test_at_any_time_ranks_are_what_counting_the_trace_gives(run):
+    event = (12, 0)
+    spread = decoding.progress(run.trace, event)
+    rows = [row for row in run.trace.to_pylist() if (row["origin"], row["sequence"]) == event]
+    assert spread.generation_size == M
+    for time_us in range(SECOND, 2 * SECOND, 17_001):
+        before = [row for row in rows if row["time_us"] <= time_us]
+        holding = {row["node"] for row in before if row["event"] == "held"}
+        counted = {}
+        for row in before:
+            if row["event"] == "innovative" and row["node"] not in holding:
+                counted[row["node"]] = counted.get(row["node"], 0) + 1
+        assert {node: span.value for node, span in spread.at(time_us).items()} == counted
+        assert spread.holders(time_us) == holding
+
+
+def test_intervals_of_decoding_have_a_share_above_0_and_up_to_1_and_as_many_pivots_as_rank(run):
+    table = intervals(run.trace, 5 * SECOND)["decoding"]
+    assert len(table["node"]) > 25
+    assert (table["weight"] > 0).all() and (table["weight"] <= 1).all()
+    assert [len(text.split()) for text in table["text"]] == table["value"].tolist()
+    assert np.allclose(table["value"] / table["weight"], M)
+
+
+def test_coverage_grows_from_the_source_to_what_the_metrics_say(run):
+    ages_s = np.linspace(0, 2, 50)
+    shares = decoding.progress(run.trace).coverage(25, ages_s)
+    assert shares["holds"][0] == 1 / 25
+    assert (np.diff(shares["holds"]) >= 0).all()
+    assert (shares["begun"] >= shares["holds"]).all()
+    last = [
+        decoding.progress(run.trace, event).coverage(25, [4])["holds"][0] for event in decoding.events_of(run.trace)
+    ]
+    assert np.mean(last) == pytest.approx(run.metrics["coverage"])
+
+
+def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
+    assert decoding.events_of(run.trace) == [(12, 0), (12, 1)]
+    part = decoding.of_event(run.trace, (12, 1))
+    assert decoding.events_of(part) == [(12, 1)]
+    assert 0 < part.num_rows < run.trace.num_rows
+    assert decoding.of_event(run.trace, None) is run.trace
+    with pytest.raises(wb.ParameterError, match=r"no event \(3, 0\) in this run.*\(12, 0\), \(12, 1\)"):
+        decoding.of_event(run.trace, (3, 0))
+
+
+def test_an_event_that_is_not_coded_has_holders_and_no_ranks():
+    flood = wb.Scenario(
+        topology=wb.topology.grid(3, 3),
+        protocol=wb.Flooding(),
+        workload=[wb.publish(at=4, what="TEMP IS 20")],
+        duration_s=2,
+    ).run()
+    spread = decoding.progress(flood.trace)
+    assert (spread.generation_size, spread.spans, len(spread.held_us)) == (0, (), 9)
+
+
+# What is drawn
+
+
+@given(st.integers(1, 8), st.data())
+def test_what_pivots_tell_of_a_matrix_holds_for_the_decoder_that_has_them(size, data):
+    decoder = Decoder(size, 256)
+    for _ in range(data.draw(st.integers(0, size + 2))):
+        decoder.add(data.draw(st.lists(st.integers(0, 255), min_size=size, max_size=size)), bytes(4))
+    cells = decoding.matrix_cells(size, decoder.pivots)
+    assert len(cells) == decoder.rank
+    for row, pivot in zip(cells, decoder.pivots, strict=True):
+        for cell, coefficient in zip(row, decoder.vector(pivot), strict=True):
+            assert cell in ("", str(coefficient))
+    if decoder.is_complete:
+        assert "".join(itertools.chain(*cells)).count("1") == size and "" not in set(itertools.chain(*cells))
+
+
+def test_a_figure_fills_nodes_by_rank_and_explains_it(run):
+    spread = decoding.progress(run.trace)
+    time_us = next(t for t in range(SECOND, 2 * SECOND, 1000) if len({s.value for s in spread.at(t).values()}) > 1)
+    page = network_drawing(run, time_us / SECOND, event=(12, 0))
+    ElementTree.fromstring(page.to_svg())
+    fills = {item.fill for item in page.items if isinstance(item, Circle)}
+    assert {palette.rank_colour(span.value / M) for span in spread.at(time_us).values()} <= fills
+    texts = [item.text for item in page.items if isinstance(item, Text)]
+    assert "has coded packets (darker: more)" in texts and "holds the newest event" in texts
+
+
+def test_the_inspector_shows_the_matrix_of_what_a_node_decodes(run):
+    spread = decoding.progress(run.trace)
+    span = next(span for span in spread.spans if span.value == 2)
+    state = inspect_node(run, span.node, (span.from_us + 1) / SECOND)
+    assert state.role == "decoding"
+    assert state.tables["Decoding"][1] == [("12", "0", "2", span.text, str(span.peer))]
+    assert state.matrices == [(M, tuple(map(int, span.text.split())))]
+    assert state._repr_html_().count('class="pivot"') == 2
+    assert state.counters["innovative packets"] == 2
+
+
+def test_the_player_of_one_event_knows_nothing_of_the_others(run):
+    layout = network_figure(run, event=(12, 1))
+    player = layout.select_one({"name": "play"}).js_event_callbacks["button_click"][0]
+    assert set(player.args["tables"]["decoding"].data["sequence"].tolist()) == {1}
+    assert player.args["facts"]["picked"] >= 0
+
+
+@pytest.mark.parametrize("background", [palette.NODE, palette.HOLDS])
+def test_the_faintest_rank_is_not_taken_for_another_role(background):
+    one, other = palette.rgb(palette.rank_colour(1 / 16)), palette.rgb(background)
+    assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 40
