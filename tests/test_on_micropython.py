@@ -27,6 +27,7 @@ FILES = {
     },
     "test_wire_tiny_diffusion": {},
     "test_wire_flooding": {},
+    "test_wire_coded": {},
     "test_diffusion_node": {
         "test_every_sink_gets_every_matching_reading_once_and_nothing_when_it_has_unsubscribed": NETWORKX,
     },

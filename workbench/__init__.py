@@ -25,6 +25,7 @@ _HOME = {
     "ParameterError": "errors",
     "ScenarioError": "errors",
     "WorkbenchError": "errors",
+    "CodedDiffusion": "protocols.coded_diffusion",
     "Diffusion": "protocols.diffusion",
     "Filter": "protocols.filters",
     "register_filter": "protocols.filters",

@@ -26,18 +26,21 @@ _CHECKOUT = _PACKAGE.parent / "hardware"
 # Beside the package in a checkout, within it where it was installed from a wheel.
 HARDWARE = _CHECKOUT if _CHECKOUT.is_dir() else _PACKAGE / "_hardware"
 
-# The package's files that go on every mote; keys, text, protocols and filters are loaded there only when asked for.
+# The package's files that go on every mote; keys, text, coding, protocols and filters are loaded there only when asked
+# for.
 SHARED = (
     "__init__.py",
     "attribute_text.py",
     "attributes.py",
     "draws.py",
     "errors.py",
+    "fields.py",
     "keys.py",
     "links/__init__.py",
     "links/framing.py",
     "links/messages.py",
     "protocols/*.py",
+    "rlnc.py",
     "wire/*.py",
 )
 

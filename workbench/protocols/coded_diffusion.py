@@ -14,8 +14,11 @@ Messages (wire/coded.py)
     coded    broadcast: event id, hops, generation size, field, encoding vector, information vector
 
 Limits
-    An event's bytes are those of its attributes, 65,535 at most. A node keeps ``max_events`` events that it has not
-    decoded yet, and the ids of as many that it has; each event that it decodes takes m rows of 1/m of its length.
+    An event's bytes are those of its attributes, 65,535 at most. A node keeps ``max_events`` decoding matrices, each
+    of m rows of 1/m of the event's length, and ``max_known`` ids. Where that is full a further event is refused, as
+    long as none has been quiet for ``forget_after_s``: a node that made room by forgetting an event which its neighbors
+    still send would take it for new and send it again, and they as well, without end. For the same reason an event has
+    to be through with every neighborhood in that time.
 
 Differs from the original in
     B1   the field is a parameter; the printed figures compute over the integers, which GF(257) reproduces.
@@ -28,7 +31,9 @@ Differs from the original in
     B8   BF * neighbors >= m is necessary, not sufficient: random combinations may depend on each other.
     B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
     B10  an encoding vector of zeros is drawn again; the event's length is in every packet, padding is zeros; an event
-         is known by (source, sequence), and forgotten ``forget_after_s`` after it was decoded.
+         is known by (source, sequence), and forgotten when nothing was heard of it for ``forget_after_s``, or for
+         2 m ΔTC if that is longer: until then a neighbor may still be collecting.
+    --   a source does not take its own event back, decoded or not.
     --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
 
 Reference
@@ -55,7 +60,6 @@ from workbench.protocols.contract import (
     Protocol,
     Subscription,
 )
-from workbench.protocols.recent import RecentIds
 from workbench.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.wire import coded as wire
 
@@ -69,21 +73,27 @@ PARAMETERS = (
     Parameter("forwarding_factor", 0.5, 0.001, 1.0, "per packet", "FF: half of what was innovative; more costs more"),
     Parameter("collecting_time_ms", 50.0, 0.001, 1e6, "ms", "ΔTC of the paper's evaluation"),
     Parameter("rearm", True, None, None, "", "later packets are worth sending: coverage .99 against .64 at 20 % loss"),
-    Parameter("max_events", 50, 1, 65535, "events", "what a node decodes at a time; the oldest goes"),
-    Parameter("forget_after_s", 10.0, 0.0, 65535.0, "s", "long after an event has passed; then its id is forgotten"),
+    Parameter("max_events", 50, 1, 65535, "events", "decoding matrices: what is on its way at one time"),
+    Parameter("max_known", 1000, 1, 65535, "events", "ids, as many as Flooding knows: 100 events a second"),
+    Parameter("forget_after_s", 10.0, 0.0, 65535.0, "s", "long after an event has passed: then its id is forgotten"),
 )
 
 
 class Generation:
-    """What a node has of one event that it knows: a decoder, and when to send."""
+    """What a node has of one event on its way: a decoder, and when to send."""
 
-    def __init__(self, decoder, length_B):
-        self.decoder = decoder
-        self.length_B = length_B
+    def __init__(self, coded):
+        self.header = _header(coded)
+        self.decoder = Decoder(coded.generation_size, coded.field)
         self.hops = wire.U16
         self.fresh = 0  # innovative packets since the last transmission
         self.send_us = None
         self.has_sent = False
+
+
+def _header(coded):
+    """What all packets of an event have in common."""
+    return coded.generation_size, coded.field, coded.length_B
 
 
 class CodedDiffusionNode(Node):
@@ -92,8 +102,12 @@ class CodedDiffusionNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.generations = {}  # event id -> Generation
-        self._ids = []  # of the generations, oldest first
-        self.decoded = RecentIds(settings.max_events)  # event id -> when it was decoded
+        self._ids = []  # of the generations, oldest first: a dictionary keeps no order on a mote
+        self.known = {}  # event id -> when it was last heard of or sent
+        self._collecting_us = int(settings.collecting_time_ms * 1000)
+        longest_us = 2 * settings.generation_size * self._collecting_us
+        self._forget_after_us = max(int(settings.forget_after_s * SECOND_US), longest_us)
+        self._all_known_until_us = 0
         self.subscriptions = []
         self._subscribed = 0
         self._published = 0
@@ -121,7 +135,7 @@ class CodedDiffusionNode(Node):
         frame = wire.encode_event(wire.Event(self.address, number, attributes))
         self._published += 1
         self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
-        self._hold((self.address, number), attributes, NOBODY, "event", 0, now)
+        self._hold((self.address, number), tuple(attributes), NOBODY, "event", 0, now)
         self.outbox.append((None, frame))
         return number
 
@@ -142,34 +156,38 @@ class CodedDiffusionNode(Node):
 
     def _receive_event(self, event, previous_hop, now):
         event_id = (event.source, event.sequence)
-        if self._is_decoded(event_id, now):
+        if self._is_over(event_id, now):
             self.drop(previous_hop, "event", event.source, event.sequence, "duplicate")
             return
+        if event_id not in self.generations and not self._has_room(now, 0):
+            self.drop(previous_hop, "event", event.source, event.sequence, "full")
+            return
         self._forget(event_id)
+        self.known[event_id] = now
         self._hold(event_id, event.attributes, previous_hop, "event", 1, now)
-        data = wire.event_bytes(event.attributes)
         settings = self.settings
-        chunks = split(data, settings.generation_size, settings.field)
-        encoder = Encoder(chunks, settings.field, self.random)
+        data = wire.event_bytes(event.attributes)
+        encoder = Encoder(split(data, settings.generation_size, settings.field), settings.field, self.random)
         for _ in range(settings.bootstrap_factor):
-            self._send(event_id, 1, len(data), encoder.encode())
+            self._send(event_id, 1, (settings.generation_size, settings.field, len(data)), encoder.encode())
         self._tell_forwarded(previous_hop, event_id, settings.bootstrap_factor)
 
     def _receive_coded(self, coded, previous_hop, now):
         event_id = (coded.source, coded.sequence)
-        generation = self.generations.get(event_id)
-        if self._is_decoded(event_id, now) or (generation is not None and generation.decoder.is_complete):
+        if self._is_over(event_id, now):
             self.drop(previous_hop, "coded", coded.source, coded.sequence, "decoded")
             return
+        generation = self.generations.get(event_id)
         if generation is None:
-            generation = self._begin(event_id, coded)
-        decoder = generation.decoder
-        if (coded.generation_size, coded.field, coded.length_B) != (
-            decoder.generation_size,
-            decoder.field.order,
-            generation.length_B,
-        ):
+            if not self._has_room(now, 1):
+                self.drop(previous_hop, "coded", coded.source, coded.sequence, "full")
+                return
+            generation = self.generations[event_id] = Generation(coded)
+            self._ids.append(event_id)
+        elif generation.header != _header(coded):
             raise DecodeError("a packet of another generation under the same id")
+        self.known[event_id] = now
+        decoder = generation.decoder
         if not decoder.add(coded.encoding_vector, coded.information_vector):
             self.drop(previous_hop, "coded", coded.source, coded.sequence, "not_innovative")
             return
@@ -185,40 +203,61 @@ class CodedDiffusionNode(Node):
             self._forget(event_id)
         self._plan_wake()
 
-    def _begin(self, event_id, coded):
-        generation = Generation(Decoder(coded.generation_size, coded.field), coded.length_B)
-        # The length of every information vector follows from the event's: a first packet must not bring in another.
-        chunk = split(bytes(coded.length_B), coded.generation_size, coded.field)[0]
-        if coded.length_B < 1 or len(coded.information_vector) != len(generation.decoder.field.from_data(chunk)):
-            raise DecodeError("an information vector that is not as long as a chunk of the event")
-        if len(self._ids) >= self.settings.max_events:
-            oldest = self._ids[0]
-            self._forget(oldest)
-            self.drop(NOBODY, "coded", oldest[0], oldest[1], "evicted")
-        self.generations[event_id] = generation
-        self._ids.append(event_id)
-        return generation
-
     def _plan_sending(self, generation, now):
         if generation.has_sent and not self.settings.rearm:
             return
         # Drawn even where it is certain: a node draws the same whatever its parameters are.
         if self.random.uniform() < self.settings.forwarding_probability:
-            generation.send_us = now + int(self.settings.collecting_time_ms * 1000)
+            generation.send_us = now + self._collecting_us
 
     def _decode(self, event_id, generation, previous_hop, now):
-        chunks = generation.decoder.decode()
         try:
-            attributes = wire.event_attributes(join(chunks, generation.length_B))
+            chunks = generation.decoder.decode()
+            attributes = wire.event_attributes(join(chunks, generation.header[2]))
         except DecodeError:
-            self._forget(event_id)  # Packets that do not belong together, each with a right checksum: no event.
+            # Packets that do not belong together, each with a right checksum. The id stays known: to begin anew with
+            # such packets might never end.
+            self._forget(event_id)
             raise
         self.events.append(Decoded(previous_hop, "coded", event_id[0], event_id[1], len(chunks), ""))
         self._hold(event_id, attributes, previous_hop, "coded", generation.hops, now)
 
-    def _is_decoded(self, event_id, now):
-        decoded_us = self.decoded.get(event_id)
-        return decoded_us is not None and now - decoded_us < self.settings.forget_after_s * SECOND_US
+    # What is known
+
+    def _is_over(self, event_id, now):
+        """Whether nothing more is wanted of an event: it is this node's own, or known and not being decoded."""
+        if event_id[0] == self.address:
+            return True
+        heard_us = self.known.get(event_id)
+        generation = self.generations.get(event_id)
+        if heard_us is None or (generation is not None and not generation.decoder.is_complete):
+            return False
+        if now - heard_us >= self._forget_after_us:
+            del self.known[event_id]
+            return False
+        self.known[event_id] = now
+        return True
+
+    def _has_room(self, now, matrices):
+        """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
+        if self._is_full(matrices) and now >= self._all_known_until_us:
+            self._forget_the_quiet(now)
+        return not self._is_full(matrices)
+
+    def _is_full(self, matrices):
+        settings = self.settings
+        return len(self.known) >= settings.max_known or len(self._ids) + matrices > settings.max_events
+
+    def _forget_the_quiet(self, now):
+        quiet = [event_id for event_id in self.known if now - self.known[event_id] >= self._forget_after_us]
+        for event_id in [event_id for event_id in self._ids if event_id in quiet]:
+            self._forget(event_id)
+            self.drop(NOBODY, "coded", event_id[0], event_id[1], "expired")
+        for event_id in quiet:
+            del self.known[event_id]
+        # Looking through all of them for every packet would cost too much; before that time there is nothing to find.
+        oldest_us = min(self.known.values()) if self.known else now
+        self._all_known_until_us = oldest_us + self._forget_after_us
 
     def _forget(self, event_id):
         if event_id in self.generations:
@@ -228,7 +267,6 @@ class CodedDiffusionNode(Node):
 
     def _hold(self, event_id, attributes, previous_hop, name, hops, now):
         """This node has an event: tell so, and hand it to the subscriptions that it matches."""
-        self.decoded.put(event_id, now)
         source, sequence = event_id
         self.events.append(Held(previous_hop, name, source, sequence, hops, ""))
         for subscription in self.subscriptions:
@@ -248,30 +286,22 @@ class CodedDiffusionNode(Node):
                 continue
             generation.send_us = None
             generation.has_sent = True
+            self.known[event_id] = now
             # 0.1 * 30 is a little more than 3 in floating point.
             count = math.ceil(self.settings.forwarding_factor * generation.fresh - 1e-9)
             generation.fresh = 0
             recoder = Recoder(generation.decoder, self.random)
             for _ in range(count):
-                self._send(event_id, generation.hops, generation.length_B, recoder.recode())
+                self._send(event_id, generation.hops, generation.header, recoder.recode())
             self._tell_forwarded(NOBODY, event_id, count)
             if generation.decoder.is_complete:
                 self._forget(event_id)
         self._plan_wake()
 
-    def _send(self, event_id, hops, length_B, packet):
-        settings = self.settings
-        size = len(packet.encoding_vector)
-        coded = wire.Coded(
-            event_id[0],
-            event_id[1],
-            min(hops, wire.U16 - 1),
-            size,
-            settings.field,
-            length_B,
-            packet.encoding_vector,
-            packet.information_vector,
-        )
+    def _send(self, event_id, hops, header, packet):
+        generation_size, order, length_B = header
+        hops = min(hops, wire.U16 - 1)
+        coded = wire.Coded(event_id[0], event_id[1], hops, generation_size, order, length_B, packet[0], packet[1])
         self.outbox.append((None, wire.encode_coded(coded)))
 
     def _tell_forwarded(self, previous_hop, event_id, count):

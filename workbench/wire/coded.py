@@ -8,8 +8,13 @@ Layout (little-endian, packed)
              the piece's bytes, CRC-32 u32
 
     Attributes lie as `wire/attribute_list.py` has them. What is coded, or cut into pieces, is AttNum and the
-    attributes: the event's bytes. Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The
-    checksum is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
+    attributes: the event's bytes, at least one. Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16),
+    4 GF(257). The checksum is over all before it: a wrong byte in one packet would spoil every packet that is combined
+    with it.
+
+    How long the information vector or the piece is follows from the header, and a frame where it is not is refused: so
+    all frames of one event that say the same of it fit together. Pieces are of the same length but for the last ones,
+    which may be shorter, or empty. An encoding vector of zeros is refused too: it says nothing.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -46,6 +51,21 @@ U16 = 0xFFFF
 U32 = 0xFFFFFFFF
 LONGEST_EVENT_B = U16
 LARGEST_GENERATION = 255
+MOST_PIECES = 255
+
+
+def information_B(length_B, generation_size, order):
+    """Bytes of each information vector of an event of so many bytes; the rows are those of `rlnc.split`'s chunks."""
+    field = field_of(order)
+    symbol_B = field.size_B(1) if field.characteristic == 2 else 1
+    chunk_B = -(-length_B // (generation_size * symbol_B)) * symbol_B
+    return chunk_B if field.characteristic == 2 else field.size_B(chunk_B * 8 // field.data_bits)
+
+
+def piece_bounds(length_B, pieces, number):
+    """(begin, end) of a piece in an event of so many bytes."""
+    size_B = -(-length_B // pieces)
+    return min(number * size_B, length_B), min((number + 1) * size_B, length_B)
 
 
 def event_bytes(attributes):
@@ -79,8 +99,13 @@ def encode_coded(coded):
         raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELDS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
         raise EncodeError("%d coefficients do not fit a generation of %d" % (len(vector), generation_size))
-    if not (0 <= hops <= U16 and 0 <= length_B <= LONGEST_EVENT_B):
+    if not (0 <= hops <= U16 and 1 <= length_B <= LONGEST_EVENT_B):
         raise EncodeError("a coded packet's hops or length, %r and %r, is out of range" % (hops, length_B))
+    if not any(vector):
+        raise EncodeError("an encoding vector of zeros says nothing: draw it again")
+    expected_B = information_B(length_B, generation_size, order)
+    if len(information) != expected_B:
+        raise EncodeError("an information vector has %d bytes; it must have %d" % (len(information), expected_B))
     number = FIELDS.index(order)
     head = struct.pack(_CODED, CODED, source, sequence, hops, generation_size, number, length_B)
     return _sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
@@ -90,8 +115,11 @@ def encode_piece(piece):
     """The frame of a Piece; EncodeError if a field is out of range."""
     source, sequence, ttl, pieces, number, length_B, data = piece
     _check_id(source, sequence)
-    if not (0 <= ttl <= U16 and 0 <= number < pieces <= 255 and 0 <= length_B <= LONGEST_EVENT_B):
+    if not (0 <= ttl <= U16 and 0 <= number < pieces <= MOST_PIECES and 1 <= length_B <= LONGEST_EVENT_B):
         raise EncodeError("%r has a field out of range" % (piece,))
+    begin, end = piece_bounds(length_B, pieces, number)
+    if len(data) != end - begin:
+        raise EncodeError("piece %d of %d has %d bytes; it must have %d" % (number, pieces, len(data), end - begin))
     return _sealed(struct.pack(_PIECE, PIECE, source, sequence, ttl, pieces, number, length_B) + data)
 
 
@@ -116,29 +144,42 @@ def decode(frame):
     if struct.unpack_from("<I", frame, end)[0] != crc32(frame[:end]):
         raise DecodeError("a frame of %d bytes has a wrong checksum" % len(frame))
     if kind == EVENT:
+        if end - _EVENT_B > LONGEST_EVENT_B:
+            raise DecodeError("an event of %d bytes is too long" % (end - _EVENT_B))
         _, source, sequence = struct.unpack_from(_EVENT, frame, 0)
         return Event(source, sequence, event_attributes(frame[_EVENT_B:end]))
-    if kind == CODED:
-        return _decode_coded(frame, end)
+    return _decode_coded(frame, end) if kind == CODED else _decode_piece(frame, end)
+
+
+def _decode_piece(frame, end):
     _, source, sequence, ttl, pieces, number, length_B = struct.unpack_from(_PIECE, frame, 0)
-    if number >= pieces:
-        raise DecodeError("piece %d of %d is none" % (number, pieces))
+    if number >= pieces or length_B < 1:
+        raise DecodeError("piece %d of %d of an event of %d bytes is none" % (number, pieces, length_B))
+    first, behind = piece_bounds(length_B, pieces, number)
+    if end - _PIECE_B != behind - first:
+        raise DecodeError("a piece of %d bytes should have %d" % (end - _PIECE_B, behind - first))
     return Piece(source, sequence, ttl, pieces, number, length_B, bytes(frame[_PIECE_B:end]))
 
 
 def _decode_coded(frame, end):
     _, source, sequence, hops, generation_size, number, length_B = struct.unpack_from(_CODED, frame, 0)
-    if generation_size < 1 or number >= len(FIELDS):
-        raise DecodeError("a coded packet of generation size %d and field %d is none" % (generation_size, number))
+    if generation_size < 1 or number >= len(FIELDS) or length_B < 1:
+        raise DecodeError(
+            "a coded packet of generation size %d, field %d and event length %d is none"
+            % (generation_size, number, length_B)
+        )
     field = field_of(FIELDS[number])
     vector_B = field.size_B(generation_size)
-    if end < _CODED_B + vector_B:
-        raise DecodeError("a coded packet of %d bytes ends within its encoding vector" % len(frame))
+    expected_B = _CODED_B + vector_B + information_B(length_B, generation_size, FIELDS[number])
+    if end != expected_B:
+        raise DecodeError("a coded packet of %d bytes should have %d" % (len(frame), expected_B + _CHECKSUM_B))
     packed = frame[_CODED_B : _CODED_B + vector_B]
     field.check_row(packed)
     vector = tuple(field.unpack(packed, generation_size))
     if bytes(field.pack(vector)) != packed:
         raise DecodeError("bits behind the last coefficient of a coded packet are not zero")
+    if not any(vector):
+        raise DecodeError("an encoding vector of zeros says nothing")
     information = bytes(frame[_CODED_B + vector_B : end])
     field.check_row(information)
     return Coded(source, sequence, hops, generation_size, FIELDS[number], length_B, vector, information)

@@ -1,0 +1,260 @@
+"""Frames of coded diffusion: golden bytes both ways in every field, limits, and what bytes that are none come to."""
+
+import struct
+from binascii import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import draws, rlnc
+from workbench.attributes import IS, PAYLOAD, Attribute, parse
+from workbench.errors import DecodeError, EncodeError
+from workbench.fields import field as field_of
+from workbench.wire.attribute_list import encode_readings
+from workbench.wire.coded import (
+    FIELDS,
+    LONGEST_EVENT_B,
+    Coded,
+    Event,
+    Piece,
+    decode,
+    describe,
+    encode_coded,
+    encode_event,
+    encode_piece,
+    event_attributes,
+    event_bytes,
+    information_B,
+    piece_bounds,
+)
+
+SOURCE, SEQUENCE = 0x01020304, 0x05060708
+CODED_HEADER_B, CHECKSUM_B = 15, 4
+
+# In hex: header, what follows it, checksum. The event of the coded packets and pieces has 5 bytes: 01 33 01 280a.
+GOLDEN = [
+    ("45 00000000 00000000  00  92a4199b", Event(0, 0, ())),
+    ("45 04030201 08070605  01 33 01 280a  36d69cf5", Event(SOURCE, SEQUENCE, parse("TEMP IS 26"))),
+    (
+        "45 ffffffff ffffffff  02 33 01 280a 45 01 02 6869  3f3a612f",
+        Event(0xFFFFFFFF, 0xFFFFFFFF, parse('TEMP IS 26, PAYLOAD IS "hi"')),
+    ),
+    (
+        "43 04030201 08070605 0700 03 00 0500  05  ff01  5b6ddf07",
+        Coded(SOURCE, SEQUENCE, 7, 3, 2, 5, (1, 0, 1), b"\xff\x01"),
+    ),
+    (
+        "43 04030201 08070605 0700 03 01 0500  1f 02  ff01  f5184bf7",
+        Coded(SOURCE, SEQUENCE, 7, 3, 16, 5, (15, 1, 2), b"\xff\x01"),
+    ),
+    (
+        "43 04030201 08070605 0700 03 02 0500  01 02 ff  ff01  a37045b3",
+        Coded(SOURCE, SEQUENCE, 7, 3, 256, 5, (1, 2, 255), b"\xff\x01"),
+    ),
+    (
+        "43 04030201 08070605 0700 03 03 0500  0100 0002 ffff  ff01  259f8533",
+        Coded(SOURCE, SEQUENCE, 7, 3, 65536, 5, (1, 512, 65535), b"\xff\x01"),
+    ),
+    (
+        "43 04030201 08070605 0700 03 04 0500  0100 0200 0001  0001 0100  041d8db5",
+        Coded(SOURCE, SEQUENCE, 7, 3, 257, 5, (1, 2, 256), b"\x00\x01\x01\x00"),
+    ),
+    ("50 04030201 08070605 0500 03 01 0500  01 28  645c96fa", Piece(SOURCE, SEQUENCE, 5, 3, 1, 5, b"\x01\x28")),
+    ("50 04030201 08070605 ffff 03 02 0500  0a  2dcfa637", Piece(SOURCE, SEQUENCE, 0xFFFF, 3, 2, 5, b"\x0a")),
+    ("50 04030201 08070605 0000 09 08 0500  35a4143d", Piece(SOURCE, SEQUENCE, 0, 9, 8, 5, b"")),
+]
+ENCODERS = {Event: encode_event, Coded: encode_coded, Piece: encode_piece}
+NAMES = {Event: "event", Coded: "coded", Piece: "piece"}
+
+
+def encode(message):
+    return ENCODERS[type(message)](message)
+
+
+def sealed(body):
+    """A frame of this body whose checksum is right."""
+    return bytes(body) + struct.pack("<I", crc32(bytes(body)))
+
+
+@pytest.mark.parametrize(("text", "message"), GOLDEN)
+def test_frame_and_message_are_each_others_translation(text, message):
+    frame = bytes.fromhex(text)
+    assert encode(message) == frame
+    assert decode(frame) == message and type(decode(frame)) is type(message)
+    assert describe(frame) == (NAMES[type(message)], message.source, message.sequence)
+
+
+TEMP = Attribute(51, IS, 2600)
+RIGHT_CODED = Coded(1, 2, 3, 2, 256, 5, (1, 2), b"abc")
+RIGHT_PIECE = Piece(1, 2, 3, 2, 0, 5, b"abc")
+FIELDS_OF_CODED = [
+    "source",
+    "sequence",
+    "hops",
+    "generation_size",
+    "field",
+    "length_B",
+    "encoding_vector",
+    "information_vector",
+]
+FIELDS_OF_PIECE = ["source", "sequence", "ttl", "pieces", "number", "length_B", "data"]
+
+
+def but(message, **changes):
+    """The message with other fields; MicroPython's named tuples have no _replace."""
+    names = FIELDS_OF_CODED if isinstance(message, Coded) else FIELDS_OF_PIECE
+    assert set(changes) <= set(names)
+    return type(message)(*[changes.get(name, value) for name, value in zip(names, message, strict=True)])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Event(1 << 32, 0, (TEMP,)),
+        Event(-1, 0, (TEMP,)),
+        Event(0, 1 << 32, (TEMP,)),
+        Event(0, 0, (TEMP,) * 256),
+        Event(0, 0, (Attribute(PAYLOAD, IS, bytes(255)),) * 255),
+        Event(0, 0, parse("TEMP GE 25")),
+        but(RIGHT_CODED, source=-1),
+        but(RIGHT_CODED, hops=0x10000),
+        but(RIGHT_CODED, generation_size=0, encoding_vector=()),
+        but(RIGHT_CODED, generation_size=256, encoding_vector=(1,) * 256),
+        but(RIGHT_CODED, generation_size=3),
+        but(RIGHT_CODED, field=7),
+        but(RIGHT_CODED, length_B=0, information_vector=b""),
+        but(RIGHT_CODED, length_B=LONGEST_EVENT_B + 1),
+        but(RIGHT_CODED, encoding_vector=(0, 0)),
+        but(RIGHT_CODED, information_vector=b"ab"),
+        but(RIGHT_CODED, information_vector=b"abcd"),
+        but(RIGHT_PIECE, sequence=-1),
+        but(RIGHT_PIECE, ttl=0x10000),
+        but(RIGHT_PIECE, pieces=0),
+        but(RIGHT_PIECE, pieces=256),
+        but(RIGHT_PIECE, number=2),
+        but(RIGHT_PIECE, length_B=0, data=b""),
+        but(RIGHT_PIECE, length_B=LONGEST_EVENT_B + 1),
+        but(RIGHT_PIECE, data=b"ab"),
+        but(RIGHT_PIECE, number=1),
+    ],
+)
+def test_message_that_does_not_fit_is_an_encode_error(message):
+    assert decode(encode(RIGHT_CODED)) == RIGHT_CODED and decode(encode(RIGHT_PIECE)) == RIGHT_PIECE
+    with pytest.raises(EncodeError):
+        encode(message)
+
+
+# What each of these says is impossible, though its checksum is right.
+CODED_HEADER = "43 01000000 02000000 0300"
+IMPOSSIBLE = [
+    ("an event longer than any", "45 01000000 02000000 ff" + ("4501ff" + "61" * 255) * 255),
+    ("an event with an attribute too few", "45 01000000 02000000 02 3301280a"),
+    ("an event with bytes behind it", "45 01000000 02000000 01 3301280a 00"),
+    ("an event with what describes no data", "45 01000000 02000000 01 3303280a"),
+    ("a generation of no chunks", CODED_HEADER + "00 02 0500"),
+    ("an unknown field", CODED_HEADER + "01 05 0100 01 01"),
+    ("an event of no bytes", CODED_HEADER + "01 02 0000 01"),
+    ("an encoding vector cut off", CODED_HEADER + "09 02 0500 010101"),
+    ("an information vector too short", CODED_HEADER + "02 02 0500 0102 6162"),
+    ("an information vector too long", CODED_HEADER + "02 02 0500 0102 61626364"),
+    ("an encoding vector of zeros", CODED_HEADER + "02 02 0500 0000 616263"),
+    ("bits behind the last coefficient", CODED_HEADER + "02 00 0500 05 616263"),
+    ("a coefficient that is none of GF(257)", CODED_HEADER + "01 04 0100 0101 0000"),
+    ("a symbol that is none of GF(257)", CODED_HEADER + "01 04 0100 0100 0101"),
+    ("a piece beyond the last", "50 01000000 02000000 0300 02 02 0500 6162"),
+    ("a piece of an event of no bytes", "50 01000000 02000000 0300 01 00 0000"),
+    ("a piece too short", "50 01000000 02000000 0300 02 00 0500 6162"),
+    ("a piece too long", "50 01000000 02000000 0300 02 01 0500 616263"),
+]
+
+
+@pytest.mark.parametrize(("what", "text"), IMPOSSIBLE)
+def test_impossible_frame_is_a_decode_error_though_its_checksum_is_right(what, text):
+    with pytest.raises(DecodeError) as caught:
+        decode(sealed(bytes.fromhex(text)))
+    assert "checksum" not in str(caught.value), what
+
+
+@pytest.mark.parametrize(("text", "message"), GOLDEN)
+def test_every_truncation_and_every_longer_frame_is_a_decode_error(text, message):
+    frame = bytes.fromhex(text)
+    for wrong in [frame[:length] for length in range(len(frame))] + [frame + b"\x00", frame + bytes(300)]:
+        with pytest.raises(DecodeError):
+            decode(wrong)
+
+
+@pytest.mark.parametrize(("text", "message"), GOLDEN)
+def test_every_one_and_two_flipped_bits_are_a_decode_error(text, message):
+    frame = bytes.fromhex(text)
+    last = 8 * len(frame) - 1
+    for bit in range(last + 1):
+        for other in (bit, last - bit, (bit + 1) % (last + 1)):
+            flipped = bytearray(frame)
+            for place in {bit, other}:
+                flipped[place // 8] ^= 1 << place % 8
+            if bytes(flipped) != frame:
+                with pytest.raises(DecodeError):
+                    decode(bytes(flipped))
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", b"E", b"C", b"P"]))
+def test_random_bytes_are_a_decode_error(rest, begin):
+    with pytest.raises(DecodeError):
+        decode(begin + rest)
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"E", b"C", b"P"]))
+def test_random_bytes_with_a_right_checksum_are_what_they_encode_or_a_decode_error(rest, begin):
+    frame = sealed(begin + rest)
+    try:
+        message = decode(frame)
+    except DecodeError:
+        return
+    assert encode(message) == frame
+
+
+def payload_event(size_B):
+    """An event of about so many bytes."""
+    data = bytes([index * 7 & 255 for index in range(size_B)])
+    blobs = [Attribute(PAYLOAD, IS, data[begin : begin + 255]) for begin in range(0, size_B, 255)]
+    return (TEMP,) + tuple(blobs)
+
+
+@pytest.mark.parametrize("order", FIELDS)
+@pytest.mark.parametrize(("generation_size", "size_B"), [(1, 0), (2, 1024), (5, 3), (64, 1024), (255, 300)])
+def test_coded_packets_of_an_event_decode_to_it(order, generation_size, size_B):
+    attributes = payload_event(size_B)
+    data = event_bytes(attributes)
+    random = draws.Stream(draws.make_key(order, generation_size))
+    encoder = rlnc.Encoder(rlnc.split(data, generation_size, order), order, random, systematic=True)
+    decoder = rlnc.Decoder(generation_size, order)
+    for _ in range(generation_size):
+        vector, information = encoder.encode()
+        frame = encode_coded(Coded(1, 2, 3, generation_size, order, len(data), vector, information))
+        vector_B = field_of(order).size_B(generation_size)
+        assert len(frame) == CODED_HEADER_B + vector_B + len(information) + CHECKSUM_B
+        packet = decode(frame)
+        decoder.add(packet.encoding_vector, packet.information_vector)
+    assert event_attributes(rlnc.join(decoder.decode(), packet.length_B)) == attributes
+    assert data == bytes([len(attributes)]) + encode_readings(attributes)
+
+
+@given(st.integers(1, 3000), st.integers(1, 255), st.sampled_from(FIELDS))
+def test_information_vectors_are_as_long_as_the_rows_of_the_chunks(length_B, generation_size, order):
+    chunk = rlnc.split(bytes(length_B), generation_size, order)[0]
+    assert information_B(length_B, generation_size, order) == len(field_of(order).from_data(chunk))
+
+
+@given(st.integers(1, LONGEST_EVENT_B), st.integers(1, 255))
+def test_pieces_follow_one_another_and_are_the_whole_event(length_B, pieces):
+    bounds = [piece_bounds(length_B, pieces, number) for number in range(pieces)]
+    assert bounds[0][0] == 0 and bounds[-1][1] == length_B
+    assert [begin for begin, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+    sizes = [end - begin for begin, end in bounds]
+    assert sizes == sorted(sizes, reverse=True) and max(sizes) == -(-length_B // pieces)
+
+
+def test_no_bytes_are_no_event():
+    with pytest.raises(DecodeError):
+        event_attributes(b"")
