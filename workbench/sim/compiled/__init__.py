@@ -13,11 +13,13 @@ Theory of operation
     ``agenda.py``    what is next: a ring of microseconds, and a heap for what is far
     ``air.py``       the radio: sending, losses, collisions, csma, acknowledgements, outages
     ``record.py``    rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
+    ``reference.py`` how numba's functions are handed all those arrays at no cost
     ``matching.py``  which samples a subscription is handed;  ``counter_draws.py`` the draws
     The engine imports numba; this module does not, so that asking it costs nothing.
 
 How a twin is written
-    A twin is a module, named in `TWINS`, with functions that numba compiles into the loop (``@register_jitable``)::
+    A twin is a module, named in `TWINS`, with functions that numba compiles into the loop (``@inlined``, or
+    ``@outlined`` for what is rare and long: `reference.py`)::
 
         start(core, state, i, now)                                       the node at place i begins
         publish(core, state, i, content, number, now)                    content: a row of core.contents

@@ -14,11 +14,12 @@ Cost
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from workbench.sim.compiled.layout import COUNTER, FAR, NEAR, NONE, NOW
+from workbench.sim.compiled.reference import inlined, outlined
 
 NEVER = np.int64(2**63 - 1)
 
@@ -36,7 +37,7 @@ def _trailing_zeros(typing_context, word):  # type: ignore[no-untyped-def]
 trailing_zeros: Any = _trailing_zeros
 
 
-@register_jitable
+@inlined
 def push(core, frame, time, kind):  # type: ignore[no-untyped-def]
     """The next event of a frame is ``kind``, at ``time``."""
     numbers = core.numbers
@@ -52,7 +53,7 @@ def push(core, frame, time, kind):  # type: ignore[no-untyped-def]
         _push_far(core, frame, time, counter)
 
 
-@register_jitable
+@inlined
 def _push_near(core, frame, time):  # type: ignore[no-untyped-def]
     bucket = time & (len(core.tails) - 1)
     tail = core.tails[bucket]
@@ -68,7 +69,7 @@ def _push_near(core, frame, time):  # type: ignore[no-untyped-def]
     core.numbers[NEAR] += 1
 
 
-@register_jitable
+@inlined
 def next_bucket(core, now):  # type: ignore[no-untyped-def]
     """The bucket of the ring's earliest event; the ring is not empty and holds nothing before ``now``."""
     start = now & (len(core.tails) - 1)
@@ -96,7 +97,7 @@ def next_bucket(core, now):  # type: ignore[no-untyped-def]
     return (word << 6) + trailing_zeros(core.bits[word])
 
 
-@register_jitable
+@inlined
 def pop_near(core, bucket):  # type: ignore[no-untyped-def]
     """Take the first event out of a bucket."""
     tail = core.tails[bucket]
@@ -114,7 +115,7 @@ def pop_near(core, bucket):  # type: ignore[no-untyped-def]
     return frame
 
 
-@njit
+@outlined
 def _push_far(core, frame, time, counter):  # type: ignore[no-untyped-def]
     place = core.numbers[FAR]
     core.numbers[FAR] += 1
@@ -127,21 +128,21 @@ def _push_far(core, frame, time, counter):  # type: ignore[no-untyped-def]
     core.far_time[place], core.far_counter[place], core.far_frame[place] = time, counter, frame
 
 
-@register_jitable
+@inlined
 def _move(core, source, target):  # type: ignore[no-untyped-def]
     core.far_time[target] = core.far_time[source]
     core.far_counter[target] = core.far_counter[source]
     core.far_frame[target] = core.far_frame[source]
 
 
-@register_jitable
+@inlined
 def _far_before(core, one, other):  # type: ignore[no-untyped-def]
     if core.far_time[one] != core.far_time[other]:
         return core.far_time[one] < core.far_time[other]
     return core.far_counter[one] < core.far_counter[other]
 
 
-@njit
+@outlined
 def pop_far(core):  # type: ignore[no-untyped-def]
     """Take the first event out of the heap."""
     frame = core.far_frame[0]

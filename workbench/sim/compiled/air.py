@@ -4,9 +4,6 @@ It does what `workbench.sim.kernel` does, draw by draw and event by event; that 
 transmissions that a node can hear are kept: a list of copies per node instead of one object in many lists.
 """
 
-from numba import njit
-from numba.extending import register_jitable
-
 from workbench.sim.compiled.agenda import push
 from workbench.sim.compiled.counter_draws import below, key_of, uniform
 from workbench.sim.compiled.layout import (
@@ -30,6 +27,7 @@ from workbench.sim.compiled.layout import (
     NONE,
 )
 from workbench.sim.compiled.record import add_loss
+from workbench.sim.compiled.reference import inlined, outlined
 from workbench.sim.kernel import (
     MAX_BACKOFF_EXPONENT,
     MAX_BACKOFFS,
@@ -43,7 +41,7 @@ _FORGET_AT = 16  # a node's audible transmissions, before those that are over ar
 # Frames and messages
 
 
-@register_jitable
+@inlined
 def take_frame(core):  # type: ignore[no-untyped-def]
     """A free entry for a frame or a wake-up."""
     frame = core.numbers[FREE_FRAME]
@@ -52,7 +50,7 @@ def take_frame(core):  # type: ignore[no-untyped-def]
     return frame
 
 
-@register_jitable
+@inlined
 def free_frame(core, frame):  # type: ignore[no-untyped-def]
     """The entry of a frame that is over, or of a wake-up that has been."""
     core.frames[frame].next = core.numbers[FREE_FRAME]
@@ -60,7 +58,7 @@ def free_frame(core, frame):  # type: ignore[no-untyped-def]
     core.numbers[FREE_FRAMES] += 1
 
 
-@register_jitable
+@inlined
 def make_message(core, name, origin, sequence, content):  # type: ignore[no-untyped-def]
     """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
     message = core.numbers[FREE_MESSAGE]
@@ -77,13 +75,13 @@ def make_message(core, name, origin, sequence, content):  # type: ignore[no-unty
     return message
 
 
-@register_jitable
+@inlined
 def hold_message(core, message):  # type: ignore[no-untyped-def]
     """One more who needs the message."""
     core.messages[message].holders += 1
 
 
-@register_jitable
+@inlined
 def let_go(core, message):  # type: ignore[no-untyped-def]
     """One less; without any its row is free."""
     it = core.messages[message]
@@ -94,7 +92,7 @@ def let_go(core, message):  # type: ignore[no-untyped-def]
         core.numbers[FREE_MESSAGES] += 1
 
 
-@register_jitable
+@inlined
 def end(core, frame):  # type: ignore[no-untyped-def]
     """Nothing more comes of a frame."""
     let_go(core, core.frames[frame].message)
@@ -104,7 +102,7 @@ def end(core, frame):  # type: ignore[no-untyped-def]
 # Sending
 
 
-@register_jitable
+@inlined
 def send(core, now, i, receiver, message, word):  # type: ignore[no-untyped-def]
     """Give node ``i``'s radio a frame: to the node at place ``receiver``, BROADCAST or UNREACHABLE."""
     frame = take_frame(core)
@@ -113,27 +111,27 @@ def send(core, now, i, receiver, message, word):  # type: ignore[no-untyped-def]
     it.receiver = receiver
     it.message = message
     it.word = word
-    it.outage = core.outages[i]
+    it.outage = core.nodes[i].outages
     it.backoffs = 0
     it.attempt = 0
     core.messages[message].holders += 1
     ready = now
     if receiver == BROADCAST and core.jitter_width_us:
-        core.sent[i] += 1
-        ready += core.jitter_shortest_us + below(core.jitter_keys[i], core.sent[i], core.jitter_width_us)
+        core.nodes[i].sent += 1
+        ready += core.jitter_shortest_us + below(core.nodes[i].jitter_key, core.nodes[i].sent, core.jitter_width_us)
     if core.csma:
         push(core, frame, ready, FRAME_READY)
     else:
-        begin(core, frame, max(ready, core.free_at[i]), now)
+        begin(core, frame, max(ready, core.nodes[i].free_at), now)
 
 
-@register_jitable
+@inlined
 def begin(core, frame, start, now):  # type: ignore[no-untyped-def]
     """A frame goes on the air at ``start``, now or later."""
     it = core.frames[frame]
     finish = start + core.messages[it.message].airtime_us
     it.start = start
-    core.free_at[it.sender] = finish
+    core.nodes[it.sender].free_at = finish
     if core.collisions or core.csma:
         _be_heard(core, it.sender, start, finish, now)
     push(core, frame, finish, FRAME_END)
@@ -142,14 +140,14 @@ def begin(core, frame, start, now):  # type: ignore[no-untyped-def]
 # What a node can hear
 
 
-@njit
+@outlined
 def _be_heard(core, sender, start, finish, now):  # type: ignore[no-untyped-def]
     for arc in range(core.first[sender], core.first[sender + 1]):
         _hear(core, core.receivers[arc], sender, start, finish, now)
     _hear(core, sender, sender, start, finish, now)
 
 
-@register_jitable
+@inlined
 def _hear(core, i, sender, start, finish, now):  # type: ignore[no-untyped-def]
     if core.audible[i] >= core.forget_at[i]:
         # Whatever ends from now on began at most the longest airtime ago.
@@ -167,7 +165,7 @@ def _hear(core, i, sender, start, finish, now):  # type: ignore[no-untyped-def]
     core.audible[i] += 1
 
 
-@register_jitable
+@inlined
 def _unlink(core, i, before, place):  # type: ignore[no-untyped-def]
     """Take an entry out of node ``i``'s list; returns the one behind it."""
     behind = core.audibles[place].next
@@ -182,7 +180,7 @@ def _unlink(core, i, before, place):  # type: ignore[no-untyped-def]
     return behind
 
 
-@register_jitable
+@inlined
 def _forget(core, i, horizon):  # type: ignore[no-untyped-def]
     before, place = NONE, core.on_air[i]
     while place != NONE:
@@ -192,7 +190,7 @@ def _forget(core, i, horizon):  # type: ignore[no-untyped-def]
             before, place = place, core.audibles[place].next
 
 
-@register_jitable
+@inlined
 def _forget_sender(core, i, sender, now):  # type: ignore[no-untyped-def]
     """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
     before, place = NONE, core.on_air[i]
@@ -206,7 +204,7 @@ def _forget_sender(core, i, sender, now):  # type: ignore[no-untyped-def]
         before, place = place, it.next
 
 
-@register_jitable
+@inlined
 def is_busy(core, i, now):  # type: ignore[no-untyped-def]
     """Whether node ``i`` hears anything now."""
     place = core.on_air[i]
@@ -218,7 +216,7 @@ def is_busy(core, i, now):  # type: ignore[no-untyped-def]
     return False
 
 
-@register_jitable
+@inlined
 def disturbance(core, i, sender, start, finish):  # type: ignore[no-untyped-def]
     """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
     reason = NO_REASON
@@ -235,7 +233,7 @@ def disturbance(core, i, sender, start, finish):  # type: ignore[no-untyped-def]
     return reason
 
 
-@register_jitable
+@inlined
 def why_lost(core, arc, frame, finish):  # type: ignore[no-untyped-def]
     """Why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
@@ -249,7 +247,7 @@ def why_lost(core, arc, frame, finish):  # type: ignore[no-untyped-def]
     return NO_REASON
 
 
-@register_jitable
+@inlined
 def arc_between(core, sender, receiver):  # type: ignore[no-untyped-def]
     """The arc from one place to another, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
@@ -266,12 +264,12 @@ def arc_between(core, sender, receiver):  # type: ignore[no-untyped-def]
 # CSMA/CA and acknowledgements
 
 
-@njit
+@outlined
 def contend(core, frame, now):  # type: ignore[no-untyped-def]
     """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
     it = core.frames[frame]
     i = it.sender
-    if it.outage != core.outages[i]:
+    if it.outage != core.nodes[i].outages:
         give_up(core, frame, now, DOWN)
         return
     it.behind = NONE
@@ -284,22 +282,22 @@ def contend(core, frame, now):  # type: ignore[no-untyped-def]
         core.queue_tail[i] = frame
 
 
-@njit
+@outlined
 def _back_off(core, frame, now):  # type: ignore[no-untyped-def]
     it = core.frames[frame]
     i = it.sender
     exponent = min(MIN_BACKOFF_EXPONENT + it.backoffs, MAX_BACKOFF_EXPONENT)
-    core.sent[i] += 1
-    slots = below(core.backoff_keys[i], core.sent[i], 1 << exponent)
-    push(core, frame, max(now, core.free_at[i]) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
+    core.nodes[i].sent += 1
+    slots = below(core.backoff_keys[i], core.nodes[i].sent, 1 << exponent)
+    push(core, frame, max(now, core.nodes[i].free_at) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
 
 
-@njit
+@outlined
 def check_channel(core, frame, now):  # type: ignore[no-untyped-def]
     """The back-off is over: the frame goes on the air, waits again, or is given up."""
     it = core.frames[frame]
     i = it.sender
-    if it.outage != core.outages[i]:
+    if it.outage != core.nodes[i].outages:
         give_up(core, frame, now, DOWN)
     elif not is_busy(core, i, now):
         begin(core, frame, now + TURNAROUND_US, now)
@@ -311,7 +309,7 @@ def check_channel(core, frame, now):  # type: ignore[no-untyped-def]
         give_up(core, frame, now, CHANNEL_BUSY)
 
 
-@register_jitable
+@inlined
 def give_up(core, frame, now, reason):  # type: ignore[no-untyped-def]
     """A frame is not sent, or not to its end."""
     it = core.frames[frame]
@@ -319,7 +317,7 @@ def give_up(core, frame, now, reason):  # type: ignore[no-untyped-def]
     end(core, frame)
 
 
-@register_jitable
+@inlined
 def next_in_queue(core, i, now):  # type: ignore[no-untyped-def]
     """The first frame leaves a node's queue, and the next one begins to contend."""
     head = core.queue_head[i]
@@ -330,12 +328,12 @@ def next_in_queue(core, i, now):  # type: ignore[no-untyped-def]
         _back_off(core, head, now)
 
 
-@njit
+@outlined
 def acknowledge(core, frame, arrived, now):  # type: ignore[no-untyped-def]
     """Without an acknowledgement a unicast frame is sent again, up to ``retries`` times."""
     it = core.frames[frame]
     i = it.sender
-    core.free_at[i] = max(core.free_at[i], now + core.acknowledgement_us)
+    core.nodes[i].free_at = max(core.nodes[i].free_at, now + core.acknowledgement_us)
     if (arrived and not _acknowledgement_lost(core, it.sender, it.receiver, it.start)) or it.attempt >= core.retries:
         return
     again = take_frame(core)
@@ -355,10 +353,10 @@ def acknowledge(core, frame, arrived, now):  # type: ignore[no-untyped-def]
         if it.behind == NONE:
             core.queue_tail[i] = again
     else:
-        begin(core, again, core.free_at[i], now)
+        begin(core, again, core.nodes[i].free_at, now)
 
 
-@register_jitable
+@inlined
 def _acknowledgement_lost(core, sender, receiver, start):  # type: ignore[no-untyped-def]
     arc = arc_between(core, receiver, sender)
     if arc == NONE:
@@ -372,7 +370,7 @@ def _acknowledgement_lost(core, sender, receiver, start):  # type: ignore[no-unt
 # Outages
 
 
-@njit
+@outlined
 def fall_silent(core, i, now):  # type: ignore[no-untyped-def]
     """Node ``i`` has failed: its queue is given up, and nothing of its transmissions disturbs anybody."""
     if core.csma:

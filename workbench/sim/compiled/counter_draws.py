@@ -1,7 +1,8 @@
 """`workbench.draws` in numba: the same bits from the same keys and counters."""
 
 import numpy as np
-from numba.extending import register_jitable
+
+from workbench.sim.compiled.reference import inlined
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -9,7 +10,7 @@ _FACTOR_2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 1.0 / (1 << 53)
 
 
-@register_jitable
+@inlined
 def mix64(z):  # type: ignore[no-untyped-def]
     """SplitMix64's output function of a uint64."""
     z = (z ^ (z >> np.uint64(30))) * _FACTOR_1
@@ -17,38 +18,38 @@ def mix64(z):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@register_jitable
+@inlined
 def bits(key, counter):  # type: ignore[no-untyped-def]
     """Draw number ``counter`` of ``key``: 64 random bits."""
     return mix64(key + np.uint64(counter + 1) * _GOLDEN)
 
 
-@register_jitable
+@inlined
 def uniform(key, counter):  # type: ignore[no-untyped-def]
     """Draw number ``counter`` of ``key``: a float in [0, 1)."""
     return np.float64(bits(key, counter) >> np.uint64(11)) * _TO_UNIT
 
 
-@register_jitable
+@inlined
 def below(key, counter, bound):  # type: ignore[no-untyped-def]
     """Draw number ``counter`` of ``key``: an integer in [0, bound), bound at most 2**32."""
     return np.int64(((bits(key, counter) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
-@register_jitable
+@inlined
 def key_of(prefix, word):  # type: ignore[no-untyped-def]
     """`draws.make_key(..., word)`, ``prefix`` being the key of what comes before it."""
     return mix64(prefix ^ mix64(np.uint64(word) + _GOLDEN))
 
 
-@register_jitable
+@inlined
 def stream_uniform(core, i):  # type: ignore[no-untyped-def]
     """The next float in [0, 1) of node ``i``'s own stream."""
     core.drawn[i] += 1
     return uniform(core.protocol_keys[i], core.drawn[i] - 1)
 
 
-@register_jitable
+@inlined
 def stream_below(core, i, bound):  # type: ignore[no-untyped-def]
     """The next integer in [0, bound) of node ``i``'s own stream."""
     core.drawn[i] += 1

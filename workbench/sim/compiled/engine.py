@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ from workbench.sim.compiled.layout import (
     FREE_MESSAGES,
     MESSAGE,
     MESSAGES_FULL,
+    NODE,
     NONE,
     NOW,
     NUMBERS,
@@ -49,6 +51,7 @@ from workbench.sim.radio import Radio
 
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.
 _EVENTS = 1_000_000
+_LONG_S = 2.0  # loading takes less
 _ROWS = 500_000  # of the trace, before they are handed over
 _SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
 
@@ -91,7 +94,8 @@ def _play(
     progress: Callable[[float], None] | None,
 ) -> Outcome:
     loop = loop_of(twin)
-    _tell_of_compilation(loop)
+    if not loop.signatures:
+        _load(loop, core, state, needs)
     while (status := loop(core, state, *needs, _EVENTS)) != DONE:
         if status == ROWS_FULL:
             outcome.take_rows(core.rows[: core.numbers[ROWS]])
@@ -121,10 +125,15 @@ def _play(
     return outcome
 
 
-def _tell_of_compilation(loop: Any) -> None:
-    """The first run of a protocol ever takes some seconds: say why."""
-    if not loop.signatures and not any(loop._cache._cache_file._load_index()):
-        print("compiling the engine for this protocol, once on this machine ...", file=sys.stderr)
+def _load(loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
+    """Have the machine code: from this process, from disk, or compiled, which takes so long that it is said."""
+    text = "compiling the engine for this protocol; the next process finds it on disk ..."
+    timer = threading.Timer(_LONG_S, print, (text,), {"file": sys.stderr})
+    timer.start()
+    try:
+        loop(core, state, *needs, 0)
+    finally:
+        timer.cancel()
 
 
 def _grown(core: Core, rows: np.ndarray, free: int, count: int) -> np.ndarray:
@@ -200,17 +209,13 @@ def _core(
         acknowledgement_key=np.uint64(draws.make_key(seed, draws.ACKNOWLEDGEMENT_LOSS)),
         longest_airtime_us=airtime_us,
         audible_needs=audible_needs,
-        free_at=np.zeros(count, np.int64),
-        sent=np.zeros(count, np.int32),
-        outages=np.zeros(count, np.int32),
+        nodes=_nodes(network, work, items, seed),
         down=np.zeros(count, np.int32),
         next_wake=np.full(count, NONE, np.int64),
         wake_at=np.full(count, NONE, np.int64),
-        jitter_keys=_keys(seed, draws.JITTER, network),
         backoff_keys=_keys(seed, draws.BACKOFF, network),
         protocol_keys=_keys(seed, draws.PROTOCOL, network),
         drawn=np.zeros(count, np.int32),
-        is_sink=_sinks(network, items),
         queue_head=np.full(count if radio.csma else 1, NONE, np.int32),
         queue_tail=np.full(count if radio.csma else 1, NONE, np.int32),
         on_air=np.full(count if shares_air else 1, NONE, np.int32),
@@ -221,7 +226,6 @@ def _core(
         samples=work.samples,
         attributes=work.attributes,
         subscriptions=work.subscriptions,
-        first_subscription=work.first_subscription,
         readings=np.zeros(count, np.int32),
         subscribed=np.zeros(count, np.int32),
         tails=np.full(ring, NONE, np.int32),
@@ -267,6 +271,14 @@ def _arc_keys(network: Network, seed: int) -> np.ndarray:
     senders = np.repeat(_keys(seed, draws.LINK_LOSS, network), np.diff(network.first))
     receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(senders ^ array_draws.mix64(receivers))
+
+
+def _nodes(network: Network, work: Work, items: Sequence[workload.Item], seed: int) -> np.ndarray:
+    nodes = np.zeros(len(network.addresses), NODE)
+    nodes["jitter_key"] = _keys(seed, draws.JITTER, network)
+    nodes["first_subscription"] = work.first_subscription
+    nodes["is_sink"] = _sinks(network, items)
+    return nodes
 
 
 def _sinks(network: Network, items: Sequence[workload.Item]) -> np.ndarray:

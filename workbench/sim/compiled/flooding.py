@@ -12,7 +12,6 @@ from collections import namedtuple
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from workbench.attributes import Attribute
 from workbench.protocols.flooding import Flooding
@@ -21,6 +20,7 @@ from workbench.sim.compiled.counter_draws import stream_uniform
 from workbench.sim.compiled.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
 from workbench.sim.compiled.matching import deliver
 from workbench.sim.compiled.record import drop, tell_forwarded, tell_held, tell_originated
+from workbench.sim.compiled.reference import inlined
 from workbench.wire import flooding as wire
 
 MESSAGES = ("", "flood")
@@ -68,7 +68,7 @@ def with_more_messages(state: State, messages: int) -> State:
     return state._replace(**grown)
 
 
-@register_jitable
+@inlined
 def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-def]
     is_first = not state.known[message, i]
     state.known[message, i] = 1
@@ -76,16 +76,16 @@ def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-
         state.ordinals[message, i] = state.taken[i]
         state.taken[i] += 1
     tell_held(core, now, i, peer, message, hops, is_first)
-    if core.first_subscription[i] != NONE:
+    if core.nodes[i].first_subscription != NONE:
         deliver(core, now, i, peer, message)
 
 
-@register_jitable
+@inlined
 def start(core, state, i, now):  # type: ignore[no-untyped-def]
     """Nothing to begin with."""
 
 
-@register_jitable
+@inlined
 def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
     """Flood a publication."""
     message = make_message(core, _FLOOD, core.addresses[i], number, content)
@@ -96,7 +96,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
     let_go(core, message)
 
 
-@register_jitable
+@inlined
 def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
     """Hold, deliver and pass on a flood heard for the first time."""
     if state.known[message, i] and not (state.forgets and state.taken[i] - state.ordinals[message, i] > state.memory):
@@ -113,16 +113,16 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
         send(core, now, i, BROADCAST, message, word - 1)
 
 
-@register_jitable
+@inlined
 def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
     """Subscriptions are never sent."""
 
 
-@register_jitable
+@inlined
 def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
     """Nobody else knows of it."""
 
 
-@register_jitable
+@inlined
 def wake(core, state, i, now):  # type: ignore[no-untyped-def]
     """No timers."""

@@ -54,6 +54,21 @@ MESSAGE = np.dtype(
     align=True,
 )
 
+# What the radio and a reception need to know of a node, side by side: large networks are as fast as memory is.
+# ``free_at``: when its radio has sent all it was given so far; ``sent``: the counter of its radio's draws;
+# ``outages``: how often it has failed so far.
+NODE = np.dtype(
+    [
+        ("free_at", np.int64),
+        ("jitter_key", np.uint64),
+        ("sent", np.int32),
+        ("outages", np.int32),
+        ("first_subscription", np.int32),
+        ("is_sink", np.int32),
+    ],
+    align=True,
+)
+
 # What a node hears, or will: an entry per transmission and audible neighbor, linked per node.
 AUDIBLE = np.dtype(
     [("start", np.int64), ("end", np.int64), ("sender", np.int32), ("next", np.int32)],
@@ -122,8 +137,9 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
     ROWS,
     HELD,  # pairs of a node and a publication that it came to hold
     STUCK,  # the node that asked to be woken in the past
-) = range(15)
-NUMBERS = 15
+    DOWN_NODES,
+) = range(16)
+NUMBERS = 16
 
 # Why the main loop returned to Python.
 DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STUCK_NODE = range(7)
@@ -224,17 +240,13 @@ Core = namedtuple(
         "longest_airtime_us",
         "audible_needs",
         # A number for each node.
-        "free_at",
-        "sent",
-        "outages",
+        "nodes",
         "down",
         "next_wake",
         "wake_at",
-        "jitter_keys",
         "backoff_keys",
         "protocol_keys",
         "drawn",
-        "is_sink",
         "queue_head",
         "queue_tail",
         "on_air",
@@ -246,7 +258,6 @@ Core = namedtuple(
         "samples",
         "attributes",
         "subscriptions",
-        "first_subscription",
         "readings",
         "subscribed",
         # Events to come.

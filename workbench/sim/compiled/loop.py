@@ -1,6 +1,6 @@
 """The main loop: it plays actions, frames and wake-ups in order, and calls a protocol's functions for what they mean.
 
-`make_loop` makes it for one protocol. The functions it is given are numba's (``register_jitable``), so all of it
+`make_loop` makes it for one protocol. The functions it is given are numba's (``reference.inlined``), so all of it
 becomes one piece of machine code, kept on disk under the digest of all its sources (`sources_digest`):
 numba itself would look at the file of the loop alone, and go on with what has changed since.
 """
@@ -13,9 +13,6 @@ import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
-
-from numba import njit
-from numba.extending import register_jitable
 
 from workbench.sim import workload
 from workbench.sim.compiled.agenda import NEVER, next_bucket, pop_far, pop_near, push
@@ -38,6 +35,7 @@ from workbench.sim.compiled.layout import (
     CHANNEL_CHECK,
     DONE,
     DOWN,
+    DOWN_NODES,
     FAILED,
     FAR,
     FRAME_END,
@@ -69,6 +67,7 @@ from workbench.sim.compiled.layout import (
     WAKE,
 )
 from workbench.sim.compiled.record import add_action, add_frame_row, add_loss, count_sent
+from workbench.sim.compiled.reference import by_reference, inlined, kept_on_disk
 
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
@@ -91,7 +90,7 @@ def sources_digest(twin: ModuleType) -> int:
     return int.from_bytes(digest.digest()[:8], "big") >> 1
 
 
-@register_jitable
+@inlined
 def plan_wake(core, i, now):  # type: ignore[no-untyped-def]
     """Note when node ``i`` wants to be woken; what lies in the past is due now."""
     wake = core.next_wake[i]
@@ -104,24 +103,26 @@ def plan_wake(core, i, now):  # type: ignore[no-untyped-def]
             push(core, entry, max(wake, now), WAKE)
 
 
-@register_jitable
+@inlined
 def _fail(core, i, now):  # type: ignore[no-untyped-def]
     core.down[i] += 1
     if core.down[i] == 1:
         add_action(core, now, i, FAILED, 0, 0, NO_REASON)
-        core.outages[i] += 1
+        core.nodes[i].outages += 1
+        core.numbers[DOWN_NODES] += 1
         fall_silent(core, i, now)
 
 
-@register_jitable
+@inlined
 def _recover(core, i, now):  # type: ignore[no-untyped-def]
     core.down[i] -= 1
     if core.down[i] == 0:
-        core.free_at[i] = now
+        core.numbers[DOWN_NODES] -= 1
+        core.nodes[i].free_at = now
         add_action(core, now, i, RECOVERED, 0, 0, NO_REASON)
 
 
-@register_jitable
+@inlined
 def _subscribe(core, i, now, what):  # type: ignore[no-untyped-def]
     it = core.subscriptions[what]
     it.is_open = 1
@@ -131,7 +132,7 @@ def _subscribe(core, i, now, what):  # type: ignore[no-untyped-def]
     add_action(core, now, i, SUBSCRIBED, it.number, it.expires_us, it.detail)
 
 
-@register_jitable
+@inlined
 def _take_reading_number(core, i, now, content):  # type: ignore[no-untyped-def]
     number = core.readings[i]
     core.readings[i] += 1
@@ -139,7 +140,7 @@ def _take_reading_number(core, i, now, content):  # type: ignore[no-untyped-def]
     return number
 
 
-@register_jitable
+@inlined
 def _tell_sent(core, frame, now):  # type: ignore[no-untyped-def]
     it = core.frames[frame]
     peer = NONE if it.receiver < 0 else core.addresses[it.receiver]
@@ -161,8 +162,9 @@ def make_loop(
     ``loop(core, state, receive_needs, act_needs, events)`` plays ``events`` events at most, and returns why it stopped.
     """
 
-    @njit(cache=True, error_model="numpy")
-    def loop(core, state, receive_needs, act_needs, events):  # type: ignore[no-untyped-def]
+    @kept_on_disk
+    def loop(arrays, memory, receive_needs, act_needs, events):  # type: ignore[no-untyped-def]
+        core, state = by_reference(arrays), by_reference(memory)
         numbers = core.numbers
         # Of the sources' digest nothing but its presence is wanted: it is a part of the name under which this is kept.
         if digest == 0:
@@ -248,7 +250,7 @@ def make_loop(
             it = core.frames[frame]
             i = it.sender
             if it.kind == FRAME_END:
-                if it.outage != core.outages[i]:
+                if it.outage != core.nodes[i].outages:
                     give_up(core, frame, now, DOWN)
                     continue
                 if core.traces:
@@ -264,10 +266,11 @@ def make_loop(
                         if receiver >= 0:
                             add_loss(core, now, receiver, LOST, core.lost, core.addresses[i], it.message, LINK)
                 heard = last - first
+                perfect = quiet and not numbers[DOWN_NODES]
                 address = core.addresses[i]
                 for arc in range(first, last):
                     r = core.receivers[arc]
-                    if not quiet or core.down[r]:
+                    if not perfect:
                         reason = why_lost(core, arc, frame, now)
                         if reason:
                             heard -= 1

@@ -4,15 +4,13 @@ A key's values are integers, or blobs, which are numbered as they come: what may
 is the same.
 """
 
-from numba import njit
-from numba.extending import register_jitable
-
 from workbench.attributes import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
 from workbench.sim.compiled.layout import NONE
 from workbench.sim.compiled.record import tell_delivered
+from workbench.sim.compiled.reference import inlined, outlined
 
 
-@register_jitable
+@inlined
 def satisfies(value, operator, bound):  # type: ignore[no-untyped-def]
     """`attributes.satisfies` of integers."""
     return (
@@ -26,7 +24,7 @@ def satisfies(value, operator, bound):  # type: ignore[no-untyped-def]
     )
 
 
-@register_jitable
+@inlined
 def one_way_match(attributes, first, last, sample_first, sample_last):  # type: ignore[no-untyped-def]
     """`attributes.one_way_match` of rows first:last (a subscription) and sample_first:sample_last of ``attributes``."""
     for a in range(first, last):
@@ -41,11 +39,11 @@ def one_way_match(attributes, first, last, sample_first, sample_last):  # type: 
     return True
 
 
-@njit
+@outlined
 def deliver(core, now, i, peer, message):  # type: ignore[no-untyped-def]
     """Hand each sample of a publication to the open subscriptions of node ``i`` that it matches."""
     content = core.contents[core.messages[message].content]
-    place = core.first_subscription[i]
+    place = core.nodes[i].first_subscription
     while place != NONE:
         subscription = core.subscriptions[place]
         if subscription.is_open and (subscription.expires_us < 0 or now < subscription.expires_us):

@@ -44,8 +44,8 @@ class Outcome:
                 number, size_B = table[message, reason].tolist()
                 counts[event, self._texts["message"][message], REASONS[reason]] += number
                 sizes[event, REASONS[reason]] += size_B
-        for reason, number in zip(REASONS, core.dropped.tolist(), strict=True):
-            counts["dropped", "", reason] += number
+        for text, number in zip(REASONS, core.dropped.tolist(), strict=True):
+            counts["dropped", "", text] += number
         self._numbers = +counts, +sizes
 
     def table(self) -> pa.Table:
@@ -74,4 +74,5 @@ def _in_words(codes: np.ndarray, texts: Sequence[str]) -> pa.DictionaryArray:
     used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
     place = np.zeros(len(texts), np.int32)
     place[used] = np.arange(len(used))
-    return pa.DictionaryArray.from_arrays(pa.array(place[codes]), pa.array([texts[i] for i in used], pa.string()))
+    words = pa.array([texts[i] for i in used.tolist()], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(place[codes]), words)

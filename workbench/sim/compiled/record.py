@@ -1,7 +1,5 @@
 """What happened, as a kernel writes it: rows of the trace, or counters of what nobody looks at row by row."""
 
-from numba.extending import register_jitable
-
 from workbench.sim.compiled.layout import (
     BYTES_HEARD,
     BYTES_SENT,
@@ -17,9 +15,10 @@ from workbench.sim.compiled.layout import (
     ORIGINATED,
     ROWS,
 )
+from workbench.sim.compiled.reference import inlined
 
 
-@register_jitable
+@inlined
 def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):  # type: ignore[no-untyped-def]
     """A row of the trace at node ``i``; what happened, the message's name and the detail are codes."""
     place = core.numbers[ROWS]
@@ -37,20 +36,20 @@ def add_row(core, time, i, event, peer, name, origin, sequence, size, value, det
     row.detail = detail
 
 
-@register_jitable
+@inlined
 def add_action(core, now, i, event, sequence, value, detail):  # type: ignore[no-untyped-def]
     """A row of what the application did, or what became of the node: always kept."""
     add_row(core, now, i, event, NONE, 0, core.addresses[i], sequence, 0, value, detail)
 
 
-@register_jitable
+@inlined
 def add_frame_row(core, now, i, event, peer, message, value, reason):  # type: ignore[no-untyped-def]
     """A row of what became of a frame of ``message`` at node ``i``."""
     it = core.messages[message]
     add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, it.size_B, value, reason)
 
 
-@register_jitable
+@inlined
 def count_sent(core, message, heard):  # type: ignore[no-untyped-def]
     """A frame was sent, and ``heard`` nodes heard it: counted where no trace is kept."""
     it = core.messages[message]
@@ -60,7 +59,7 @@ def count_sent(core, message, heard):  # type: ignore[no-untyped-def]
     core.traffic[it.name, BYTES_HEARD] += heard * it.size_B
 
 
-@register_jitable
+@inlined
 def add_loss(core, now, i, event, table, peer, message, reason):  # type: ignore[no-untyped-def]
     """A frame was lost or given up: a row, or counted in ``table`` under its reason."""
     if core.traces:
@@ -74,7 +73,7 @@ def add_loss(core, now, i, event, table, peer, message, reason):  # type: ignore
 # What protocols tell
 
 
-@register_jitable
+@inlined
 def tell(core, now, i, event, peer, message, value, detail):  # type: ignore[no-untyped-def]
     """A protocol's event about a message, if a trace is kept."""
     if core.traces:
@@ -82,37 +81,37 @@ def tell(core, now, i, event, peer, message, value, detail):  # type: ignore[no-
         add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, 0, value, detail)
 
 
-@register_jitable
+@inlined
 def tell_originated(core, now, i, message, number):  # type: ignore[no-untyped-def]
     """A message starts its travel here; it carries the reading with that number."""
     it = core.messages[message]
     add_row(core, now, i, ORIGINATED, NONE, it.name, it.origin, it.sequence, 0, number, NO_REASON)
 
 
-@register_jitable
+@inlined
 def tell_held(core, now, i, peer, message, hops, is_first):  # type: ignore[no-untyped-def]
     """A node holds a publication; ``is_first``: it never held it before."""
     if is_first:
         core.numbers[HELD] += 1
-    if core.traces or core.is_sink[i]:
+    if core.traces or core.nodes[i].is_sink:
         it = core.messages[message]
         add_row(core, now, i, HELD_EVENT, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)
 
 
-@register_jitable
+@inlined
 def tell_delivered(core, now, i, peer, message, number, detail):  # type: ignore[no-untyped-def]
     """A subscription was handed a sample."""
     it = core.messages[message]
     add_row(core, now, i, DELIVERED, peer, it.name, it.origin, it.sequence, 0, number, detail)
 
 
-@register_jitable
+@inlined
 def tell_forwarded(core, now, i, peer, message, neighbors):  # type: ignore[no-untyped-def]
     """A message was sent on."""
     tell(core, now, i, FORWARDED, peer, message, neighbors, NO_REASON)
 
 
-@register_jitable
+@inlined
 def drop(core, now, i, peer, message, reason):  # type: ignore[no-untyped-def]
     """A message ended here."""
     if core.traces:

@@ -1,0 +1,70 @@
+"""Named tuples of arrays, handed to numba's functions as one pointer.
+
+Theory of operation
+    A named tuple of sixty arrays passed by value is some four hundred arguments, copied with each call that is not
+    inlined, and compiled as often. `by_reference` keeps the tuple on the stack of the function that calls it and makes
+    a pointer of it; ``core.frames`` then reads that field where it lies. The pointer is good as long as that function
+    runs.
+
+    Arrays are borrowed from the tuple and never counted: functions that take such a pointer are compiled with the
+    decorators here, which switch the counting of references off. They must not allocate. That makes calls cheap too:
+    two atomic additions per array and call are most of what a run would cost otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_jitable, register_model
+
+_UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for no run time that counts references
+inlined: Any = register_jitable(**_UNCOUNTED)
+outlined: Any = njit(error_model="numpy", **_UNCOUNTED)
+kept_on_disk: Any = njit(error_model="numpy", cache=True, **_UNCOUNTED)
+
+
+class Reference(types.Type):
+    """The numba type of a pointer to a named tuple of type ``target``."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        super().__init__(name=f"Reference({target})")
+
+
+@register_model(Reference)
+class _ReferenceModel(models.PointerModel):
+    def __init__(self, manager: Any, kind: Reference) -> None:
+        self._pointee_model = manager.lookup(kind.target)
+        self._pointee_be_type = self._pointee_model.get_value_type()
+        models.PrimitiveModel.__init__(self, manager, kind, self._pointee_be_type.as_pointer())
+
+
+@infer_getattr
+class _ReferenceAttributes(AttributeTemplate):
+    key = Reference
+
+    def generic_resolve(self, typ: Any, attr: str) -> Any:  # type: ignore[override]
+        if attr in typ.target.fields:
+            return typ.target[typ.target.fields.index(attr)]
+        return None
+
+
+@lower_getattr_generic(Reference)
+def _get_field(context: Any, builder: Any, kind: Reference, pointer: Any, name: str) -> Any:
+    place = kind.target.fields.index(name)
+    return builder.load(cgutils.gep_inbounds(builder, pointer, 0, place))
+
+
+@intrinsic
+def _by_reference(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return cgutils.alloca_once_value(builder, arguments[0])
+
+    return Reference(value)(value), generate
+
+
+by_reference: Any = _by_reference
