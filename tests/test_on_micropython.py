@@ -31,6 +31,7 @@ FILES = {
     "test_diffusion_node": {
         "test_every_sink_gets_every_matching_reading_once_and_nothing_when_it_has_unsubscribed": NETWORKX,
     },
+    "test_coded_diffusion_node": {},
     "test_diffusion_interests": {"test_each_node_sends_an_interest_once": NETWORKX},
     "test_diffusion_reinforcement": {},
     "test_flooding_node": {

@@ -1,0 +1,510 @@
+"""The coded diffusion node: source, bootstrap and intermediate node, its timer, and what it keeps and forgets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import draws, rlnc
+from workbench.attributes import PAYLOAD, parse
+from workbench.errors import AttributeFormatError, EncodeError, ParameterError
+from workbench.protocols.coded_diffusion import CodedDiffusion
+from workbench.protocols.contract import (
+    NOBODY,
+    Decoded,
+    Delivered,
+    Dropped,
+    Forwarded,
+    Held,
+    Innovative,
+    Originated,
+)
+from workbench.wire import coded as wire
+
+SECOND = 1000000
+COLLECTING_US = 50000
+HOT = parse("TEMP IS 26")
+FIELDS = wire.FIELDS
+
+
+class Chances(draws.Stream):
+    """A stream whose ``uniform`` gives these draws one after the other, and then zeros: a draw that succeeds."""
+
+    def __init__(self, *chances):
+        draws.Stream.__init__(self, draws.make_key(7))
+        self.chances = list(chances)
+
+    def uniform(self):
+        return self.chances.pop(0) if self.chances else 0.0
+
+
+def make_node(address=1, random=None, **options):
+    return CodedDiffusion(**options).make_node(address, random or draws.Stream(draws.make_key(3, address)))
+
+
+def event(source=9, sequence=0, attributes=HOT):
+    return wire.encode_event(wire.Event(source, sequence, attributes))
+
+
+def packets(count, source=9, sequence=0, attributes=HOT, generation_size=2, order=256, hops=1, seed=0):
+    """Frames of coded packets of an event; the first ``generation_size`` of them are linearly independent."""
+    data = wire.event_bytes(attributes)
+    chunks = rlnc.split(data, generation_size, order)
+    encoder = rlnc.Encoder(chunks, order, draws.Stream(draws.make_key(seed, sequence)), systematic=True)
+    return [
+        wire.encode_coded(wire.Coded(source, sequence, hops, generation_size, order, len(data), *encoder.encode()))
+        for _ in range(count)
+    ]
+
+
+def hear(node, frames, now=0, neighbor=4):
+    """Hand a node frames at a time; returns the events."""
+    for frame in frames if isinstance(frames, list) else [frames]:
+        node.receive(frame, neighbor, now)
+    return node.take_events()
+
+
+def wake(node, now):
+    """Wake a node that is due, as a driver does; returns the messages it sends."""
+    assert node.next_wake == now
+    node.wake(now)
+    assert node.next_wake is None or node.next_wake > now
+    return sent(node)
+
+
+def sent(node):
+    return [wire.decode(frame) for destination, frame in node.take_frames() if destination is None]
+
+
+def kinds(events):
+    return [type(one) for one in events]
+
+
+def reasons(events):
+    return [one.detail for one in events if isinstance(one, Dropped)]
+
+
+# --- source ---
+
+
+def test_source_broadcasts_its_event_whole_and_holds_it():
+    node = make_node()
+    everything = node.subscribe(parse("TEMP EQ_ANY"), 0)
+    assert [node.publish(HOT, 0, payload=b"hi"), node.publish(HOT, 0)] == [0, 1]
+    with_payload = parse('TEMP IS 26, PAYLOAD IS "hi"')
+    assert sent(node) == [wire.Event(1, 0, with_payload), wire.Event(1, 1, HOT)]
+    events = node.take_events()
+    assert kinds(events) == [Originated, Held, Delivered] * 2
+    assert events[:2] == [Originated(NOBODY, "event", 1, 0, 0, ""), Held(NOBODY, "event", 1, 0, 0, "")]
+    assert everything.take() == [with_payload, HOT]
+    assert node.next_wake is None
+
+
+def test_source_takes_nothing_of_its_own_back_however_late():
+    node = make_node(address=9)
+    everything = node.subscribe(parse("TEMP EQ_ANY"), 0)
+    node.publish(HOT, 0)
+    node.take_events()
+    for now in (0, 3600 * SECOND):
+        assert reasons(hear(node, [event()] + packets(2), now)) == ["duplicate", "decoded", "decoded"]
+    assert len(everything.take()) == 1 and node.next_wake is None
+
+
+def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
+    node = make_node()
+    for wrong in ("TEMP GE 26", ""):
+        with pytest.raises(AttributeFormatError):
+            node.publish(parse(wrong), 0)
+    for attributes, payload in [(HOT * 256, b""), (HOT, bytes(255 * 255)), (HOT, bytes(254 * 255))]:
+        with pytest.raises(EncodeError):
+            node.publish(attributes, 0, payload=payload)
+    with pytest.raises(AttributeFormatError):
+        node.subscribe(HOT, 0)
+    assert not node.outbox and not node.events
+    assert node.publish(HOT, 0) == 0
+
+
+def test_restarted_node_numbers_apart():
+    node = make_node()
+    node.start(0, boot=2)
+    assert node.publish(HOT, 0) == 2 << 24
+    assert node.subscribe(parse("TEMP GE 25"), 0).number == 2 << 24
+
+
+# --- bootstrap node ---
+
+
+@pytest.mark.parametrize("order", FIELDS)
+@pytest.mark.parametrize(("generation_size", "factor"), [(1, 1), (2, 2), (3, 5), (16, 4)])
+def test_bootstrap_node_holds_the_event_and_sends_combinations_at_once(order, generation_size, factor):
+    node = make_node(generation_size=generation_size, bootstrap_factor=factor, field=order, forwarding_probability=0)
+    wanted = node.subscribe(parse("TEMP GE 25"), 0)
+    events = hear(node, event(), now=5)
+    assert events == [
+        Held(4, "event", 9, 0, 1, ""),
+        Delivered(4, "event", 9, 0, wanted.number, HOT),
+        Forwarded(4, "coded", 9, 0, 0, str(factor)),
+    ]
+    messages = sent(node)
+    data = wire.event_bytes(HOT)
+    rows = [rlnc.Encoder(rlnc.split(data, generation_size, order), order).combine(m.encoding_vector) for m in messages]
+    assert messages == [wire.Coded(9, 0, 1, generation_size, order, len(data), *row) for row in rows]
+    assert len(messages) == factor
+    assert node.next_wake is None and not node.generations
+
+
+def test_bootstrap_node_drops_its_earlier_timer():
+    node = make_node(generation_size=3)
+    hear(node, packets(1, generation_size=3))
+    assert node.next_wake == COLLECTING_US
+    assert kinds(hear(node, event(), now=100)) == [Held, Forwarded]
+    assert node.next_wake is None and not node.generations
+    assert reasons(hear(node, packets(3, generation_size=3)[1:], now=200)) == ["decoded", "decoded"]
+
+
+def test_event_heard_again_or_after_decoding_is_a_duplicate():
+    node = make_node()
+    wanted = node.subscribe(parse("TEMP GE 25"), 0)
+    hear(node, event())
+    assert reasons(hear(node, event(), 10)) == ["duplicate"]
+    hear(node, packets(2, sequence=1))
+    due = node.next_wake
+    assert reasons(hear(node, event(sequence=1), 20)) == ["duplicate"]
+    assert len(wanted.take()) == 2 and node.next_wake == due
+
+
+def test_driver_that_counts_is_told_neither_drops_nor_what_was_sent():
+    node = make_node()
+    node.tells_all = False
+    assert kinds(hear(node, [event(), event(), b"?"])) == [Held]
+    assert node.drops == {"duplicate": 1, "malformed": 1}
+
+
+# --- intermediate node ---
+
+
+@pytest.mark.parametrize("order", FIELDS)
+@pytest.mark.parametrize("generation_size", [1, 2, 7])
+@pytest.mark.parametrize("size_B", [0, 1000, 20000])
+def test_intermediate_node_decodes_from_what_is_innovative(order, generation_size, size_B):
+    attributes = parse("TEMP IS 26") + make_payload(size_B)
+    node = make_node(generation_size=generation_size, field=order)
+    wanted, other = node.subscribe(parse("TEMP GE 25"), 0), node.subscribe(parse("TEMP LT 25"), 0)
+    frames = packets(generation_size, attributes=attributes, generation_size=generation_size, order=order, hops=6)
+    for rank, frame in enumerate(frames, 1):
+        events = hear(node, [frame, frame])
+        repeated = "decoded" if rank == generation_size else "not_innovative"
+        assert events[0] == Innovative(4, "coded", 9, 0, rank, str(rank - 1))
+        assert events[-1] == Dropped(4, "coded", 9, 0, 0, repeated)
+        if rank < generation_size:
+            assert len(events) == 2 and wanted.take() == []
+    assert events[1:4] == [
+        Decoded(4, "coded", 9, 0, generation_size, ""),
+        Held(4, "coded", 9, 0, 7, ""),
+        Delivered(4, "coded", 9, 0, wanted.number, attributes),
+    ]
+    assert wanted.take() == [attributes] and other.take() == []
+
+
+def make_payload(size_B):
+    data = bytes([index * 7 & 255 for index in range(size_B)])
+    return tuple([type(HOT[0])(PAYLOAD, HOT[0].operator, data[i : i + 255]) for i in range(0, size_B, 255)])
+
+
+def test_hops_are_one_more_than_the_least_of_the_packets():
+    node = make_node()
+    first, second = packets(2, hops=9)[0], packets(2, hops=3)[1]
+    held = [one for one in hear(node, [first, second]) if isinstance(one, Held)]
+    assert [one.value for one in held] == [4]
+    assert [message.hops for message in wake(node, COLLECTING_US)] == [4]
+
+
+def test_hops_stop_at_the_most_that_a_frame_can_say():
+    node = make_node()
+    hear(node, packets(1, hops=65535))
+    assert [message.hops for message in wake(node, COLLECTING_US)] == [65534]
+
+
+def test_packets_keep_their_field_and_size_whatever_the_nodes_own_are():
+    node = make_node(generation_size=2, field=256)
+    hear(node, packets(2, generation_size=3, order=16))
+    for message in wake(node, COLLECTING_US):
+        assert (message.generation_size, message.field, message.length_B) == (3, 16, len(wire.event_bytes(HOT)))
+        assert message.encoding_vector[2] == 0  # of the third chunk it has heard nothing
+
+
+def test_several_events_of_several_sources_are_decoded_side_by_side():
+    node = make_node(generation_size=3)
+    wanted = node.subscribe(parse("INSTANCE EQ_ANY"), 0)
+    ids = [(source, sequence) for source in (9, 10) for sequence in (0, 1, 2)]
+    mine = {one: parse(f"INSTANCE IS {one[0] * 10 + one[1]}") for one in ids}
+    frames = {one: packets(3, one[0], one[1], mine[one], 3) for one in ids}
+    for turn in range(3):
+        for place, one in enumerate(ids):
+            hear(node, frames[one][turn], now=10 * turn + place)
+    assert wanted.take() == [mine[one] for one in ids]
+    messages = []
+    while node.next_wake is not None:
+        messages += wake(node, node.next_wake)
+    assert [(message.source, message.sequence) for message in messages] == [one for one in ids for _ in range(2)]
+    assert not node.generations
+
+
+# --- the timer ---
+
+
+def test_successful_draw_sets_the_timer_to_the_collecting_time_and_moves_it():
+    node = make_node(generation_size=4, collecting_time_ms=20)
+    frames = packets(4, generation_size=4)
+    for now, frame in [(0, frames[0]), (7000, frames[1]), (26999, frames[2])]:
+        hear(node, frame, now)
+        assert node.next_wake == now + 20000
+
+
+def test_failed_draw_leaves_the_timer_as_it_is():
+    node = make_node(random=Chances(0.9, 0.1, 0.9), generation_size=4, forwarding_probability=0.5)
+    frames = packets(3, generation_size=4)
+    hear(node, frames[0], 0)
+    assert node.next_wake is None
+    hear(node, frames[1], 10)
+    assert node.next_wake == 10 + COLLECTING_US
+    hear(node, frames[2], 20)
+    assert node.next_wake == 10 + COLLECTING_US
+    # All three count, those whose draw failed too.
+    assert len(wake(node, 10 + COLLECTING_US)) == 2
+
+
+def test_what_is_not_innovative_draws_nothing_and_moves_no_timer():
+    node = make_node(generation_size=3)
+    [frame] = packets(1, generation_size=3)
+    hear(node, frame, 0)
+    drawn = node.random.counter
+    assert reasons(hear(node, frame, 30)) == ["not_innovative"]
+    assert (node.next_wake, node.random.counter) == (COLLECTING_US, drawn)
+
+
+def test_node_that_never_draws_well_decodes_delivers_and_sends_nothing():
+    node = make_node(forwarding_probability=0)
+    wanted = node.subscribe(parse("TEMP GE 25"), 0)
+    hear(node, packets(2))
+    assert node.next_wake is None and wanted.take() == [HOT]
+    assert not node.generations and sent(node) == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "fresh", "expected"),
+    [(0.5, 1, 1), (0.5, 2, 1), (0.5, 3, 2), (0.51, 2, 2), (1, 5, 5), (0.1, 10, 1), (0.1, 30, 3), (1 / 3, 6, 2)]
+    + [(0.001, 40, 1), (0.7, 10, 7), (0.6, 5, 3)],
+)
+def test_node_sends_the_forwarding_factors_share_of_what_was_innovative_rounded_up(factor, fresh, expected):
+    node = make_node(generation_size=40, forwarding_factor=factor)
+    hear(node, packets(fresh, generation_size=40))
+    assert len(wake(node, COLLECTING_US)) == expected
+    assert node.take_events() == [Forwarded(NOBODY, "coded", 9, 0, 0, str(expected))]
+
+
+def test_combinations_are_of_all_that_a_node_has_and_only_later_packets_count_again():
+    node = make_node(generation_size=6, forwarding_factor=1)
+    frames = packets(6, generation_size=6)
+    hear(node, frames[:4])
+    assert len(wake(node, COLLECTING_US)) == 4
+    hear(node, frames[4], 2 * COLLECTING_US)
+    [message] = wake(node, 3 * COLLECTING_US)
+    assert all(message.encoding_vector[:5]) and message.encoding_vector[5] == 0
+
+
+def test_one_shot_node_sends_once_for_an_event_and_decodes_still():
+    node = make_node(generation_size=3, rearm=False)
+    wanted = node.subscribe(parse("TEMP GE 25"), 0)
+    frames = packets(3, generation_size=3)
+    hear(node, frames[0])
+    assert len(wake(node, COLLECTING_US)) == 1
+    hear(node, frames[1:], 2 * COLLECTING_US)
+    assert node.next_wake is None and wanted.take() == [HOT]
+    assert not node.generations
+    hear(node, packets(1, sequence=1, generation_size=3), 2 * COLLECTING_US)
+    assert node.next_wake == 3 * COLLECTING_US
+
+
+def test_decoded_event_is_kept_until_the_timer_has_fired():
+    node = make_node()
+    hear(node, packets(2))
+    assert list(node.generations) == [(9, 0)]
+    assert reasons(hear(node, packets(3)[2], 10)) == ["decoded"]
+    [message] = wake(node, COLLECTING_US)
+    assert len([one for one in message.encoding_vector if one]) == 2
+    assert not node.generations and node.next_wake is None
+
+
+def test_decoded_event_is_kept_for_a_timer_that_an_earlier_packet_set():
+    node = make_node(random=Chances(0.1, 0.9), forwarding_probability=0.5)
+    first, second = packets(2)
+    hear(node, first)
+    hear(node, second, 10)
+    assert len(wake(node, COLLECTING_US)) == 1 and not node.generations
+
+
+# --- what is remembered ---
+
+
+def test_id_is_forgotten_when_it_has_been_quiet_and_not_before():
+    node = make_node(forget_after_s=2, forwarding_probability=0)
+    wanted = node.subscribe(parse("TEMP GE 25"), 0)
+    frames = packets(2)
+    hear(node, frames)
+    for now in (SECOND, 3 * SECOND - 1, 5 * SECOND - 2):
+        assert reasons(hear(node, frames[0], now)) == ["decoded"]
+    assert len(wanted.take()) == 1
+    assert kinds(hear(node, frames, 7 * SECOND - 2)) == [Innovative, Innovative, Decoded, Held, Delivered]
+
+
+def test_id_is_kept_as_long_as_neighbors_may_collect():
+    node = make_node(forget_after_s=0, generation_size=3)
+    frames = packets(3, generation_size=3)
+    hear(node, frames)
+    wake(node, COLLECTING_US)
+    node.take_events()
+    assert reasons(hear(node, frames[0], 7 * COLLECTING_US - 1)) == ["decoded"]
+    assert kinds(hear(node, frames[0], 13 * COLLECTING_US - 1)) == [Innovative]
+
+
+def test_further_event_is_refused_where_all_matrices_are_in_use_until_one_is_free():
+    node = make_node(max_events=2)
+    halves = [packets(1, sequence=sequence)[0] for sequence in range(3)]
+    assert kinds(hear(node, halves)) == [Innovative, Innovative, Dropped]
+    assert reasons(hear(node, halves[2])) == ["full"]
+    assert kinds(hear(node, event(sequence=5))) == [Held, Forwarded]  # a bootstrap node needs no matrix
+    hear(node, packets(2, sequence=0)[1])
+    wake(node, COLLECTING_US)
+    node.take_events()
+    assert kinds(hear(node, halves[2], COLLECTING_US)) == [Innovative]
+
+
+def test_matrix_of_an_event_that_went_quiet_makes_room():
+    node = make_node(max_events=2, forget_after_s=1, forwarding_probability=0)
+    halves = [packets(1, sequence=sequence)[0] for sequence in range(3)]
+    hear(node, halves[0], 0)
+    hear(node, halves[1], SECOND // 2)
+    assert reasons(hear(node, halves[2], SECOND - 1)) == ["full"]
+    assert hear(node, halves[2], SECOND) == [
+        Dropped(NOBODY, "coded", 9, 0, 0, "expired"),
+        Innovative(4, "coded", 9, 2, 1, "0"),
+    ]
+    assert sorted(node.generations) == [(9, 1), (9, 2)]
+
+
+def test_no_more_ids_are_known_than_the_setting_says_and_those_gone_quiet_make_room():
+    node = make_node(max_known=3, forget_after_s=1)
+    for sequence in range(5):
+        hear(node, event(sequence=sequence), now=sequence * 1000)
+    assert node.drops == {"full": 2} and len(node.known) == 3
+    assert reasons(hear(node, packets(1, sequence=7), 5000)) == ["full"]
+    assert kinds(hear(node, event(sequence=6), SECOND)) == [Held, Forwarded]
+    assert sorted(node.known) == [(9, 1), (9, 2), (9, 6)]
+    node.publish(HOT, SECOND)
+    assert len(node.known) == 3  # its own it knows anyway
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 3 * SECOND)), max_size=60))
+def test_memory_is_bounded_and_an_event_held_once_while_it_is_known(heard):
+    node = make_node(max_events=2, max_known=4, forget_after_s=1)
+    now = 0
+    held_us = {}
+    for sequence, kind, pause_us in heard:
+        now += pause_us // 50
+        while node.next_wake is not None and node.next_wake <= now:
+            wake(node, node.next_wake)
+        frame = event(sequence=sequence) if kind == 0 else packets(2, sequence=sequence)[kind - 1]
+        for one in hear(node, frame, now):
+            if isinstance(one, Held):
+                assert sequence not in held_us or now - held_us[sequence] >= SECOND
+                held_us[sequence] = now
+        assert len(node.generations) <= 2 and len(node.known) <= 4
+        assert set(node.generations) <= set(node.known)
+
+
+# --- what is wrong ---
+
+
+def test_packet_of_another_generation_under_the_same_id_is_malformed_and_changes_nothing():
+    node = make_node()
+    wanted = node.subscribe(parse("TEMP GE 25"), 0)
+    first, second = packets(2)
+    hear(node, first)
+    others = packets(1, generation_size=3) + packets(1, order=16) + packets(1, attributes=HOT + HOT)
+    assert reasons(hear(node, others, 10)) == ["malformed"] * 3
+    assert node.next_wake == COLLECTING_US
+    hear(node, second, 20)
+    assert wanted.take() == [HOT]
+
+
+@pytest.mark.parametrize("order", FIELDS)
+def test_packets_that_decode_to_no_event_deliver_nothing_and_are_not_begun_again(order):
+    node = make_node(field=order)
+    wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
+    size_B = wire.information_B(5, 2, order)
+    vectors = [(1, 0), (0, 1)]
+    frames = [wire.encode_coded(wire.Coded(9, 0, 1, 2, order, 5, vector, bytes(size_B))) for vector in vectors]
+    events = hear(node, frames)
+    assert kinds(events) == [Innovative, Innovative, Dropped] and reasons(events) == ["malformed"]
+    assert reasons(hear(node, frames, 10)) == ["decoded", "decoded"]
+    assert wanted.take() == [] and node.next_wake is None and not node.generations
+
+
+def test_rows_that_are_of_no_bytes_are_malformed():
+    node = make_node(field=257)
+    size_B = wire.information_B(5, 1, 257)
+    symbols_of_256 = b"\x00\x01" * (size_B // 2)
+    frame = wire.encode_coded(wire.Coded(9, 0, 1, 1, 257, 5, (1,), symbols_of_256))
+    assert reasons(hear(node, frame)) == ["malformed"]
+    assert not node.generations
+
+
+def test_piece_is_malformed_here():
+    frame = wire.encode_piece(wire.Piece(9, 0, 5, 1, 0, 1, b"\x00"))
+    assert reasons(hear(make_node(), frame)) == ["malformed"]
+
+
+@given(st.binary(max_size=40), st.sampled_from([b"", b"E", b"C", b"P"]))
+def test_malformed_frame_is_counted_and_dropped(rest, begin):
+    node = make_node()
+    node.subscribe(parse("TEMP GE 0"), 0)
+    assert hear(node, begin + rest) == [Dropped(4, "", NOBODY, 0, 0, "malformed")]
+    assert not node.outbox and node.next_wake is None and not node.generations and not node.known
+
+
+# --- subscriptions ---
+
+
+def test_subscription_ends_when_it_expires_or_is_cancelled():
+    node = make_node()
+    short, long = node.subscribe(parse("TEMP GE 25"), 0, expires_s=5), node.subscribe(parse("TEMP GE 25"), 0)
+    assert (short.number, long.number) == (0, 1)
+    hear(node, packets(2, sequence=0), 5 * SECOND - 1)
+    hear(node, packets(2, sequence=1), 5 * SECOND)
+    node.unsubscribe(long, 6 * SECOND)
+    node.unsubscribe(long, 6 * SECOND)
+    hear(node, packets(2, sequence=2), 6 * SECOND)
+    assert (len(short.take()), len(long.take())) == (1, 2)
+
+
+def test_subscription_gets_what_comes_after_it_alone():
+    node = make_node()
+    hear(node, packets(2, sequence=0))
+    late = node.subscribe(parse("TEMP GE 25"), 10)
+    assert late.take() == []
+    first, second = packets(2, sequence=1)
+    hear(node, first, 20)
+    later = node.subscribe(parse("TEMP GE 25"), 30)
+    hear(node, second, 40)
+    assert (late.take(), later.take()) == ([HOT], [HOT])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"generation_size": 0}, {"generation_size": 256}, {"field": 7}, {"bootstrap_factor": 0}, {"max_known": 0}]
+    + [{"forwarding_probability": 1.5}, {"forwarding_factor": 0}, {"collecting_time_ms": 0}, {"rearm": 1}],
+)
+def test_setting_out_of_range_is_refused_by_name(wrong):
+    [name] = wrong
+    with pytest.raises(ParameterError, match=name):
+        CodedDiffusion(**wrong)
