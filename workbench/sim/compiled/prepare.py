@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.attributes import (
-    PAYLOAD,
     Attribute,
     check_publication,
     check_subscription,
-    make,
     parse,
     split_samples,
     to_text,
+    with_payload,
 )
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
@@ -131,9 +130,7 @@ class Preparation:
         return self._extent_m
 
     def _content(self, text: str, payload: bytes) -> int:
-        attributes = parse(text)
-        if payload:
-            attributes += (make(PAYLOAD, "IS", payload),)
+        attributes = with_payload(parse(text), payload)
         check_publication(attributes)
         first = len(self._samples)
         for sample in split_samples(attributes):
