@@ -13,7 +13,7 @@ from native import Absent, need, output
 
 import workbench
 
-LIBRARIES = ("numba", "numpy", "pyarrow", "simpy", "wsnsimpy")
+LIBRARIES = ("galois", "numba", "numpy", "pyarrow", "simpy", "wsnsimpy")
 
 
 def machine() -> str:

@@ -9,8 +9,6 @@ from networks import Network
 from tables import ratio, table
 from timing import interleaved
 
-from workbench import Flooding
-
 HEADER = ["contender", "floods", "runs", "receptions", "heard", "receptions/s", "ours / it"]
 PEERS = (
     ("flood_plain_c", "PLAIN_C"),
@@ -50,8 +48,7 @@ def measure(
 ) -> list[list[str]]:
     """A row for each contender; the first is ours, to which the last column compares.
 
-    With ``all_hear``, a contender whose receptions are not floods x arcs is an error: it does other work. A frame of
-    the workbench's flood has a hop limit, so this does not go for networks that are wider than that.
+    With ``all_hear``, a contender whose receptions are not floods x arcs is an error: it does other work.
     """
     floods = {one.name: one.floods(network, quick) for one in contenders}
     jobs = {one.name: one.prepare(network, floods[one.name]) for one in contenders}
@@ -60,7 +57,7 @@ def measure(
     rows = []
     for name, result in results.items():
         everything = floods[name] * network.arcs
-        if all_hear and network.hops <= Flooding().settings["ttl"]:
+        if all_hear:
             assert result.receptions == everything, f"{name}: {result.receptions} receptions, {everything} expected"
         heard = f"{100 * result.receptions / everything:.1f}%"
         figures = [f"{number:,}" for number in (floods[name], result.runs, result.receptions)]

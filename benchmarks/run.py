@@ -1,8 +1,9 @@
 """How fast the workbench is beside others: ``make bench``, or ``benchmarks/run.py [--quick] [--write] [part ...]``.
 
-"flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "csma" is the flood with CSMA/CA and
-collisions, beside ns-3's lr-wpan; "diffusion" is by engine, "ns2" beside ns-2's one-phase pull; "profile" says where
-the time of the reference engine's flood goes. All play the same topologies. Times are medians of interleaved runs of
+"flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "million" is a
+flood of a million nodes; "csma" is the flood with CSMA/CA and collisions, beside ns-3's lr-wpan; "diffusion" is by
+engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "profile" says
+where the time of the reference engine's flood goes. All play the same topologies. Times are medians of interleaved runs of
 process time, each from its topology to its last reception, nodes and events of its own included. A peer that is not
 installed is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
 """
@@ -11,6 +12,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import coding
+import flood_million
 import flood_workbench
 from machine import machine
 from measure_diffusion import engines_table, measure_engines, measure_ns2, ns2_table
@@ -20,7 +23,7 @@ from profiles import by_function
 from tables import table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-PARTS = ("flood", "csma", "diffusion", "ns2", "profile")
+PARTS = ("flood", "million", "csma", "diffusion", "ns2", "coding", "profile")
 RUNS, QUICK_RUNS = 5, 3
 
 
@@ -32,6 +35,9 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
         yield "## Flood, ideal channel\n"
         yield from _floods(networks(), *ideal(), runs, quick, all_hear=True)
         yield FLOOD_NOTES
+    if "million" in parts:
+        yield "## Flood of 1,000,000 nodes, ideal channel, compiled, metrics alone\n"
+        yield from flood_million.report()
     if "csma" in parts:
         yield "## Flood, CSMA/CA and collisions\n"
         yield from _floods(networks()[:3], *csma(), runs, quick, all_hear=False)
@@ -44,6 +50,9 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
         rows, skipped = measure_ns2(small_disc(), runs)
         yield _lines(skipped) + ns2_table(rows) + "\n"
         yield NS2_NOTES
+    if "coding" in parts:
+        yield "## Network coding in GF(2^8)\n"
+        yield from coding.report(quick)
     if "profile" in parts:
         for network in networks()[:2]:
             yield _profile(network)
@@ -95,8 +104,7 @@ The workbench's times are those of `Scenario.run`: the scenario is made beforeha
 """
 
 FLOOD_NOTES = """\
-"heard" is receptions / (floods x arcs); all must come to 100%, but where the network is wider than the 255 hops that a
-frame of the workbench's flood lives. The workbench encodes and checks every frame and counts bytes, energy and drops;
+"heard" is receptions / (floods x arcs); all must come to 100%. The workbench encodes and checks every frame and counts bytes, energy and drops;
 with a trace it also keeps a row for everything that happened. No other contender has frames that mean something,
 energy or metrics.
 """
