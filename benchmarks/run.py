@@ -3,8 +3,8 @@
 "flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "million" is a
 flood of a million nodes; "csma" is the flood with CSMA/CA and collisions, beside ns-3's lr-wpan; "diffusion" is by
 engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "profile" says
-where the time of the reference engine's flood goes. All play the same topologies. Times are medians of interleaved runs of
-process time, each from its topology to its last reception, nodes and events of its own included. A peer that is not
+where the time of the reference engine's flood goes. All play the same topologies. Times are medians of interleaved runs
+of process time, each from its topology to its last reception, nodes and events of its own included. A peer that is not
 installed is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
 """
 
@@ -104,9 +104,9 @@ The workbench's times are those of `Scenario.run`: the scenario is made beforeha
 """
 
 FLOOD_NOTES = """\
-"heard" is receptions / (floods x arcs); all must come to 100%. The workbench encodes and checks every frame and counts bytes, energy and drops;
-with a trace it also keeps a row for everything that happened. No other contender has frames that mean something,
-energy or metrics.
+"heard" is receptions / (floods x arcs); all must come to 100%. The workbench encodes and checks every frame and counts
+bytes, energy and drops; with a trace it also keeps a row for everything that happened. No other contender has frames
+that mean something, energy or metrics.
 """
 
 CSMA_NOTES = """\
