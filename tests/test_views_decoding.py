@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.protocols.coded_diffusion import CodedDiffusion
 from workbench.rlnc import Decoder
 from workbench.sim.trace import SCHEMA
-from workbench.views import decoding, palette
-from workbench.views.drawing import Circle, Text
+from workbench.views import decoding, decoding_chances, decoding_figures, decoding_steps, drawing, palette
+from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.inspector import inspect_node
 from workbench.views.intervals import intervals, read
@@ -51,7 +50,7 @@ def run():
     """Two events from the middle of a grid, in generations of four."""
     return wb.Scenario(
         topology=wb.topology.grid(5, 5),
-        protocol=CodedDiffusion(generation_size=M, bootstrap_factor=5),
+        protocol=wb.CodedDiffusion(generation_size=M, bootstrap_factor=5),
         workload=[wb.publish(at=12, what="TEMP IS 20", payload=bytes(range(200)), start_s=1, every_s=2)],
         radio=wb.Radio(loss="none"),
         duration_s=5,
@@ -230,3 +229,139 @@ def test_the_player_of_one_event_knows_nothing_of_the_others(run):
 def test_the_faintest_rank_is_not_taken_for_another_role(background):
     one, other = palette.rgb(palette.rank_colour(1 / 16)), palette.rgb(background)
     assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 40
+
+
+# Figures of decoding
+
+
+def texts_of(page):
+    return [item.text for item in page.items if isinstance(item, Text)]
+
+
+def test_maps_show_the_network_at_times_with_the_share_that_holds_the_event(run):
+    page = decoding_figures.decoding_maps(run, times_s=[1.0, 2.0])
+    ElementTree.fromstring(page.to_svg())
+    assert {"0 ms", "1,000 ms", "4% hold it", "100% hold it"} <= set(texts_of(page))
+    fills = [item.fill for item in page.items if isinstance(item, Circle)]
+    # 24 nodes beside the source hold it in the second map, and the legend has one more circle of each color
+    assert fills.count(palette.HOLDS) == 24 + 1
+    assert len(decoding_figures.decoding_maps(run).to_png(scale=0.5)) > 1000
+
+
+def test_matrices_have_a_pivot_for_each_innovative_packet_so_far(run):
+    spread = decoding.progress(run.trace)
+    node = next(iter({span.node for span in spread.spans}))
+    page = decoding_figures.decoding_matrices(run, [node, 11])
+    pivots = [item for item in page.items if isinstance(item, Polygon) and item.fill == palette.RANK_HIGH]
+    assert len(pivots) == sum(range(1, M + 1))
+    assert "heard the event itself" in texts_of(page)
+    with pytest.raises(wb.ParameterError, match=r"nodes is \[99\]"):
+        decoding_figures.decoding_matrices(run, [99])
+
+
+def test_matrices_of_an_event_that_is_not_coded_are_refused():
+    flood = wb.Scenario(
+        wb.topology.grid(2, 2), wb.Flooding(), [wb.publish(at=0, what="TEMP IS 20")], duration_s=2
+    ).run()
+    with pytest.raises(wb.ParameterError, match=r"event \(0, 0\) of this run was not coded"):
+        decoding_figures.decoding_matrices(flood, [1])
+
+
+def test_coverage_charts_have_a_line_per_name_and_a_band_for_several_runs(run):
+    page = decoding_figures.coverage_chart({"one": run, "three": [run, run, run]})
+    lines = [item for item in page.items if isinstance(item, Polyline)]
+    bands = [item for item in page.items if isinstance(item, Polygon) and item.opacity < 1]
+    assert (len(lines), len(bands)) == (2, 1)
+    assert {"one", "three", "age of the event (s)"} <= set(texts_of(page))
+
+
+# Steps
+
+
+#: Figures 1 to 3 of the paper: X = [1, 1, 1]; P4 and P5 are of our choosing, for the text has none.
+PACKETS = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P4": ([4, 4, 7], [15]), "P5": ([1, 1, 2], [4])}
+
+
+def test_the_papers_example_step_by_step():
+    steps = decoding_steps.decoding_steps(3, 257, PACKETS)
+    assert [step.is_innovative for step in steps] == [True, True, False, True]
+    assert [step.pivot for step in steps] == [0, 1, None, 2]
+    assert steps[2].before == steps[2].after
+    assert steps[3].after == (((1, 0, 0), (1,)), ((0, 1, 0), (1,)), ((0, 0, 1), (1,)))
+    assert [step.is_complete for step in steps] == [False, False, False, True]
+    assert "P4 is not innovative: it depends on the rows" in steps[2].verdict()
+
+
+def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
+    steps = decoding_steps.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
+    assert "the event is decoded already" in steps[1].verdict()
+    with pytest.raises(wb.ParameterError, match="no packets"):
+        decoding_steps.decoding_steps(1, 2, {})
+
+
+@given(st.sampled_from([2, 16, 256, 257, 65536]), st.integers(1, 5), st.data())
+def test_steps_tell_ranks_that_grow_with_innovative_packets_alone(order, size, data):
+    symbols = st.integers(0, order - 1)
+    packets = {
+        f"P{number}": (
+            data.draw(st.lists(symbols, min_size=size, max_size=size)),
+            data.draw(st.lists(symbols, min_size=8, max_size=8)),
+        )
+        for number in range(data.draw(st.integers(1, 6)))
+    }
+    steps = decoding_steps.decoding_steps(size, order, packets)
+    for step in steps:
+        assert len(step.after) == len(step.before) + step.is_innovative
+    page = steps[-1].drawing()
+    ElementTree.fromstring(page.to_svg())
+    for text, (left, top, right, bottom) in boxes(page):
+        assert left >= 0 and top >= 0 and right <= page.width and bottom <= page.height, text
+
+
+def boxes(page):
+    for item in page.items:
+        if isinstance(item, Text):
+            wide = drawing.text_width(item.text, item.size)
+            left = item.x - wide * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+            yield item.text, (left, item.y - 0.7 * item.size, left + wide, item.y)
+
+
+def test_the_slider_shows_the_step_it_is_at_and_without_a_kernel_the_last_is_left():
+    stepper = decoding_steps.step_through(decoding_steps.decoding_steps(3, 257, PACKETS))
+    slider, picture = stepper.widget().children
+    assert slider.value == 0 and "P1 is innovative" in picture.value
+    slider.value = 2
+    assert "P4 is not innovative" in picture.value
+    bundle = stepper._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bundle["image/png"] == stepper.drawings[-1].to_png()
+    assert len({(page.width, page.height) for page in stepper.drawings}) == 1
+
+
+# Chances
+
+
+@pytest.mark.parametrize(("order", "size"), [(2, 1), (2, 3), (3, 2), (16, 1)])
+def test_the_chance_of_an_innovative_packet_is_what_counting_all_vectors_gives(order, size):
+    decoder = Decoder(size, order)
+    for rank in range(size):
+        vectors = [vector for vector in itertools.product(range(order), repeat=size) if any(vector)]
+        innovative = sum(decoder.is_innovative(vector) for vector in vectors)
+        exact = decoding_chances.innovation_probability(order, size, rank)
+        assert exact == pytest.approx(innovative / len(vectors))
+        unit = [int(index == rank) for index in range(size)]
+        decoder.add(unit, bytes(decoder.field.size_B(1)))
+
+
+@pytest.mark.parametrize("order", [2, 256])
+def test_measured_chances_are_within_five_standard_errors_of_the_exact_ones(order):
+    table = decoding_chances.completion_table(4, [order], trials=400)
+    error = np.sqrt(table["exact"] * (1 - table["exact"]) / 400)
+    assert ((table["measured"] - table["exact"]).abs() <= 5 * error + 1e-3).all()
+    assert decoding_chances.completion_probability(order, 4, 3) == 0
+    assert decoding_chances.completion_probability(order, 4, 60) == pytest.approx(1)
+
+
+def test_the_chart_of_chances_has_a_line_for_each_field():
+    page = decoding_chances.completion_chart(4, [2, 256], trials=50)
+    assert {"GF(2)", "GF(2^8)", "packets beyond m = 4"} <= set(texts_of(page))

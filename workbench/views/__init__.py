@@ -1,11 +1,16 @@
 """Views of a run: a player for notebooks and pages, figures for papers, tables.
 
-    show(run)                             the player, in a notebook or as a page
+    show(run, event=None)                 the player, in a notebook or as a page
     show_live(run)                        a run on motes, while it goes on
     network_figure(run)                   the player's Bokeh layout
     save_html(run, path, extra=())        the player as one self-contained page
     network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
     line_chart(series, ...)               a static chart with confidence bands
+    decoding_maps(run, ...)               how an event spread: small maps colored by rank, at several times
+    decoding_matrices(run, nodes)         the decoding matrices of some nodes, packet by packet
+    coverage_chart({name: runs})          share of nodes that hold an event, against its age
+    decoding_steps(m, field, packets)     what each packet does to a decoder; step_through(steps) is a slider over them
+    completion_chart(m, fields, trials)   how many random packets a generation takes, by field
     inspect_node(run, node, time_s=None)  what a node knew and had counted
     bundle(run)                           a run's rich display
 
@@ -23,6 +28,13 @@ _HOME = {
     "save_html": "export",
     "network_drawing": "figure",
     "line_chart": "chart",
+    "decoding_maps": "decoding_figures",
+    "decoding_matrices": "decoding_figures",
+    "coverage_chart": "decoding_figures",
+    "decoding_steps": "decoding_steps",
+    "step_through": "decoding_steps",
+    "completion_chart": "decoding_chances",
+    "completion_table": "decoding_chances",
     "inspect_node": "inspector",
     "bundle": "rich",
 }

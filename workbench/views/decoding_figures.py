@@ -1,0 +1,201 @@
+"""How an event spread, as static figures: small maps at several times, decoding matrices of some nodes, coverage.
+
+    decoding_maps(run)                     the network colored by rank, at several times side by side
+    decoding_matrices(run, nodes)          the matrix of each node, after each of its innovative packets
+    coverage_chart({"name": run, ...})     share of nodes that hold the event, against its age
+
+All are drawn from `decoding.progress`, and take an ``event``, (origin, sequence); None is the first of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.views import palette
+from workbench.views.chart import line_chart
+from workbench.views.columns import Columns
+from workbench.views.decoding import Event, Progress, matrix_cells, of_event, progress
+from workbench.views.decoding_matrix import OTHER, PIVOT, ZERO, Cell, Sizes, draw_matrix, empty_rows
+from workbench.views.drawing import Drawing, text_width
+from workbench.views.plan import Plan, lay_out
+
+WIDTH = 900
+MARGIN = 12.0
+GUTTER = 26.0
+SMALL = 11.0
+MAPS = 8
+POINTS = 120
+
+
+def decoding_maps(
+    run: Any,
+    times_s: Sequence[float] | None = None,
+    event: Event | None = None,
+    columns: int = 4,
+    width: int = WIDTH,
+) -> Drawing:
+    """The network colored by rank at some times of the run (None: eight, from the event to when it stopped spreading).
+
+    Raises ParameterError if the run has no such event.
+    """
+    spread, plan = progress(run.trace, event), lay_out(run.scenario.topology)
+    if times_s is None:
+        last_us = max(spread.held_us.values(), default=spread.made_us)
+        times_s = (np.linspace(spread.made_us, last_us, MAPS) / 1e6).tolist()
+    columns = min(columns, len(times_s))
+    side = (width - 2 * MARGIN - GUTTER * (columns - 1)) / columns
+    x0, y0, x1, y1 = plan.box_m
+    scale = (side - 16) / max(x1 - x0, y1 - y0)
+    high = scale * (y1 - y0) + 36 + GUTTER
+    rows = -(-len(times_s) // columns)
+    drawing = Drawing(width, rows * high + 36, title=f"event {spread.event} spreading")
+    for index, time_s in enumerate(times_s):
+        x, y = MARGIN + (index % columns) * (side + GUTTER), (index // columns) * high
+        share = len(spread.holders(round(time_s * 1e6))) / max(len(plan.ids), 1)
+        age_ms = (time_s - spread.made_us / 1e6) * 1e3
+        drawing.text(x, y + 18, f"{age_ms:,.0f} ms", size=SMALL + 1, bold=True)
+        drawing.text(x + side, y + 18, f"{share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT)
+        _map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
+    _legend(drawing, spread, rows * high + 18)
+    return drawing
+
+
+def _map(drawing: Drawing, plan: Plan, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
+    x0, _, _, y1 = plan.box_m
+    radius = float(np.clip(0.36 * plan.spacing_m * scale, 1.5, 7))
+    ranks, held = spread.at(time_us), spread.holders(time_us)
+    xs, ys = left + scale * (plan.x_m - x0), top + scale * (y1 - plan.y_m)
+    for a, b in zip(plan.links["a"].tolist(), plan.links["b"].tolist(), strict=True):
+        drawing.segment(xs[a], ys[a], xs[b], ys[b], colour=palette.LINK_POOR, width=0.8)
+    for node, x, y in zip(plan.ids.tolist(), xs.tolist(), ys.tolist(), strict=True):
+        if node == spread.event[0]:
+            drawing.marker("triangle", x, y, 1.3 * radius, palette.SOURCE, palette.OUTLINE, 0.6)
+        else:
+            drawing.circle(x, y, radius, fill=_fill(node, spread, ranks, held), stroke=palette.OUTLINE, width=0.5)
+
+
+def _fill(node: int, spread: Progress, ranks: Mapping[int, Any], held: set[int]) -> str:
+    if node in held:
+        return palette.HOLDS
+    return palette.rank_colour(ranks[node].value / spread.generation_size) if node in ranks else palette.NODE
+
+
+def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
+    size = spread.generation_size
+    ranks = range(1, size) if size <= 5 else (1, size // 2, size - 1)
+    entries = [("rank 0", palette.NODE)]
+    entries += [(f"rank {rank} of {size}", palette.rank_colour(rank / size)) for rank in ranks]
+    entries += [("holds the event", palette.HOLDS)]
+    x = MARGIN + 6
+    drawing.marker("triangle", x, y - 4, 5.5, palette.SOURCE, palette.OUTLINE, 0.6)
+    drawing.text(x + 11, y, "source", size=SMALL)
+    x += 30 + text_width("source", SMALL)
+    for name, fill in entries:
+        drawing.circle(x, y - 4, 5, fill=fill, stroke=palette.OUTLINE, width=0.6)
+        drawing.text(x + 11, y, name, size=SMALL)
+        x += 30 + 1.06 * text_width(name, SMALL)
+
+
+def decoding_matrices(run: Any, nodes: Sequence[int], event: Event | None = None) -> Drawing:
+    """For each node its decoding matrix after each innovative packet, as far as the trace tells it.
+
+    Dark cells are pivots, light ones coefficients that a trace does not tell, others are 0. A node that heard the event
+    itself has no matrix. Raises ParameterError for an event that is not in the run or was not coded, or a node that is
+    not in the network.
+    """
+    spread = progress(run.trace, event)
+    size = spread.generation_size
+    unknown = [node for node in nodes if node not in run.scenario.topology]
+    if unknown or not nodes:
+        raise ParameterError(f"decoding_matrices: nodes is {list(nodes)!r}; some nodes of this network are wanted")
+    if not size:
+        raise ParameterError(f"decoding_matrices: event {spread.event} of this run was not coded")
+    side = float(np.clip(150 / size, 7, 20))
+    sizes = Sizes(side, side, 0.62 * side)
+    wide, high = sizes.block(size, size, 0)
+    label = max(text_width(f"node {node}", SMALL + 1) for node in nodes) + 26
+    drawing = Drawing(label + size * (wide + GUTTER) + MARGIN, 8, title=f"decoding of event {spread.event}")
+    for node in nodes:
+        top, found = drawing.height, _packets(run.trace, spread, node)
+        drawing.height += high + 40 if found else 36
+        middle = top + (26 + high / 2 if found else 22)
+        drawing.text(MARGIN, middle, f"node {node}", size=SMALL + 1, bold=True)
+        if not found:
+            note = "heard the event itself" if node in spread.held_us else "got no packet"
+            drawing.text(label, middle, note, size=SMALL, colour=palette.FAINT_TEXT)
+        for place, (time_us, pivots) in enumerate(found):
+            x, age_ms = label + place * (wide + GUTTER), (time_us - spread.made_us) / 1e3
+            drawing.text(x, top + 16, f"{age_ms:,.0f} ms", size=SMALL, colour=palette.FAINT_TEXT)
+            _matrix(drawing, x, top + 22, size, pivots, sizes)
+    return drawing
+
+
+def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[int], sizes: Sizes) -> None:
+    looks = {"1": PIVOT, "0": ZERO, "": OTHER}
+    rows = [[Cell(cell, looks[cell]) for cell in row] for row in matrix_cells(size, pivots)]
+    fresh = sorted(pivots).index(pivots[-1])
+    draw_matrix(drawing, x, y, rows + empty_rows(size - len(rows), size), sizes, size, fresh)
+
+
+def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
+    """(time, pivots in the order in which they came) after each innovative packet of a node."""
+    columns = Columns(of_event(trace, spread.event))
+    rows = columns.where(event="innovative")
+    rows = rows[columns["node"][rows] == node]
+    found: list[tuple[int, tuple[int, ...]]] = []
+    told = columns["time_us"][rows].tolist(), columns["value"][rows].tolist(), columns.text("detail", rows).tolist()
+    for time_us, rank, pivot in zip(*told, strict=True):
+        before = found[-1][1] if found and rank > 1 else ()
+        found = found if before else []
+        found.append((time_us, (*before, int(pivot))))
+    return found
+
+
+def coverage_chart(
+    runs: Mapping[str, Any], event: Event | None = None, until_s: float | None = None, width: int = 620
+) -> Drawing:
+    """Share of nodes that hold an event against its age: a line for each name.
+
+    runs: name -> a run, or a list of runs (seeds), which become a mean in its 95 % confidence band. ``until_s``: where
+    the axis ends; None: when the last of them has stopped to spread. ParameterError for a run without such an event.
+    """
+    from workbench.sweeps.chart import interval
+
+    spreads = {
+        name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _several(some)]
+        for name, some in runs.items()
+    }
+    if until_s is None:
+        ages = [_spread_s(spread) for some in spreads.values() for spread, _ in some]
+        until_s = max(ages, default=1.0) or 1.0
+    ages_s = np.linspace(0, until_s, POINTS).tolist()
+    series = []
+    for name, some in spreads.items():
+        shares = np.array([spread.coverage(nodes, ages_s)["holds"] for spread, nodes in some])
+        means = [interval(column.tolist()) for column in shares.T]
+        line: dict[str, Any] = {"name": name, "x": ages_s, "y": [mean for mean, _, _ in means]}
+        if len(some) > 1:
+            line["low"] = [max(mean - half, 0.0) for mean, half, _ in means]
+            line["high"] = [min(mean + half, 1.0) for mean, half, _ in means]
+        series.append(line)
+    has_bands = any("low" in line for line in series)
+    return line_chart(
+        series,
+        x_label="age of the event (s)",
+        y_label="share of nodes that hold it",
+        note="mean and 95 % confidence interval over runs" if has_bands else "",
+        y_range=(0.0, 1.0),
+        width=width,
+    )
+
+
+def _several(runs: Any) -> Sequence[Any]:
+    return runs if isinstance(runs, (list, tuple)) else [runs]
+
+
+def _spread_s(spread: Progress) -> float:
+    return (max(spread.held_us.values(), default=spread.made_us) - spread.made_us) / 1e6
