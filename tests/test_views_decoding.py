@@ -4,15 +4,25 @@ import itertools
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.rlnc import Decoder
+from workbench.rlnc import Decoder, Encoder
 from workbench.sim.trace import SCHEMA
-from workbench.views import decoding, decoding_chances, decoding_figures, decoding_steps, drawing, palette
+from workbench.sweeps.chart import interval, summary
+from workbench.views import (
+    decoding,
+    decoding_chances,
+    decoding_figures,
+    decoding_savings,
+    decoding_stepper,
+    drawing,
+    palette,
+)
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.inspector import inspect_node
@@ -283,20 +293,25 @@ PACKETS = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P4": ([4, 4, 7], [15
 
 
 def test_the_papers_example_step_by_step():
-    steps = decoding_steps.decoding_steps(3, 257, PACKETS)
+    steps = decoding_stepper.decoding_steps(3, 257, PACKETS)
     assert [step.is_innovative for step in steps] == [True, True, False, True]
     assert [step.pivot for step in steps] == [0, 1, None, 2]
     assert steps[2].before == steps[2].after
     assert steps[3].after == (((1, 0, 0), (1,)), ((0, 1, 0), (1,)), ((0, 0, 1), (1,)))
     assert [step.is_complete for step in steps] == [False, False, False, True]
     assert "P4 is not innovative: it depends on the rows" in steps[2].verdict()
+    bundle, size = steps[2]._repr_mimebundle_()
+    assert bundle["text/plain"] == steps[2].verdict()
+    assert size["image/png"]["width"] == round(steps[2].drawing().width)
 
 
 def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
-    steps = decoding_steps.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
+    steps = decoding_stepper.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
     assert "the event is decoded already" in steps[1].verdict()
+    packet = Encoder([b"a", b"b"], 256).encode()
+    assert wb.views.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
     with pytest.raises(wb.ParameterError, match="no packets"):
-        decoding_steps.decoding_steps(1, 2, {})
+        decoding_stepper.decoding_steps(1, 2, {})
 
 
 @given(st.sampled_from([2, 16, 256, 257, 65536]), st.integers(1, 5), st.data())
@@ -309,7 +324,7 @@ def test_steps_tell_ranks_that_grow_with_innovative_packets_alone(order, size, d
         )
         for number in range(data.draw(st.integers(1, 6)))
     }
-    steps = decoding_steps.decoding_steps(size, order, packets)
+    steps = decoding_stepper.decoding_steps(size, order, packets)
     for step in steps:
         assert len(step.after) == len(step.before) + step.is_innovative
     page = steps[-1].drawing()
@@ -327,12 +342,12 @@ def boxes(page):
 
 
 def test_the_slider_shows_the_step_it_is_at_and_without_a_kernel_the_last_is_left():
-    stepper = decoding_steps.step_through(decoding_steps.decoding_steps(3, 257, PACKETS))
+    stepper = decoding_stepper.step_through(decoding_stepper.decoding_steps(3, 257, PACKETS))
     slider, picture = stepper.widget().children
     assert slider.value == 0 and "P1 is innovative" in picture.value
     slider.value = 2
     assert "P4 is not innovative" in picture.value
-    bundle = stepper._repr_mimebundle_()
+    bundle, _ = stepper._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert bundle["image/png"] == stepper.drawings[-1].to_png()
     assert len({(page.width, page.height) for page in stepper.drawings}) == 1
@@ -365,3 +380,97 @@ def test_measured_chances_are_within_five_standard_errors_of_the_exact_ones(orde
 def test_the_chart_of_chances_has_a_line_for_each_field():
     page = decoding_chances.completion_chart(4, [2, 256], trials=50)
     assert {"GF(2)", "GF(2^8)", "packets beyond m = 4"} <= set(texts_of(page))
+
+
+# Savings
+
+
+class Table:
+    """A sweep's table, made up: name -> (coverage, KB) at each value of the parameter, with a spread over seeds."""
+
+    def __init__(self, curves, xs, spread=0.0):
+        seeds = (1, 2, 3, 4)
+        self.frame = pd.DataFrame(
+            [
+                {
+                    "protocol": name,
+                    X: x,
+                    "seed": seed,
+                    "coverage": cover,
+                    "bytes_sent": 1000 * kB * (1 + spread * (seed - 2.5)),
+                }
+                for name, points in curves.items()
+                for x, (cover, kB) in zip(xs, points, strict=True)
+                for seed in seeds
+            ]
+        )
+
+    def to_pandas(self):
+        return self.frame.copy()
+
+    def summary(self, x, y, by):
+        return summary(self.frame, x, y, by)
+
+
+X = "protocol.forwarding_probability"
+CURVES = {"gossip": [(0.5, 100), (0.9, 300), (1.0, 400)], "coded": [(0.4, 80), (0.8, 180), (1.0, 200)]}
+
+
+def test_savings_at_an_equal_parameter_are_ratios_of_mean_costs():
+    table = decoding_savings.equal_parameter_savings(Table(CURVES, [0.5, 0.75, 1.0]), "gossip")
+    assert table["saving"].tolist() == pytest.approx([0.2, 0.4, 0.5])
+    assert table["baseline KB"].tolist() == pytest.approx([100, 300, 400])
+    assert table["baseline coverage"].tolist() == pytest.approx([0.5, 0.9, 1.0])
+    assert table["low"].tolist() == pytest.approx(table["saving"].tolist())  # seeds that agree leave no doubt
+
+
+def test_savings_at_equal_coverage_take_each_protocol_where_it_first_has_it():
+    table = decoding_savings.equal_coverage_savings(Table(CURVES, [0.5, 0.75, 1.0]), "gossip", coverage=0.95)
+    assert table["protocol"].tolist() == ["gossip", "coded"]
+    assert table[X].tolist() == pytest.approx([0.875, 0.9375])
+    assert table["KB"].tolist() == pytest.approx([350, 195])
+    assert table["saving"].tolist() == pytest.approx([0, 1 - 195 / 350])
+
+
+def test_a_protocol_that_never_has_the_coverage_has_no_saving():
+    curves = {**CURVES, "weak": [(0.1, 10), (0.2, 20), (0.3, 30)]}
+    table = decoding_savings.equal_coverage_savings(Table(curves, [0.5, 0.75, 1.0]), "gossip")
+    assert table["saving"].isna().tolist() == [False, False, True]
+    assert decoding_savings.equal_coverage_savings(Table(curves, [0.5, 0.75, 1.0]), "gossip", 0.3)[X].tolist() == [
+        0.5,
+        0.5,
+        1.0,
+    ]
+
+
+def test_intervals_hold_the_saving_and_widen_with_the_spread_of_seeds():
+    widths = []
+    for spread in (0.02, 0.1):
+        curves = Table(CURVES, [0.5, 0.75, 1.0], spread)
+        curves.frame.loc[curves.frame["protocol"] == "gossip", "bytes_sent"] = 400_000.0
+        table = decoding_savings.equal_parameter_savings(curves, "gossip")
+        assert (table["low"] < table["saving"]).all() and (table["saving"] < table["high"]).all()
+        widths.append((table["high"] - table["low"]).sum())
+    assert widths[1] > 2 * widths[0]
+
+
+def test_the_jackknife_of_a_mean_is_the_usual_interval():
+    values = [3.0, 5.0, 4.0, 8.0]
+    means = [np.mean(values), *(np.mean(np.delete(values, place)) for place in range(4))]
+    mean, low, high = decoding_savings._jackknife(np.array(means))
+    expected, half, _ = interval(values)
+    assert (mean, low, high) == pytest.approx((expected, expected - half, expected + half))
+
+
+def test_a_baseline_that_was_not_swept_is_refused():
+    with pytest.raises(wb.ParameterError, match="baseline is 'flooding'; the sweep has gossip, coded"):
+        decoding_savings.equal_parameter_savings(Table(CURVES, [0.5, 0.75, 1.0]), "flooding")
+
+
+def test_charts_of_a_sweep_name_their_series_and_draw_a_band_for_each():
+    table = Table(CURVES, [0.5, 0.75, 1.0], 0.1)
+    for page in (decoding_savings.sweep_chart(table, "bytes_sent", scale=1000), decoding_savings.cost_chart(table)):
+        ElementTree.fromstring(page.to_svg())
+        assert {"gossip", "coded"} <= set(texts_of(page))
+        assert len([item for item in page.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
+    assert "mean and 95 % confidence interval over 4 seeds" in texts_of(decoding_savings.sweep_chart(table, "coverage"))

@@ -11,6 +11,8 @@
     coverage_chart({name: runs})          share of nodes that hold an event, against its age
     decoding_steps(m, field, packets)     what each packet does to a decoder; step_through(steps) is a slider over them
     completion_chart(m, fields, trials)   how many random packets a generation takes, by field
+    equal_parameter_savings(table, ...)   what a protocol saves beside another; equal_coverage_savings(table, ...)
+    sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
     inspect_node(run, node, time_s=None)  what a node knew and had counted
     bundle(run)                           a run's rich display
 
@@ -31,10 +33,14 @@ _HOME = {
     "decoding_maps": "decoding_figures",
     "decoding_matrices": "decoding_figures",
     "coverage_chart": "decoding_figures",
-    "decoding_steps": "decoding_steps",
-    "step_through": "decoding_steps",
+    "decoding_steps": "decoding_stepper",
+    "step_through": "decoding_stepper",
     "completion_chart": "decoding_chances",
     "completion_table": "decoding_chances",
+    "equal_parameter_savings": "decoding_savings",
+    "equal_coverage_savings": "decoding_savings",
+    "sweep_chart": "decoding_savings",
+    "cost_chart": "decoding_savings",
     "inspect_node": "inspector",
     "bundle": "rich",
 }

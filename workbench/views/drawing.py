@@ -212,8 +212,10 @@ class Drawing:
             raise ParameterError(f"a drawing cannot be written as {path.name!r}; the name must end in .svg or .png")
         return path
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {"text/plain": repr(self), "image/png": self.to_png()}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        # Of two pixels per px, and shown in its own size: a notebook would stretch it to the width of the page.
+        size = {"width": round(self.width), "height": round(self.height)}
+        return {"text/plain": repr(self), "image/png": self.to_png()}, {"image/png": size}
 
     def __repr__(self) -> str:
         return f"Drawing({self.title!r}, {self.width:g} x {self.height:g} px, {len(self.items)} items)"

@@ -15,7 +15,6 @@ from typing import Any
 
 from workbench.errors import ParameterError
 from workbench.fields import Field
-from workbench.fields import field as field_of
 from workbench.rlnc import Decoder
 from workbench.views import palette
 from workbench.views.decoding_matrix import INFORMATION, OTHER, PIVOT, ZERO, Cell, Sizes, draw_matrix, empty_rows
@@ -72,30 +71,39 @@ class Step:
         """The packet, and the matrix before and after it."""
         return _draw(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {**self.drawing()._repr_mimebundle_(), "text/plain": self.verdict()}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        picture, size = self.drawing()._repr_mimebundle_()
+        return {**picture, "text/plain": self.verdict()}, size
 
 
 def decoding_steps(
-    generation_size: int, field: int, packets: Mapping[str, tuple[Sequence[int], Sequence[int]]]
+    generation_size: int, field: int, packets: Mapping[str, tuple[Sequence[int], Sequence[int] | bytes]]
 ) -> tuple[Step, ...]:
-    """Put named packets, (encoding vector, information vector) in symbols, into a decoder, and tell each step.
+    """Put named packets into a decoder, and tell each step.
 
-    Raises DecodeError for vectors that are not of this generation or field, ParameterError if there are no packets.
+    A packet is a `CodedPacket`, or (encoding vector, information vector) in symbols. Raises DecodeError for a vector
+    that is not of this generation or field, ParameterError if there are no packets.
     """
     if not packets:
         raise ParameterError("decoding_steps: there are no packets; a name and (encoding vector, information) are one")
     decoder = Decoder(generation_size, field, bulk=False)
     steps = []
     before: tuple[Row, ...] = ()
-    for number, (name, (vector, information)) in enumerate(packets.items(), 1):
-        is_innovative = decoder.add(list(vector), list(information))
+    for number, (name, packet) in enumerate(packets.items(), 1):
+        vector, information = _symbols(decoder.field, packet)
+        is_innovative = decoder.add(vector, information)
         after = tuple(_row(decoder, one, len(information)) for one in decoder.pivots)
-        packet = tuple(map(int, vector)), tuple(map(int, information))
         pivot = decoder.arrivals[-1] if is_innovative else None
-        steps.append(Step(name, number, len(packets), field_of(field), generation_size, packet, before, after, pivot))
+        row = (vector, information)
+        steps.append(Step(name, number, len(packets), decoder.field, generation_size, row, before, after, pivot))
         before = after
     return tuple(steps)
+
+
+def _symbols(field: Field, packet: tuple[Sequence[int], Sequence[int] | bytes]) -> Row:
+    vector, information = packet
+    symbols = field.unpack(information) if isinstance(information, bytes) else information
+    return tuple(map(int, vector)), tuple(map(int, symbols))
 
 
 def _row(decoder: Decoder, pivot: int, symbols: int) -> Row:
@@ -181,9 +189,9 @@ class Stepper:
         slider.observe(lambda change: setattr(picture, "value", self.drawings[change["new"]].to_svg()), "value")
         return ipywidgets.VBox([slider, picture])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        still = self.drawings[-1]._repr_mimebundle_()
-        return {**still, **self.widget()._repr_mimebundle_(include=None, exclude=None)}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        still, size = self.drawings[-1]._repr_mimebundle_()
+        return {**still, **self.widget()._repr_mimebundle_(include=None, exclude=None)}, size
 
 
 def step_through(steps: Sequence[Step]) -> Stepper:
