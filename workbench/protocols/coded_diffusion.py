@@ -147,10 +147,8 @@ class CodedDiffusionNode(Node):
             message = wire.decode(frame)
             if isinstance(message, wire.Event):
                 self._receive_event(message, previous_hop, now)
-            elif isinstance(message, wire.Coded):
-                self._receive_coded(message, previous_hop, now)
             else:
-                raise DecodeError("a piece is of no use here")
+                self._receive_coded(message, previous_hop, now)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
 
@@ -211,15 +209,15 @@ class CodedDiffusionNode(Node):
             generation.send_us = now + self._collecting_us
 
     def _decode(self, event_id, generation, previous_hop, now):
+        generation_size, _, length_B = generation.header
         try:
-            chunks = generation.decoder.decode()
-            attributes = wire.event_attributes(join(chunks, generation.header[2]))
+            attributes = wire.event_attributes(join(generation.decoder.decode(), length_B))
         except DecodeError:
             # Packets that do not belong together, each with a right checksum. The id stays known: to begin anew with
             # such packets might never end.
             self._forget(event_id)
             raise
-        self.events.append(Decoded(previous_hop, "coded", event_id[0], event_id[1], len(chunks), ""))
+        self.events.append(Decoded(previous_hop, "coded", event_id[0], event_id[1], generation_size, ""))
         self._hold(event_id, attributes, previous_hop, "coded", generation.hops, now)
 
     # What is known

@@ -6,11 +6,15 @@ Theory of operation
     less to live. Above a threshold that depends on the topology nearly all nodes get it, below it dies out near its
     source; 1 is flooding.
 
+    With ``pieces`` above 1 a publication is cut into so many, and each is gossiped for itself
+    (protocols/gossip_pieces.py); with 1 it goes whole, in one frame, as flooding's does.
+
 Messages
     flood    origin, sequence, ttl, attributes (wire/flooding.py)
+    piece    origin, sequence, ttl, pieces, number, event length, a piece of the event (wire/pieces.py)
 
 Limits
-    Those of flooding. A publication is gossiped as a whole, and nobody asks for what did not come.
+    Those of flooding. Nobody asks for what did not come.
 
 Reference
     Z. Haas, J. Halpern, L. Li: Gossip-based ad hoc routing, INFOCOM 2002 (its GOSSIP1 with k = 0 hops of flooding).
@@ -22,11 +26,14 @@ from workbench.errors import DecodeError
 from workbench.protocols import flooding
 from workbench.protocols.contract import NOBODY, Forwarded, Parameter, Protocol
 from workbench.wire import flooding as wire
+from workbench.wire import pieces as wire_pieces
 
 PARAMETERS = (
     Parameter(
         "forwarding_probability", 0.7, 0.0, 1.0, "share", "most of a grid's nodes get most events from about there on"
     ),
+    Parameter("pieces", 1, 1, wire_pieces.MOST_PIECES, "pieces", "the publication as a whole, as gossip has it"),
+    Parameter("max_partial", 50, 1, None, "publications", "being put together: as coded diffusion's max_events"),
 ) + flooding.PARAMETERS
 
 
@@ -61,10 +68,24 @@ class GossipNode(flooding.FloodingNode):
                 self.events.append(Forwarded(previous_hop, "flood", origin, sequence, 0, ""))
 
 
+def describe(frame, broadcast=True):
+    """(message name, origin, sequence) of a flood or of a piece, for traces."""
+    module = wire_pieces if frame[0] == wire_pieces.TYPE else wire
+    return module.describe(frame, broadcast)
+
+
 class Gossip(Protocol):
-    """Gossip and its settings: ``Gossip(forwarding_probability=..., ttl=..., max_events=...)``."""
+    """Gossip and its settings: ``Gossip(forwarding_probability=..., pieces=..., ttl=..., max_events=...)``."""
 
     node = GossipNode
     parameters = PARAMETERS
     disseminates = True
-    describe = staticmethod(wire.describe)
+    describe = staticmethod(describe)
+
+    def make_node(self, address, random):
+        """A fresh node: of one kind for whole publications, of another for pieces."""
+        if self.pieces == 1:
+            return GossipNode(address, self, random)
+        from workbench.protocols.gossip_pieces import PiecesGossipNode
+
+        return PiecesGossipNode(address, self, random)

@@ -4,32 +4,34 @@ Layout (little-endian, packed)
     event    type u8 (0x45, "E"), source u32, sequence u32, AttNum u8, attributes, CRC-32 u32
     coded    type u8 (0x43, "C"), source u32, sequence u32, hops u16, generation size u8, field u8, event length in
              bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
-    piece    type u8 (0x50, "P"), source u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16,
-             the piece's bytes, CRC-32 u32
 
-    Attributes lie as `wire/attribute_list.py` has them. What is coded, or cut into pieces, is AttNum and the
-    attributes: the event's bytes, at least one. Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16),
-    4 GF(257). The checksum is over all before it: a wrong byte in one packet would spoil every packet that is combined
-    with it.
+    Attributes lie as `wire/attribute_list.py` has them. What is coded is AttNum and the attributes: the event's bytes
+    (wire/event_bytes.py). Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum
+    is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
 
-    How long the information vector or the piece is follows from the header, and a frame where it is not is refused: so
-    all frames of one event that say the same of it fit together. Pieces are of the same length but for the last ones,
-    which may be shorter, or empty. An encoding vector of zeros is refused too: it says nothing.
+    How long the information vector is follows from the header, and a frame where it is not is refused: so all packets
+    of one event that say the same of it fit together. An encoding vector of zeros is refused too: it says nothing.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 import struct
-from binascii import crc32
 from collections import namedtuple
 
 from workbench.errors import DecodeError, EncodeError
 from workbench.fields import field as field_of
-from workbench.wire.attribute_list import decode_readings, encode_readings
+from workbench.wire.event_bytes import (
+    LONGEST_EVENT_B,
+    U16,
+    check_id,
+    event_attributes,
+    event_bytes,
+    sealed,
+    unsealed_B,
+)
 
 EVENT = 0x45
 CODED = 0x43
-PIECE = 0x50
 FIELDS = (2, 16, 256, 65536, 257)  # orders, by number
 
 Event = namedtuple("Event", ("source", "sequence", "attributes"))
@@ -38,20 +40,12 @@ Coded = namedtuple(
     "Coded",
     ("source", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
 )
-Piece = namedtuple("Piece", ("source", "sequence", "ttl", "pieces", "number", "length_B", "data"))
 
 _EVENT = "<BII"
 _CODED = "<BIIHBBH"
-_PIECE = "<BIIHBBH"
 _EVENT_B = 9
 _CODED_B = 15
-_PIECE_B = 15
-_CHECKSUM_B = 4
-U16 = 0xFFFF
-U32 = 0xFFFFFFFF
-LONGEST_EVENT_B = U16
 LARGEST_GENERATION = 255
-MOST_PIECES = 255
 
 
 def information_B(length_B, generation_size, order):
@@ -62,39 +56,16 @@ def information_B(length_B, generation_size, order):
     return chunk_B if field.characteristic == 2 else field.size_B(chunk_B * 8 // field.data_bits)
 
 
-def piece_bounds(length_B, pieces, number):
-    """(begin, end) of a piece in an event of so many bytes."""
-    size_B = -(-length_B // pieces)
-    return min(number * size_B, length_B), min((number + 1) * size_B, length_B)
-
-
-def event_bytes(attributes):
-    """The bytes of an event's attributes: what is coded. EncodeError if they are too many or not valid."""
-    if len(attributes) > 255:
-        raise EncodeError("an event has %d attributes; it counts to 255" % len(attributes))
-    data = bytes((len(attributes),)) + encode_readings(attributes)
-    if len(data) > LONGEST_EVENT_B:
-        raise EncodeError("an event of %d bytes is too long; it has %d at most" % (len(data), LONGEST_EVENT_B))
-    return data
-
-
-def event_attributes(data):
-    """The attributes in an event's bytes; DecodeError if they are none."""
-    if not data:
-        raise DecodeError("an event has no bytes")
-    return decode_readings(data, 1, data[0])
-
-
 def encode_event(event):
     """The frame of an Event; EncodeError if a field is out of range."""
-    _check_id(event.source, event.sequence)
-    return _sealed(struct.pack(_EVENT, EVENT, event.source, event.sequence) + event_bytes(event.attributes))
+    check_id(event.source, event.sequence)
+    return sealed(struct.pack(_EVENT, EVENT, event.source, event.sequence) + event_bytes(event.attributes))
 
 
 def encode_coded(coded):
     """The frame of a Coded packet; EncodeError if a field is out of range."""
     source, sequence, hops, generation_size, order, length_B, vector, information = coded
-    _check_id(source, sequence)
+    check_id(source, sequence)
     if order not in FIELDS:
         raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELDS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
@@ -108,57 +79,21 @@ def encode_coded(coded):
         raise EncodeError("an information vector has %d bytes; it must have %d" % (len(information), expected_B))
     number = FIELDS.index(order)
     head = struct.pack(_CODED, CODED, source, sequence, hops, generation_size, number, length_B)
-    return _sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
-
-
-def encode_piece(piece):
-    """The frame of a Piece; EncodeError if a field is out of range."""
-    source, sequence, ttl, pieces, number, length_B, data = piece
-    _check_id(source, sequence)
-    if not (0 <= ttl <= U16 and 0 <= number < pieces <= MOST_PIECES and 1 <= length_B <= LONGEST_EVENT_B):
-        raise EncodeError("%r has a field out of range" % (piece,))
-    begin, end = piece_bounds(length_B, pieces, number)
-    if len(data) != end - begin:
-        raise EncodeError("piece %d of %d has %d bytes; it must have %d" % (number, pieces, len(data), end - begin))
-    return _sealed(struct.pack(_PIECE, PIECE, source, sequence, ttl, pieces, number, length_B) + data)
-
-
-def _check_id(source, sequence):
-    if not (0 <= source <= U32 and 0 <= sequence <= U32):
-        raise EncodeError("source %r and sequence %r must be from 0 to %d" % (source, sequence, U32))
-
-
-def _sealed(data):
-    return data + struct.pack("<I", crc32(data))
+    return sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
 
 
 def decode(frame):
-    """The Event, Coded packet or Piece in a frame; DecodeError, and nothing else, for any other bytes."""
+    """The Event or Coded packet in a frame; DecodeError, and nothing else, for any other bytes."""
     kind = frame[0] if len(frame) else 0
-    header_B = {EVENT: _EVENT_B, CODED: _CODED_B, PIECE: _PIECE_B}.get(kind)
-    if header_B is None:
-        raise DecodeError("a frame that begins with %s is no event, coded packet or piece" % (frame[:1] or b"nothing",))
-    end = len(frame) - _CHECKSUM_B
-    if end < header_B:
-        raise DecodeError("a frame of %d bytes ends within its header" % len(frame))
-    if struct.unpack_from("<I", frame, end)[0] != crc32(frame[:end]):
-        raise DecodeError("a frame of %d bytes has a wrong checksum" % len(frame))
-    if kind == EVENT:
-        if end - _EVENT_B > LONGEST_EVENT_B:
-            raise DecodeError("an event of %d bytes is too long" % (end - _EVENT_B))
-        _, source, sequence = struct.unpack_from(_EVENT, frame, 0)
-        return Event(source, sequence, event_attributes(frame[_EVENT_B:end]))
-    return _decode_coded(frame, end) if kind == CODED else _decode_piece(frame, end)
-
-
-def _decode_piece(frame, end):
-    _, source, sequence, ttl, pieces, number, length_B = struct.unpack_from(_PIECE, frame, 0)
-    if number >= pieces or length_B < 1:
-        raise DecodeError("piece %d of %d of an event of %d bytes is none" % (number, pieces, length_B))
-    first, behind = piece_bounds(length_B, pieces, number)
-    if end - _PIECE_B != behind - first:
-        raise DecodeError("a piece of %d bytes should have %d" % (end - _PIECE_B, behind - first))
-    return Piece(source, sequence, ttl, pieces, number, length_B, bytes(frame[_PIECE_B:end]))
+    if kind not in (EVENT, CODED):
+        raise DecodeError("a frame that begins with %s is no event and not coded" % (frame[:1] or b"nothing",))
+    end = unsealed_B(frame, _EVENT_B if kind == EVENT else _CODED_B)
+    if kind == CODED:
+        return _decode_coded(frame, end)
+    if end - _EVENT_B > LONGEST_EVENT_B:
+        raise DecodeError("an event of %d bytes is too long" % (end - _EVENT_B))
+    _, source, sequence = struct.unpack_from(_EVENT, frame, 0)
+    return Event(source, sequence, event_attributes(frame[_EVENT_B:end]))
 
 
 def _decode_coded(frame, end):
@@ -172,7 +107,7 @@ def _decode_coded(frame, end):
     vector_B = field.size_B(generation_size)
     expected_B = _CODED_B + vector_B + information_B(length_B, generation_size, FIELDS[number])
     if end != expected_B:
-        raise DecodeError("a coded packet of %d bytes should have %d" % (len(frame), expected_B + _CHECKSUM_B))
+        raise DecodeError("a coded packet of %d bytes before its checksum should have %d" % (end, expected_B))
     packed = frame[_CODED_B : _CODED_B + vector_B]
     field.check_row(packed)
     vector = tuple(field.unpack(packed, generation_size))
@@ -188,4 +123,4 @@ def _decode_coded(frame, end):
 def describe(frame, broadcast=True):
     """(message name, origin, sequence) of a frame this module encoded, for traces."""
     source, sequence = struct.unpack_from("<II", frame, 1)
-    return {EVENT: "event", CODED: "coded", PIECE: "piece"}[frame[0]], source, sequence
+    return "event" if frame[0] == EVENT else "coded", source, sequence

@@ -88,6 +88,8 @@ def twin_of(protocol: Protocol) -> str:
     twin = TWINS.get(f"{cls.__module__}:{cls.__name__}")
     if twin is None:
         raise NotCompiledError(f"{cls.__name__} has no compiled twin")
+    if protocol.settings.get("pieces", 1) > 1:
+        raise NotCompiledError(f"{cls.__name__} in pieces has no compiled twin")
     return twin
 
 

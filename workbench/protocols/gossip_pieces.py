@@ -1,0 +1,131 @@
+"""Gossip of pieces: a publication goes through the network in several frames, each passed on by chance for itself.
+
+Theory of operation
+    A publisher cuts its publication into pieces and broadcasts each. A node that hears a piece for the first time
+    tosses a coin for it, as gossip does for a whole publication; when it has all pieces it holds the publication and
+    hands it to its own subscriptions that match. So what a node lacks is what chance has kept back of any one piece:
+    with as many bytes sent, fewer nodes get all of it than with whole publications. That is what network coding is to
+    be compared with, where any piece will do.
+
+Limits
+    A node puts together ``max_partial`` publications at a time; the oldest goes, and is not begun again while its id is
+    remembered. Ids, and which pieces of each came, are remembered of ``max_events`` publications.
+
+Reference
+    As for gossip.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import check_publication, matching_samples, with_payload
+from workbench.errors import DecodeError
+from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Originated
+from workbench.protocols.flooding import FloodingNode
+from workbench.wire import pieces as wire
+from workbench.wire.event_bytes import event_attributes, event_bytes
+
+
+class Partial:
+    """The pieces at hand of a publication that lacks some, and the most hops that one of them took."""
+
+    def __init__(self, piece):
+        self.header = piece.pieces, piece.length_B
+        self.data = [None] * piece.pieces
+        self.missing = piece.pieces
+        self.hops = 0
+
+
+class PiecesGossipNode(FloodingNode):
+    """One node that gossips pieces: what it subscribes to is as in flooding."""
+
+    def __init__(self, address, settings, random):
+        FloodingNode.__init__(self, address, settings, random)
+        # What flooding's memory keeps of an id is here (pieces, bytes of the event, a bit for each piece that came).
+        self.partial = {}  # event id -> Partial
+        self._partial_ids = []  # oldest first: a dictionary keeps no order on a mote
+
+    def publish(self, attributes, now, payload=b""):
+        """Broadcast a publication piece by piece; returns its number at this node."""
+        attributes = check_publication(with_payload(attributes, payload))
+        data = event_bytes(attributes)
+        pieces = wire.number_of_pieces(len(data), self.settings.pieces)
+        number = self.first_number + self._published
+        frames = []
+        for index in range(pieces):
+            begin, end = wire.piece_bounds(len(data), pieces, index)
+            piece = wire.Piece(self.address, number, self.ttl, pieces, index, len(data), data[begin:end])
+            frames.append((None, wire.encode(piece)))
+        self._published += 1
+        self.events.append(Originated(NOBODY, "piece", self.address, number, number, ""))
+        self._known.put((self.address, number), (pieces, len(data), (1 << pieces) - 1))
+        self._take(attributes, self.address, number, NOBODY, 0, now)
+        self.outbox += frames
+        return number
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Keep a piece heard for the first time, and pass it on if chance has it."""
+        try:
+            piece = wire.decode(frame)
+            if self._is_duplicate(piece):
+                self.drop(previous_hop, "piece", piece.source, piece.sequence, "duplicate")
+                return
+            self._keep(piece, previous_hop, now)
+        except DecodeError:
+            self.drop(previous_hop, "", NOBODY, 0, "malformed")
+            return
+        if piece.ttl <= 1:
+            self.drop(previous_hop, "piece", piece.source, piece.sequence, "ttl")
+        elif self.random.uniform() >= self.settings.forwarding_probability:
+            self.drop(previous_hop, "piece", piece.source, piece.sequence, "chance")
+        else:
+            self.outbox.append((None, wire.with_ttl(frame, piece.ttl - 1)))
+            if self.tells_all:
+                self.events.append(Forwarded(previous_hop, "piece", piece.source, piece.sequence, 0, ""))
+
+    def _is_duplicate(self, piece):
+        event_id = (piece.source, piece.sequence)
+        header = piece.pieces, piece.length_B
+        partial, known = self.partial.get(event_id), self._known.get(event_id)
+        if (partial is not None and partial.header != header) or (known is not None and known[:2] != header):
+            raise DecodeError("a piece of another publication under the same id")
+        return known is not None and bool(known[2] >> piece.number & 1)
+
+    def _keep(self, piece, previous_hop, now):
+        event_id = (piece.source, piece.sequence)
+        known, partial = self._known.get(event_id), self.partial.get(event_id)
+        if known is None and partial is None:
+            partial = self._begin(event_id, piece)
+        came = 0 if known is None else known[2]
+        self._known.put(event_id, (piece.pieces, piece.length_B, came | 1 << piece.number))
+        # None: it was given up. There already: it was begun before its id was forgotten.
+        if partial is None or partial.data[piece.number] is not None:
+            return
+        partial.data[piece.number] = piece.data
+        partial.missing -= 1
+        partial.hops = max(partial.hops, self.ttl - piece.ttl + 1)
+        if partial.missing == 0:
+            self._forget(event_id)
+            attributes = event_attributes(b"".join(partial.data))
+            self._take(attributes, piece.source, piece.sequence, previous_hop, partial.hops, now)
+
+    def _begin(self, event_id, piece):
+        if len(self._partial_ids) >= self.settings.max_partial:
+            oldest = self._partial_ids[0]
+            self._forget(oldest)
+            self.drop(NOBODY, "piece", oldest[0], oldest[1], "evicted")
+        partial = self.partial[event_id] = Partial(piece)
+        self._partial_ids.append(event_id)
+        return partial
+
+    def _forget(self, event_id):
+        del self.partial[event_id]
+        self._partial_ids.remove(event_id)
+
+    def _take(self, attributes, origin, sequence, previous_hop, hops, now):
+        self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
+        for subscription in self.subscriptions:
+            if subscription.expires_us is not None and now >= subscription.expires_us:
+                continue
+            for sample in matching_samples(subscription.attributes, attributes):
+                subscription.put(sample)
+                self.events.append(Delivered(previous_hop, "piece", origin, sequence, subscription.number, sample))
