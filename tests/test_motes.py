@@ -83,6 +83,17 @@ LOCKSTEP = {
         [],
     ),
     "flooding": (wb.Flooding(ttl=6), wb.Radio(loss=0.2, collisions=True), []),
+    "coded diffusion": (
+        wb.CodedDiffusion(generation_size=3, bootstrap_factor=3, forwarding_probability=0.9),
+        wb.Radio(loss=0.1, collisions=True),
+        [wb.publish(9, "TEMP IS 30", start_s=2, payload=bytes(range(256)) * 4)],
+    ),
+    "coded diffusion in GF(257)": (wb.CodedDiffusion(field=257), wb.Radio(loss="none"), []),
+    "gossip of pieces": (
+        wb.Gossip(pieces=4, forwarding_probability=0.8),
+        wb.Radio(loss=0.1),
+        [wb.publish(9, "TEMP IS 30", start_s=2, payload=bytes(range(256)) * 4)],
+    ),
 }
 
 

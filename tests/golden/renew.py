@@ -1,4 +1,4 @@
-"""Golden traces: what three small scenarios have always given, as digests beside the scenarios.
+"""Golden traces: what some small scenarios have always given, as digests beside the scenarios.
 
 A digest that changes means that recorded results no longer come out as they did. When that is meant (a protocol or
 the radio behaves otherwise, a draw has another purpose), say so in the change log and renew them with
