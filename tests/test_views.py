@@ -504,7 +504,7 @@ def test_drawings_are_saved_by_the_ending_of_the_name(tmp_path):
 
 
 def test_characters_that_pillows_font_lacks_are_spelled():
-    assert drawing.spell("5 µs × 3 → é 測 · 20°") == "5 us x 3 -> e ? · 20°"
+    assert drawing.spell("5 µs × 3 → é 測 · 20° ≤ ½") == "5 us x 3 -> e ? · 20° <= 1/2"
 
 
 # Figures

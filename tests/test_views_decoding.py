@@ -432,6 +432,12 @@ def test_savings_at_equal_coverage_take_each_protocol_where_it_first_has_it():
     assert table["saving"].tolist() == pytest.approx([0, 1 - 195 / 350])
 
 
+def test_at_equal_coverage_a_protocol_is_taken_where_it_is_cheapest_even_if_that_is_further_on():
+    curves = {**CURVES, "coded": [(0.4, 80), (0.96, 250), (1.0, 200)]}
+    table = decoding_savings.equal_coverage_savings(Table(curves, [0.5, 0.75, 1.0]), "gossip", coverage=0.95)
+    assert (table[X][1], table["KB"][1]) == pytest.approx((1.0, 200))
+
+
 def test_a_protocol_that_never_has_the_coverage_has_no_saving():
     curves = {**CURVES, "weak": [(0.1, 10), (0.2, 20), (0.3, 30)]}
     table = decoding_savings.equal_coverage_savings(Table(curves, [0.5, 0.75, 1.0]), "gossip")
@@ -469,7 +475,7 @@ def test_a_baseline_that_was_not_swept_is_refused():
 
 def test_charts_of_a_sweep_name_their_series_and_draw_a_band_for_each():
     table = Table(CURVES, [0.5, 0.75, 1.0], 0.1)
-    for page in (decoding_savings.sweep_chart(table, "bytes_sent", scale=1000), decoding_savings.cost_chart(table)):
+    for page in (decoding_savings.sweep_chart(table, "bytes_sent"), decoding_savings.cost_chart(table)):
         ElementTree.fromstring(page.to_svg())
         assert {"gossip", "coded"} <= set(texts_of(page))
         assert len([item for item in page.items if isinstance(item, Polygon) and item.opacity < 1]) == 2

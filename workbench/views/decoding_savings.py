@@ -6,8 +6,9 @@
 
 Theory of operation
     Costs are means over seeds. The saving is 1 - cost / cost of the baseline. At equal coverage each protocol is taken
-    where its mean coverage first reaches the wanted one, with coverage and cost linear between neighboring values of
-    the parameter. The 95 % interval is the jackknife's: the same number again and again with one seed left out.
+    where it is cheapest among the values of the parameter at which its mean coverage is the wanted one or more, and
+    the value at which it first is, with coverage and cost linear between neighboring values. The 95 % interval is the
+    jackknife's: the same number again and again with one seed left out.
 
 Limits
     A protocol that never reaches the coverage has no saving there (NaN). The jackknife takes seeds as independent, and
@@ -20,7 +21,6 @@ Reference
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """For every protocol the least ``x`` at which it has the coverage, its cost there, and what it saves.
+    """For every protocol the ``x`` at which it has the coverage for the least cost, that cost, and what it saves.
 
     Columns: by, x, KB, saving, low, high; the baseline is the first row. Raises ParameterError for a baseline that was
     not in the sweep.
@@ -98,21 +98,24 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _needs(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """(parameter, cost) at which a protocol first has a coverage: from all seeds, and from all but each."""
+    """(parameter, cost) at which a protocol has a coverage for the least cost: of all seeds, and of all but each."""
     coverages, costs = grid.without(grid.coverage[name]), grid.without(grid.cost[name])
-    return [_crossing(grid.x, one, cost, coverage) for one, cost in zip(coverages, costs, strict=True)]
+    return [_cheapest(grid.x, one, cost, coverage) for one, cost in zip(coverages, costs, strict=True)]
 
 
-def _crossing(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage: float) -> tuple[float, float]:
-    reached = np.flatnonzero(coverages >= coverage)
-    if not len(reached):
+def _cheapest(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage: float) -> tuple[float, float]:
+    reached = np.flatnonzero(coverages >= coverage).tolist()
+    if not reached:
         return math.nan, math.nan
-    after = int(reached[0])
-    if after == 0:
-        return float(x[0]), float(costs[0])
-    low, high = coverages[after - 1], coverages[after]
-    share = (coverage - low) / (high - low)
-    return tuple(float(one[after - 1] + share * (one[after] - one[after - 1])) for one in (x, costs))  # type: ignore
+    found = [(float(costs[place]), float(x[place])) for place in reached]
+    after = reached[0]
+    if after > 0:
+        low, high = coverages[after - 1], coverages[after]
+        share = (coverage - low) / (high - low)
+        cost, where = (float(one[after - 1] + share * (one[after] - one[after - 1])) for one in (costs, x))
+        found.append((cost, where))
+    cost, where = min(found)
+    return where, cost
 
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
@@ -129,39 +132,34 @@ def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
 
 # Charts
 
+# What metrics and parameters are called at an axis; of a metric also what it is divided by, and its range.
+_X_LABELS = {X: "forwarding probability FP", "radio.loss": "loss (share of frames)"}
+_Y_LABELS = {"coverage": ("share of nodes with the event", 1.0, (0.0, 1.0)), "bytes_sent": ("sent (KB)", KB, None)}
 
-def sweep_chart(
-    table: Any,
-    y: str,
-    x: str = X,
-    by: str = BY,
-    scale: float = 1.0,
-    label: Callable[[Any], str] = str,
-    **look: Any,
-) -> Drawing:
+
+def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """A metric of a sweep against a parameter, a line for each value of ``by``: means in 95 % confidence bands.
 
-    scale: what the metric is divided by (1000: bytes as KB); label: what a value of ``by`` is called; look: titles and
-    labels as `line_chart` takes them.
+    As `SweepTable.drawing`, but with bytes in KB, coverage from 0 to 1 and short names; ``look``: titles and labels as
+    `line_chart` takes them.
     """
     summary = table.summary(x, y, by)
+    label, scale, y_range = _Y_LABELS.get(y, (y.replace("_", " "), 1.0, None))
     series = []
     for name, rows in summary.groupby(by, sort=False):
-        columns = {key: (rows[key] / scale).tolist() for key in ("mean", "low", "high")}
-        line = {"name": label(name), "x": rows[x].tolist(), "y": columns["mean"]}
-        series.append({**line, "low": columns["low"], "high": columns["high"]})
-    runs = int(summary["runs"].min())
-    return line_chart(series, **{"note": f"mean and 95 % confidence interval over {runs} seeds", **look})
+        mean, low, high = ((rows[key] / scale).tolist() for key in ("mean", "low", "high"))
+        series.append({"name": str(name), "x": rows[x].tolist(), "y": mean, "low": low, "high": high})
+    note = f"mean and 95 % confidence interval over {int(summary['runs'].min())} seeds"
+    usual = {"x_label": _X_LABELS.get(x, x), "y_label": label, "y_range": y_range, "note": note}
+    return line_chart(series, **{**usual, **look})
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
-    """KB sent against coverage, a line for each protocol with a point for each value of the parameter."""
+    """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
     cost, coverage = table.summary(x, "bytes_sent", by), table.summary(x, "coverage", by)
     series = []
     for name, rows in cost.groupby(by, sort=False):
+        mean, low, high = ((rows[key] / KB).tolist() for key in ("mean", "low", "high"))
         means = coverage.loc[coverage[by] == name, "mean"].tolist()
-        points = sorted(zip(means, *((rows[key] / KB).tolist() for key in ("mean", "low", "high")), strict=True))
-        columns = list(zip(*points, strict=True))
-        series.append({"name": str(name), **dict(zip(("x", "y", "low", "high"), map(list, columns), strict=True))})
-    labels = {"x_label": "coverage", "y_label": "sent per event (KB)"}
-    return line_chart(series, **{**labels, **look})
+        series.append({"name": str(name), "x": means, "y": mean, "low": low, "high": high})
+    return line_chart(series, **{"x_label": "coverage", "y_label": "sent (KB)", **look})

@@ -246,14 +246,15 @@ _SPELLED = {
 
 
 def spell(text: str) -> str:
-    """The text in characters that Pillow's font has: "µs" -> "us", "é" -> "e", and "?" for what has no spelling."""
+    """The text in characters that Pillow's font has: "µs" -> "us", "½" -> "1/2", and "?" for what has no spelling."""
     return "".join(map(_spell, text))
 
 
 def _spell(character: str) -> str:
     if character.isascii() or character in _KNOWN:
         return character
-    plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii())
+    apart = unicodedata.normalize("NFKD", character).replace("\N{FRACTION SLASH}", "/")
+    plain = "".join(c for c in apart if c.isascii())
     return _SPELLED.get(character) or plain or "?"
 
 
