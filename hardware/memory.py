@@ -1,4 +1,4 @@
-"""What the mote's program takes of a mote's memory: each file, and each entry of TinyDiffusion's lists.
+"""What the mote's program takes of a mote's memory: each file, each entry of TinyDiffusion's lists, coded diffusion.
 
     .venv/bin/python hardware/memory.py
 
@@ -7,6 +7,9 @@ Theory of operation
     a machine of 32 bits like most motes; after each file the allocated bytes are counted without garbage. Then a node
     is filled through its own interface (filling.py). What an entry costs is the difference between two nodes that heard
     the same, one whose setting is 1 and one whose setting is the default, all other sizes being 1.
+
+    Coded diffusion is measured where it takes most (filling_coded.py): with an event that is decoded and still kept for
+    its timer, and all that decoding makes on the way.
 
 Limits
     A board's own drivers are not in it. Where it holds code in flash, the program takes less than here.
@@ -30,15 +33,25 @@ from workbench.protocols.diffusion import PARAMETERS  # noqa: E402
 BUDGET_B = 64 * 1024
 BOARD = "virtual"
 
-# What a mote that diffuses loads, in the order in which nothing is loaded for the sake of a later one. The rest of its
-# files (names and text of attributes, filters, other protocols, sensors) is loaded if it is asked for.
-LOADED = (
+# What a mote loads, in the order in which nothing is loaded for the sake of a later one. The rest of its files (names
+# and text of attributes, filters, other protocols, sensors) is loaded if it is asked for.
+_FIRST = (
     "workbench/__init__",
     "workbench/errors",
     "workbench/draws",
     "workbench/attributes",
     "workbench/wire/__init__",
     "workbench/wire/attribute_list",
+)
+_LAST = (
+    "workbench/links/__init__",
+    "workbench/links/framing",
+    "workbench/links/messages",
+    "radio_serial",
+    "mote",
+)
+LOADED = (
+    *_FIRST,
     "workbench/wire/tiny_diffusion",
     "workbench/protocols/__init__",
     "workbench/protocols/contract",
@@ -46,12 +59,21 @@ LOADED = (
     "workbench/protocols/interest_cache",
     "workbench/protocols/reinforcement",
     "workbench/protocols/diffusion",
-    "workbench/links/__init__",
-    "workbench/links/framing",
-    "workbench/links/messages",
-    "radio_serial",
-    "mote",
+    *_LAST,
 )
+LOADED_CODED = (
+    *_FIRST,
+    "workbench/fields",
+    "workbench/wire/event_bytes",
+    "workbench/wire/coded",
+    "workbench/rlnc",
+    "workbench/protocols/__init__",
+    "workbench/protocols/contract",
+    "workbench/protocols/coded_diffusion",
+    *_LAST,
+)
+# Generation size and bytes of payload of an event: 16 chunks of 64 bytes are a kilobyte, and fewer are longer.
+DECODED = ((16, 64), (2, 1024), (4, 1024), (8, 1024), (16, 1024))
 SMALLER = "max_interests=5, max_gradients=4, max_reinforcements=4"
 SIZES = ("max_interests", "max_gradients", "max_reinforcements", "max_data", "max_seen_interests")
 
@@ -78,10 +100,10 @@ def mote_files() -> dict[str, bytes]:
 
 
 @lru_cache
-def loaded_files() -> tuple[Loaded, ...]:
-    """The files that a diffusing mote loads, in that order."""
+def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
+    """The files that a mote of one of these lists loads, in that order."""
     files = mote_files()
-    names = [name for name in LOADED if f"{name}.mpy" in files]
+    names = [name for name in loaded if f"{name}.mpy" in files]
     modules = [name.removesuffix("/__init__").replace("/", ".") for name in names]
     empty_B, *after_B = interpreter.measure(files, ["", *(f"import {module}" for module in modules)])
     before_B = [empty_B, *after_B[:-1]]
@@ -91,10 +113,10 @@ def loaded_files() -> tuple[Loaded, ...]:
     )
 
 
-def nodes_B(*nodes: str) -> list[int]:
+def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filling") -> list[int]:
     """Bytes that nodes take, each given as the call of a function in filling.py: "full_node(max_data=5)"."""
-    files = mote_files() | dict([compile_file("filling.py", HERE / "filling.py")])
-    modules = ", ".join(file.name.removesuffix("/__init__").replace("/", ".") for file in loaded_files())
+    files = mote_files() | dict([compile_file("filling.py", HERE / f"{filling}.py")])
+    modules = ", ".join(file.name.removesuffix("/__init__").replace("/", ".") for file in loaded_files(loaded))
     pieces = [f"import {modules}, filling\nnode = None", *(f"node = filling.{node}" for node in nodes)]
     before, *after = interpreter.measure(files, pieces)
     return [allocated - before for allocated in after]
@@ -123,6 +145,15 @@ def totals_B() -> dict[str, int]:
     }
 
 
+def coded_totals_B(order: int = 256) -> dict[str, int]:
+    """Program and node of coded diffusion together: empty, and with an event of each of DECODED's shapes."""
+    program = sum(file.heap_B for file in loaded_files(LOADED_CODED))
+    calls = [f"decoding_node({size}, {payload_B}, {order})" for size, payload_B in DECODED]
+    nodes = nodes_B("empty_node()", *calls, loaded=LOADED_CODED, filling="filling_coded")
+    names = ["empty", *(f"{payload_B} B in a generation of {size}" for size, payload_B in DECODED)]
+    return {name: program + node_B for name, node_B in zip(names, nodes, strict=True)}
+
+
 def _full_node(settings: dict[str, int]) -> str:
     return f"full_node({', '.join(f'{name}={value}' for name, value in settings.items())})"
 
@@ -142,7 +173,13 @@ def main() -> None:
     for setting in settings_table():
         print(f"{setting.name:26}{setting.default:9}{setting.entry_B:19.0f}")
     print(f"\nprogram and node, of {BUDGET_B} B:")
-    for state, allocated_B in totals_B().items():
+    _print_totals(totals_B())
+    print(f"\nthe same with coded diffusion over GF(2^8), of {BUDGET_B} B:")
+    _print_totals(coded_totals_B())
+
+
+def _print_totals(totals: dict[str, int]) -> None:
+    for state, allocated_B in totals.items():
         print(f"{allocated_B:8} B{BUDGET_B - allocated_B:8} B left  {state}")
 
 

@@ -269,3 +269,25 @@ def test_events_of_many_sources_at_once_all_get_through_and_the_network_falls_si
     assert run.metrics["coverage"] > 0.9
     # 100 events; without a limit on what is known these were a storm that never ended.
     assert run.metrics["transmissions"] < 100 * 3 * len(graph)
+
+
+def test_every_setting_can_be_swept(tmp_path):
+    scenario = wb.Scenario(wb.topology.grid(3, 3), CodedDiffusion(), [wb.publish(4, "TEMP IS 26")], duration_s=2)
+    values = {
+        "generation_size": [1, 3],
+        "field": [2, 257],
+        "bootstrap_factor": [4],
+        "forwarding_probability": [0.5],
+        "forwarding_factor": [1.0],
+        "collecting_time_ms": [5.0],
+        "rearm": [False],
+        "max_events": [1],
+        "max_known": [1],
+        "forget_after_s": [0.0],
+    }
+    assert set(values) == {parameter.name for parameter in CodedDiffusion.parameters}
+    table = wb.Sweep(scenario, {f"protocol.{name}": given for name, given in values.items()}).run(
+        tmp_path, runner=wb.LocalRunner()
+    )
+    coverage = table.to_pandas()["coverage"]
+    assert len(coverage) == 4 and (coverage > 0).all()

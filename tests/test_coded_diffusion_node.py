@@ -462,6 +462,16 @@ def test_packets_that_decode_to_no_event_deliver_nothing_and_are_not_begun_again
     assert wanted.take() == [] and node.next_wake is None and not node.generations
 
 
+def test_chunks_with_more_than_zeros_behind_the_event_are_malformed():
+    node = make_node()
+    wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
+    first, second = wire.event_bytes(HOT)[:3], wire.event_bytes(HOT)[3:]
+    for sequence, padding in enumerate([b"\x01", b"\x00"]):
+        rows = [((1, 0), first), ((0, 1), second + padding)]
+        hear(node, [wire.encode_coded(wire.Coded(9, sequence, 1, 2, 256, 5, *row)) for row in rows])
+    assert node.drops == {"malformed": 1} and wanted.take() == [HOT]
+
+
 def test_rows_that_are_of_no_bytes_are_malformed():
     node = make_node(field=257)
     size_B = wire.information_B(5, 1, 257)

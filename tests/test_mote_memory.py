@@ -1,4 +1,4 @@
-"""A mote's memory: the program with TinyDiffusion fits, and what a setting is said to cost is what it costs."""
+"""A mote's memory: the program fits with TinyDiffusion and with coded diffusion; a setting costs what it is said to."""
 
 import sys
 
@@ -31,3 +31,18 @@ def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
     names = [file.name for file in memory.loaded_files()]
     assert names == list(memory.LOADED)
     assert not {"workbench/keys", "workbench/attribute_text", "workbench/protocols/filters"} & set(names)
+
+
+@pytest.mark.parametrize("order", [2, 16, 256, 65536])
+def test_program_and_what_decoding_takes_fit_in_64_KiB(order):
+    totals = memory.coded_totals_B(order)
+    assert all(total <= memory.BUDGET_B for total in totals.values()), totals
+    small_B, *kilobytes_B = [total - totals["empty"] for name, total in totals.items() if name != "empty"]
+    # The rows, the event's bytes, its attributes, a packet, and the field's tables.
+    assert 64 < small_B < 4 * 1024 < min(kilobytes_B) <= max(kilobytes_B) < 10 * 1024
+
+
+def test_what_a_mote_loads_for_coded_diffusion_is_all_there():
+    names = [file.name for file in memory.loaded_files(memory.LOADED_CODED)]
+    assert names == list(memory.LOADED_CODED)
+    assert not {"workbench/protocols/diffusion", "workbench/keys", "workbench/attribute_text"} & set(names)

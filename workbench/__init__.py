@@ -7,62 +7,27 @@ file runs there too (MicroPython's subset of Python).
 
 __version__ = "0.1.0"
 
-# Public name -> the module that has it; a module's own name -> itself.
-_HOME = {
-    "Attribute": "attributes",
-    "is_within": "attributes",
-    "key_of": "attributes",
-    "one_way_match": "attributes",
-    "parse": "attributes",
-    "register_key": "attributes",
-    "to_text": "attributes",
-    "two_way_match": "attributes",
-    "AttributeFormatError": "errors",
-    "DataError": "errors",
-    "DecodeError": "errors",
-    "EncodeError": "errors",
-    "LinkError": "errors",
-    "ParameterError": "errors",
-    "ScenarioError": "errors",
-    "WorkbenchError": "errors",
-    "CodedDiffusion": "protocols.coded_diffusion",
-    "Diffusion": "protocols.diffusion",
-    "Filter": "protocols.filters",
-    "register_filter": "protocols.filters",
-    "Flooding": "protocols.flooding",
-    "Gossip": "protocols.gossip",
-    "SensorField": "sensor_field",
-    "Radio": "sim.radio",
-    "Run": "sim.run",
-    "Scenario": "sim.scenario",
-    "outage": "sim.workload",
-    "publish": "sim.workload",
-    "subscribe": "sim.workload",
-    "LocalRunner": "sweeps",
-    "SparkRunner": "sweeps",
-    "Sweep": "sweeps",
-    "attributes": "attributes",
-    "datasets": "datasets",
-    "draws": "draws",
-    "errors": "errors",
-    "fields": "fields",
-    "motes": "motes",
-    "rlnc": "rlnc",
-    "topology": "topology",
-    "views": "views",
-}
-
-__all__ = sorted(_HOME)
-
 
 def __getattr__(name):
-    if name not in _HOME:
+    home = _home()
+    if name == "__all__":
+        return sorted(home)
+    if name[:2] == "__" or (home and name not in home):
         raise AttributeError("module 'workbench' has no attribute %r" % name)
-    module = __import__("workbench." + _HOME[name], None, None, ["__name__"])
-    value = getattr(module, name) if name != _HOME[name] else module
+    path = home.get(name, name)
+    module = __import__("workbench." + path, None, None, ["__name__"])
+    value = getattr(module, name) if name != path else module
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_HOME))
+    return sorted(set(globals()) | set(_home()))
+
+
+def _home():
+    try:
+        from workbench.public_names import HOME
+    except ImportError:
+        return {}  # On a mote a name is that of a module: `from workbench import draws` comes here too.
+    return HOME

@@ -60,7 +60,7 @@ from workbench.protocols.contract import (
     Protocol,
     Subscription,
 )
-from workbench.rlnc import Decoder, Encoder, Recoder, join, split
+from workbench.rlnc import Decoder, Encoder, Recoder, split
 from workbench.wire import coded as wire
 
 SECOND_US = 1000000
@@ -94,6 +94,19 @@ class Generation:
 def _header(coded):
     """What all packets of an event have in common."""
     return coded.generation_size, coded.field, coded.length_B
+
+
+def _joined(decoder, length_B):
+    """A complete decoder's data, chunk after chunk: all of them beside the whole would take a mote twice the memory."""
+    data = None
+    for index in range(decoder.generation_size):
+        chunk = decoder.field.to_data(decoder.row(index).information_vector)
+        if data is None:
+            data = bytearray(len(chunk) * decoder.generation_size)
+        data[index * len(chunk) : (index + 1) * len(chunk)] = chunk
+    if any(memoryview(data)[length_B:]):
+        raise DecodeError("chunks have more than zeros behind their %d bytes of data" % length_B)
+    return memoryview(data)[:length_B]
 
 
 class CodedDiffusionNode(Node):
@@ -211,7 +224,7 @@ class CodedDiffusionNode(Node):
     def _decode(self, event_id, generation, previous_hop, now):
         generation_size, _, length_B = generation.header
         try:
-            attributes = wire.event_attributes(join(generation.decoder.decode(), length_B))
+            attributes = wire.event_attributes(_joined(generation.decoder, length_B))
         except DecodeError:
             # Packets that do not belong together, each with a right checksum. The id stays known: to begin anew with
             # such packets might never end.

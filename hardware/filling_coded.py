@@ -1,0 +1,45 @@
+"""Fill the memory of a node of coded diffusion through its own interface: an event that it decodes.
+
+Theory of operation
+    A node hears coded packets until it has decoded, and its timer is still to fire: it keeps all rows. What decoding
+    makes on the way (the last frame and its message, the event's bytes and attributes) is garbage then, but was all
+    there at once, so it is kept here beside the node. The time is an hour after the start, because on a mote
+    whole numbers above 2^30 take memory of their own.
+
+This file runs on a mote (hardware/memory.py).
+"""
+
+from workbench.attributes import GE, IS, Attribute, with_payload
+from workbench.draws import Stream
+from workbench.protocols.coded_diffusion import CodedDiffusion
+from workbench.rlnc import Encoder, split
+from workbench.wire import coded as wire
+
+NOW_US = 3600 * 1000000
+TEMP = 51
+
+
+def empty_node(**settings):
+    """A node that has heard nothing and wants something."""
+    node = CodedDiffusion(**settings).make_node(1, Stream(1))
+    node.start(NOW_US)
+    node.subscribe((Attribute(TEMP, GE, 2500),), NOW_US)
+    return node
+
+
+def decoding_node(generation_size, payload_B, order):
+    """[a node that decoded an event of so many bytes and keeps it, and what decoding makes on the way]."""
+    node = empty_node(generation_size=generation_size, field=order)
+    attributes = with_payload((Attribute(TEMP, IS, 2600),), bytes([index & 255 for index in range(payload_B)]))
+    data = wire.event_bytes(attributes)
+    encoder = Encoder(split(data, generation_size, order), order, Stream(2))
+    while not _has_decoded(node):
+        vector, information = encoder.encode()
+        frame = wire.encode_coded(wire.Coded(9, 0, 3, generation_size, order, len(data), vector, information))
+        node.receive(frame, 4, NOW_US)
+        node.take_events()
+    return [node, frame, wire.decode(frame), data, wire.event_attributes(data)]
+
+
+def _has_decoded(node):
+    return (9, 0) in node.generations and node.generations[(9, 0)].decoder.is_complete
