@@ -8,7 +8,8 @@ from typing import Any
 
 from workbench import draws
 from workbench.errors import LinkError
-from workbench.links.mote import Greeting, Mote
+from workbench.links.mote import Mote
+from workbench.links.mote_line import Greeting
 
 Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 

@@ -33,7 +33,8 @@ from workbench.attributes import parse, with_payload
 from workbench.errors import LinkError
 from workbench.links import messages
 from workbench.links.crew import Crew
-from workbench.links.mote import Answer, configuration
+from workbench.links.mote import configuration
+from workbench.links.mote_line import Answer
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
 from workbench.sim.kernel import ACTION, WAKE, Kernel

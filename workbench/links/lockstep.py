@@ -20,7 +20,8 @@ from workbench.attributes import with_payload
 from workbench.errors import LinkError, ScenarioError
 from workbench.links import messages
 from workbench.links.crew import Crew
-from workbench.links.mote import Answer, Mote
+from workbench.links.mote import Mote
+from workbench.links.mote_line import Answer
 from workbench.protocols.contract import Node
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder

@@ -1,15 +1,8 @@
-"""A mote at the other end of a line, as the host has it: greeted, given commands, listened to.
+"""A mote at the other end of a line, as the host has it: given commands, and its clock read.
 
 Theory of operation
-    A thread reads the line. What the mote tells goes to ``tell(kind, value)``, in the order in which it came:
-
-    "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see messages.decode_row
-    "send"      (destination or None, frame): its radio is attached to the host
-    "lost"      the line is gone; a sentence says how. The thread goes on trying to open it
-    "noise"     bytes that were no message came from it; how many frames of them so far
-    "ready"     a Greeting: the mote was greeted again after the line was lost, or after it began again by itself
-
-    `command` waits for the mote's answer, `post` does not.
+    `mote_line.MoteLine` greets it, listens to it and finds it again. `command` waits for the mote's answer, `post` does
+    not. The fastest answers say how the mote's clock goes (`clock.Clock`).
 """
 
 from __future__ import annotations
@@ -20,91 +13,38 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
-from workbench import draws
 from workbench.attributes import Attribute
-from workbench.errors import DecodeError, LinkError
+from workbench.errors import LinkError
 from workbench.links import framing, messages
 from workbench.links.clock import Clock
-from workbench.links.port import Port, open_port
+from workbench.links.mote_line import Answer, Greeting, MoteLine, Tell
 
 ANSWER_S = 3.0
-GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
 GOODBYE_S = 1.0
-_AGAIN_S = 0.3
-
-Tell = Callable[[str, Any], None]
 
 
-class Greeting(NamedTuple):
-    """What a mote says of itself: how often it began before, whether it has a radio of its own, its board's name."""
-
-    boot: int
-    has_radio: bool
-    board: str
-
-
-class Answer(NamedTuple):
-    """What came of a command: a number, when the node wants to be woken (µs or None), the mote's clock, a text."""
-
-    number: int
-    next_wake: int | None
-    time_us: int
-    text: str
-
-
-class Mote:
+class Mote(MoteLine):
     """A mote at ``url``. ``now_us`` is the host's clock that the mote's times are mapped to."""
 
     def __init__(self, url: str, tell: Tell | None = None, now_us: Callable[[], float] | None = None) -> None:
-        self.url = url
+        super().__init__(url, tell)
         self.clock = Clock()
-        self.greeting: Greeting | None = None
-        self._tell = tell if tell is not None else lambda kind, value: None
         self._now_us = now_us if now_us is not None else lambda: time.perf_counter() * 1e6
-        # Another one every time, so that two hosts on one line know which answers are theirs.
-        self._session = draws.mix64(time.perf_counter_ns()) & 0x7FFFFFFF | 1
-        self._port: Port | None = None
-        self._deframer = framing.Deframer()
-        self._greetings: SimpleQueue[Greeting | LinkError] = SimpleQueue()
-        self._answers: dict[int, Callable[[Answer | LinkError], None]] = {}  # by token
-        self._is_lost = False
-        self._greeted_s = 0.0
-        self._token = 0
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._reader = threading.Thread(target=self._read, name=f"mote {url}", daemon=True)
-
-    # Opening and closing
-
-    def open(self, timeout_s: float = 5.0) -> Greeting:
-        """Open the line and greet the mote; LinkError if the line, the version or the mote is not right."""
-        self._port = open_port(self.url)
-        self._reader.start()
-        try:
-            self.greeting = self._greet(timeout_s)
-        except LinkError:
-            self.close()
-            raise
-        return self.greeting
 
     def close(self) -> None:
-        """Let the mote go; it carries on by itself."""
+        """Let the mote go. It goes on by itself; one whose clock is held, as it is after a run, stays silent."""
         if self._closed.is_set():
             return
-        if self.greeting is not None and not self._is_lost:
+        if self.greeting is not None and not self.is_lost:
             # Without its answer the goodbye may be lost with the line, and the mote be ours for some seconds more.
             with suppress(LinkError):
                 if threading.current_thread() is self._reader:
                     self.post(messages.GOODBYE)
                 else:
                     self.command(messages.GOODBYE, timeout_s=GOODBYE_S)
-        self._closed.set()
-        if self._port is not None:
-            self._port.close()
-        if self._reader.is_alive() and self._reader is not threading.current_thread():
-            self._reader.join(2)
+        self._hang_up()
 
     def __enter__(self) -> Mote:
         self.open()
@@ -113,28 +53,11 @@ class Mote:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _greet(self, timeout_s: float) -> Greeting:
-        end = time.monotonic() + timeout_s
-        while (left := end - time.monotonic()) > 0:
-            self._say_hello()
-            try:
-                answer = self._greetings.get(timeout=min(left, GREETING_S))
-            except Empty:
-                continue
-            if isinstance(answer, LinkError):
-                raise answer
-            return answer
-        raise LinkError(f"{self.url} does not answer; is a mote with the workbench's program at the other end?")
-
-    # Commands
-
     def command(self, kind: int, *fields: Any, rest: bytes = b"", timeout_s: float = ANSWER_S) -> Answer:
         """Send a command and return the mote's answer; LinkError if it says no, or nothing."""
         inbox: SimpleQueue[Answer | LinkError] = SimpleQueue()
-        token = self._next_token()
-        self._answers[token] = inbox.put
+        token = self.post(kind, *fields, rest=rest, then=inbox.put)
         try:
-            self._write(messages.encode(kind, token, *fields, rest=rest))
             answer = inbox.get(timeout=timeout_s)
         except Empty:
             raise LinkError(f"{self.url} did not answer within {timeout_s:g} s") from None
@@ -143,16 +66,6 @@ class Mote:
         if isinstance(answer, LinkError):
             raise answer
         return answer
-
-    def post(
-        self, kind: int, *fields: Any, rest: bytes = b"", then: Callable[[Answer | LinkError], None] | None = None
-    ) -> None:
-        """Send a command without waiting; ``then`` is called with what came of it, by the reading thread."""
-        token = 0
-        if then is not None:
-            token = self._next_token()
-            self._answers[token] = then
-        self._write(messages.encode(kind, token, *fields, rest=rest))
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
         """Make the mote a node: ``protocol`` as {"protocol": "module:class", "settings": {...}}."""
@@ -196,7 +109,7 @@ class Mote:
         return answer.number
 
     def ask_clock(self) -> None:
-        """As `read_clock`, without waiting for the answer."""
+        """As `read_clock`, without waiting for the answer; LinkError if the mote is lost."""
         asked_us = self._now_us()
 
         def note(answer: Answer | LinkError) -> None:
@@ -205,128 +118,13 @@ class Mote:
 
         self.post(messages.PING, then=note)
 
-    def _next_token(self) -> int:
-        with self._lock:
-            self._token = self._token % 0xFFFF + 1
-            return self._token
-
-    def _write(self, body: bytes) -> None:
-        port = self._port
-        if port is None:
-            raise LinkError(f"{self.url} is not open")
-        port.write(framing.encode(body))
-
-    def _say_hello(self) -> None:
-        self._greeted_s = time.monotonic()
-        self._write(messages.encode(messages.HELLO, messages.MAGIC, messages.VERSION, self._session))
-
-    # The reading thread
-
-    def _read(self) -> None:
-        while not self._closed.is_set():
-            port = self._port
-            try:
-                data = port.read() if port is not None else b""
-                if self._is_lost and time.monotonic() - self._greeted_s > GREETING_S:
-                    self._say_hello()
-            except LinkError as error:
-                if self._closed.is_set():
-                    return
-                self._lose(error)
-                self._find_again()
-                continue
-            if data:
-                self._hear(data)
-
-    def _hear(self, data: bytes) -> None:
-        spoilt = self._deframer.spoilt
-        for body in self._deframer.feed(data):
-            try:
-                kind, fields, rest = messages.decode(body)
-                self._take(kind, fields, rest)
-            except DecodeError:
-                self._deframer.spoilt += 1
-        if self._deframer.spoilt != spoilt:
-            self._tell("noise", self._deframer.spoilt)
-
-    def _take(self, kind: int, fields: tuple, rest: bytes) -> None:
-        if kind == messages.EVENT:
-            self._tell("event", messages.decode_row(fields, rest))
-        elif kind == messages.SEND:
-            destination = fields[0]
-            self._tell("send", (None if destination < 0 else destination, rest))
-        elif kind == messages.ANSWER:
-            self._answer(fields, rest)
-        elif kind == messages.READY:
-            self._ready(fields, rest)
-        elif kind == messages.REFUSED and fields[2] == self._session:
-            self._greetings.put(self._refusal(fields))
-
-    def _answer(self, fields: tuple, rest: bytes) -> None:
-        token, is_right, number, next_wake, time_us = fields
-        then = self._answers.pop(token, None)
-        if then is None:
-            return  # It came too late.
-        text = rest.decode(errors="replace")
-        wake = None if next_wake < 0 else next_wake
-        then(Answer(number, wake, time_us, text) if is_right else LinkError(f"{self.url}: {text}"))
-
-    def _ready(self, fields: tuple, rest: bytes) -> None:
-        magic, version, session, boot, has_radio = fields
-        if magic != messages.MAGIC or version != messages.VERSION:
-            self._greetings.put(self._refusal((magic, version, session, messages.OTHER_VERSION)))
-        elif session == self._session:
-            greeting = Greeting(boot, has_radio == 1, rest.decode(errors="replace"))
-            if self.greeting is None:
-                self._greetings.put(greeting)
-            elif self._is_lost:
-                self._begin_again(greeting)
-        elif session == 0 and self.greeting is not None and boot != self.greeting.boot:
-            # It began again while the line stayed: greet it, and its answer comes here.
-            self._lose(LinkError(f"{self.url}: the mote began again"))
-            self._say_hello()
-
-    def _refusal(self, fields: tuple) -> LinkError:
-        _, version, _, reason = fields
-        if reason == messages.BUSY:
-            return LinkError(f"{self.url} belongs to another host, which was heard of within the last seconds")
-        return LinkError(
-            f"{self.url} speaks version {version} of the host link, this workbench {messages.VERSION}; "
-            "put the program of the same release on the mote"
-        )
+    def ask(self) -> None:
+        """Ask whether it is there, where its clock does not matter: one that is held says nothing of how it goes."""
+        self.post(messages.PING, then=lambda answer: None)
 
     def _begin_again(self, greeting: Greeting) -> None:
-        self.greeting = greeting
-        self._is_lost = False
         self.clock.forget()
-        self._tell("ready", greeting)
-
-    def _lose(self, error: LinkError) -> None:
-        for token in list(self._answers):
-            then = self._answers.pop(token, None)
-            if then is not None:
-                then(error)
-        if self.greeting is None:
-            self._greetings.put(error)
-        elif not self._is_lost:
-            self._is_lost = True
-            self._tell("lost", str(error))
-
-    def _find_again(self) -> None:
-        """Open the line again, and greet the mote, as often as it takes."""
-        assert self._port is not None
-        self._port.close()
-        if self.greeting is None:
-            self._closed.set()  # It was lost before it was greeted: `open` has said so.
-            return
-        while not self._closed.wait(_AGAIN_S):
-            try:
-                self._port = open_port(self.url)
-                self._deframer = framing.Deframer()
-                self._say_hello()
-                return
-            except LinkError:
-                continue
+        super()._begin_again(greeting)
 
 
 def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any) -> bytes:

@@ -4,6 +4,9 @@
     socket://host:port      a TCP connection
     rfc2217://host:port     a serial port of another machine, with its settings
 
+A write that fails may have left half a frame on the line: from then on a read fails too, so that whoever reads the line
+gives it up and opens it anew.
+
 Sockets are read here and not through pyserial, which hands them out byte by byte.
 """
 
@@ -19,6 +22,7 @@ from workbench.errors import LinkError
 
 BAUD = 115200
 _WAIT_S = 0.2
+WRITE_S = 1.0  # what a line may hold a writer up; at BAUD it carries five of the longest frames
 _CHUNK = 65536
 
 
@@ -27,17 +31,32 @@ class Port:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._writing = threading.Lock()
+        self._failure: LinkError | None = None  # of a write
 
     def read(self) -> bytes:
         """Bytes that have come, or b"" after a moment without."""
-        raise NotImplementedError
+        if self._failure is not None:
+            raise LinkError(str(self._failure))
+        return self._read()
 
     def write(self, data: bytes) -> None:
         """Send all of these bytes."""
-        raise NotImplementedError
+        with self._writing:
+            try:
+                self._write(data)
+            except LinkError as error:
+                self._failure = error
+                raise
 
     def close(self) -> None:
         """Give the line back; a second time does nothing."""
+        raise NotImplementedError
+
+    def _read(self) -> bytes:
+        raise NotImplementedError
+
+    def _write(self, data: bytes) -> None:
         raise NotImplementedError
 
 
@@ -51,11 +70,20 @@ class _SocketPort(Port):
             self._socket = socket.create_connection((parts.hostname, parts.port), timeout=3)
         except (OSError, ValueError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.settimeout(_WAIT_S)
-        self._lock = threading.Lock()
+        try:
+            # Where nobody listens, a port that the system gives out to clients may be given to this one.
+            if self._socket.getsockname() == self._socket.getpeername():
+                raise OSError("nobody listens there, and this end met itself")
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.settimeout(_WAIT_S)
+            # The same connection once more, as a socket has one time limit for both ways.
+            self._out = self._socket.dup()
+            self._out.settimeout(WRITE_S)
+        except OSError as error:
+            self._socket.close()
+            raise LinkError(f"{url} cannot be opened: {error}") from None
 
-    def read(self) -> bytes:
+    def _read(self) -> bytes:
         try:
             data = self._socket.recv(_CHUNK)
         except TimeoutError:
@@ -66,22 +94,22 @@ class _SocketPort(Port):
             raise LinkError(f"{self.url} is lost: the other end closed it")
         return data
 
-    def write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         try:
-            with self._lock:
-                self._socket.sendall(data)
+            self._out.sendall(data)
         except OSError as error:
             raise LinkError(f"{self.url} is lost: {error}") from None
 
     def close(self) -> None:
         self._socket.close()
+        self._out.close()
 
 
 class _SerialPort(Port):
     def __init__(self, url: str, serial: Any) -> None:
         super().__init__(url)
         # pyserial knows these for ports of this machine alone, and refuses or ignores them elsewhere.
-        local = {"exclusive": True, "write_timeout": 3} if "://" not in url else {}
+        local = {"exclusive": True, "write_timeout": WRITE_S} if "://" not in url else {}
         self._failures = (
             serial.SerialException,
             OSError,
@@ -91,9 +119,8 @@ class _SerialPort(Port):
             self._serial = serial.serial_for_url(url, baudrate=BAUD, timeout=_WAIT_S, **local)
         except (*self._failures, ValueError, NotImplementedError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
-        self._lock = threading.Lock()
 
-    def read(self) -> bytes:
+    def _read(self) -> bytes:
         try:
             data = self._serial.read(1)
             waiting = self._serial.in_waiting if data else 0
@@ -101,10 +128,9 @@ class _SerialPort(Port):
         except self._failures as error:
             raise LinkError(f"{self.url} is lost: {error}") from None
 
-    def write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         try:
-            with self._lock:
-                self._serial.write(data)
+            self._serial.write(data)
         except self._failures as error:
             raise LinkError(f"{self.url} is lost: {error}") from None
 

@@ -1,0 +1,68 @@
+"""A mote for tests that is none: it answers as told, forgets its host, falls silent."""
+
+import contextlib
+import socket
+import threading
+
+from workbench.links import framing, messages
+
+
+class FakeMote:
+    """Listens at ``url``. ``is_silent``: it takes what comes and says nothing; ``boot``: what its greeting says."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"socket://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.is_silent = False
+        self.boot = 0
+        self.session = 0
+        self.heard = []  # (type, fields) of the commands that it has obeyed
+        self.is_reading = threading.Event()
+        self.is_reading.set()
+        self._line = None
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for one in (self._listener, self._line):
+            with contextlib.suppress(OSError, AttributeError):
+                one.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.is_reading.set()
+        self._thread.join(5)
+
+    def forget(self):
+        """It begins again, and nobody hears it say so."""
+        self.boot += 1
+        self.session = 0
+
+    def say(self, kind, *fields, rest=b""):
+        self._line.sendall(framing.encode(messages.encode(kind, *fields, rest=rest)))
+
+    def ready(self, session):
+        self.say(messages.READY, messages.MAGIC, messages.VERSION, session, self.boot, 0, rest=b"fake")
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self._line = self._listener.accept()[0]
+                with self._line, contextlib.suppress(OSError):
+                    self._answer()
+
+    def _answer(self):
+        deframer = framing.Deframer()
+        while data := self._line.recv(65536):
+            for body in deframer.feed(data):
+                kind, fields, _ = messages.decode(body)
+                if self.is_silent:
+                    continue
+                if kind == messages.HELLO:
+                    self.session = fields[2]
+                    self.ready(self.session)
+                elif self.session:
+                    self.heard.append((kind, fields))
+                    self.say(messages.ANSWER, fields[0], 1, 0, -1, 0)
+            self.is_reading.wait()

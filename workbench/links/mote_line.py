@@ -1,0 +1,303 @@
+"""The line to a mote as the host keeps it: opened, greeted, read by a thread, and found again when it was lost.
+
+Theory of operation
+    A thread reads the line. What the mote tells goes to ``tell(kind, value)``, in the order in which it came:
+
+    "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see messages.decode_row
+    "send"      (destination or None, frame): its radio is attached to the host
+    "lost"      the mote cannot be reached any more; a sentence says why. The thread goes on trying
+    "noise"     bytes that were no message came from it; how many frames of them so far
+    "ready"     a Greeting: the mote was greeted again after it was lost
+    "refused"   a sentence: it is lost, and refuses to be greeted again
+
+    A mote is lost when its line breaks, when a write fails, when it begins again, when another host has greeted it,
+    when what is done with its messages raises, and when it is silent: no message for SILENT_S, though SILENT_PINGS
+    questions were asked. While it is lost it is greeted every GREETING_S; a line that stays silent is opened anew every
+    REOPEN_S. Whoever drives it has to ask now and then, or silence is never noticed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from workbench import draws
+from workbench.errors import DecodeError, LinkError
+from workbench.links import framing, messages
+from workbench.links.port import Port, open_port
+
+GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
+SILENT_S = 5.0  # as long as a mote waits for its host, before it takes another
+SILENT_PINGS = 3
+REOPEN_S = 15.0  # to open a serial port resets some boards, so that they need time to start
+_AGAIN_S = 0.3
+
+Tell = Callable[[str, Any], None]
+
+
+class Greeting(NamedTuple):
+    """What a mote says of itself: how often it began before, whether it has a radio of its own, its board's name."""
+
+    boot: int
+    has_radio: bool
+    board: str
+
+
+class Answer(NamedTuple):
+    """What came of a command: a number, when the node wants to be woken (µs or None), the mote's clock, a text."""
+
+    number: int
+    next_wake: int | None
+    time_us: int
+    text: str
+
+
+Then = Callable[[Answer | LinkError], None]
+
+
+class MoteLine:
+    """The line at ``url``, and the session that a host has with the mote at its other end."""
+
+    def __init__(self, url: str, tell: Tell | None = None) -> None:
+        self.url = url
+        self.greeting: Greeting | None = None
+        self._tell = tell if tell is not None else lambda kind, value: None
+        # Another one every time, so that two hosts on one line know which answers are theirs. Commands carry no
+        # session, so their tokens begin anywhere too.
+        chance = draws.mix64(time.perf_counter_ns())
+        self._session = chance & 0x7FFFFFFF | 1
+        self._token = chance >> 48
+        self._port: Port | None = None
+        self._deframer = framing.Deframer()
+        self._greetings: SimpleQueue[Greeting | LinkError] = SimpleQueue()
+        self._answers: dict[int, Then] = {}  # by token
+        self._loss: LinkError | None = None  # why it is lost, while it is
+        self._is_refused = False
+        self._greeted_s = self._heard_s = self._opened_s = 0.0
+        self._pings = 0  # since the last message
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._reader = threading.Thread(target=self._read, name=f"mote {url}", daemon=True)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was greeted, and cannot be reached now."""
+        return self._loss is not None
+
+    def open(self, timeout_s: float = 5.0) -> Greeting:
+        """Open the line and greet the mote; LinkError if the line, the version or the mote is not right."""
+        self._open_port()
+        self._reader.start()
+        try:
+            self.greeting = self._greet(timeout_s)
+        except BaseException:
+            self._hang_up()
+            raise
+        return self.greeting
+
+    def _hang_up(self) -> None:
+        with self._lock:
+            self._closed.set()
+            port = self._port
+        if port is not None:
+            port.close()
+        if self._reader.is_alive() and self._reader is not threading.current_thread():
+            self._reader.join(2)  # If it is opening the line just now, it closes what it gets.
+
+    def _open_port(self) -> None:
+        port = open_port(self.url)
+        with self._lock:
+            self._port = port
+            is_late = self._closed.is_set()
+        if is_late:
+            port.close()
+            raise LinkError(f"{self.url} is not wanted any more")
+        self._deframer = framing.Deframer()
+        self._opened_s = time.monotonic()
+
+    def _greet(self, timeout_s: float) -> Greeting:
+        end = time.monotonic() + timeout_s
+        while (left := end - time.monotonic()) > 0:
+            self._say_hello()
+            try:
+                answer = self._greetings.get(timeout=min(left, GREETING_S))
+            except Empty:
+                continue
+            if isinstance(answer, LinkError):
+                raise answer
+            return answer
+        raise LinkError(f"{self.url} does not answer; is a mote with the workbench's program at the other end?")
+
+    # What is written
+
+    def post(self, kind: int, *fields: Any, rest: bytes = b"", then: Then | None = None) -> int:
+        """Send a command without waiting; ``then`` is called with what came of it, by the reading thread.
+
+        Returns the command's token, 0 without ``then``. LinkError if the mote is lost, EncodeError for what no frame
+        can carry: after these nothing is called.
+        """
+        token = 0
+        if then is not None:
+            token = self._next_token()
+            self._answers[token] = then
+        try:
+            if (loss := self._loss) is not None:
+                raise LinkError(str(loss))
+            self._write(messages.encode(kind, token, *fields, rest=rest))
+        except BaseException:
+            self._answers.pop(token, None)
+            raise
+        self._pings += kind == messages.PING
+        return token
+
+    def _next_token(self) -> int:
+        with self._lock:
+            self._token = self._token % 0xFFFF + 1
+            return self._token
+
+    def _write(self, body: bytes) -> None:
+        port = self._port
+        if port is None:
+            raise LinkError(f"{self.url} is not open")
+        port.write(framing.encode(body))
+
+    def _say_hello(self) -> None:
+        self._greeted_s = time.monotonic()
+        self._write(messages.encode(messages.HELLO, messages.MAGIC, messages.VERSION, self._session))
+
+    # The reading thread
+
+    def _read(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._listen()
+            except LinkError as error:
+                if not self._closed.is_set():
+                    self._lose(error)
+                    self._find_again()
+            except Exception as error:  # Of whoever is told, or waits for an answer: not to go on in silence.
+                self._lose(LinkError(f"{self.url}: what the mote said could not be taken: {error!r}"))
+                self._closed.wait(_AGAIN_S)
+        if self._port is not None:
+            self._port.close()
+
+    def _listen(self) -> None:
+        """Read for a moment; notice silence, and greet a mote that is lost."""
+        assert self._port is not None
+        data = self._port.read()
+        if data:
+            self._hear(data)
+        now_s = time.monotonic()
+        if self._loss is None:
+            if self._pings >= SILENT_PINGS and now_s - self._heard_s > SILENT_S:
+                self._lose(LinkError(f"{self.url} is silent: {self._pings} questions were not answered"))
+        elif now_s - max(self._heard_s, self._opened_s) > REOPEN_S:
+            raise LinkError(f"{self.url} is silent")
+        elif now_s - self._greeted_s > (SILENT_S if self._is_refused else GREETING_S):
+            self._say_hello()
+
+    def _hear(self, data: bytes) -> None:
+        spoilt = self._deframer.spoilt
+        for body in self._deframer.feed(data):
+            try:
+                kind, fields, rest = messages.decode(body)
+                self._heard_s, self._pings = time.monotonic(), 0
+                self._take(kind, fields, rest)
+            except DecodeError:
+                self._deframer.spoilt += 1
+        if self._deframer.spoilt != spoilt:
+            self._tell("noise", self._deframer.spoilt)
+
+    def _take(self, kind: int, fields: tuple, rest: bytes) -> None:
+        if kind == messages.EVENT:
+            self._tell("event", messages.decode_row(fields, rest))
+        elif kind == messages.SEND:
+            destination = fields[0]
+            self._tell("send", (None if destination < 0 else destination, rest))
+        elif kind == messages.ANSWER:
+            self._answer(fields, rest)
+        elif kind == messages.READY:
+            self._ready(fields, rest)
+        elif kind == messages.REFUSED and fields[2] == self._session:
+            self._refuse(self._refusal(fields))
+
+    def _answer(self, fields: tuple, rest: bytes) -> None:
+        token, is_right, number, next_wake, time_us = fields
+        then = self._answers.pop(token, None)
+        if then is None:
+            return  # It came too late.
+        text = rest.decode(errors="replace")
+        wake = None if next_wake < 0 else next_wake
+        then(Answer(number, wake, time_us, text) if is_right else LinkError(f"{self.url}: {text}"))
+
+    def _ready(self, fields: tuple, rest: bytes) -> None:
+        magic, version, session, boot, has_radio = fields
+        if magic != messages.MAGIC or version != messages.VERSION:
+            self._refuse(self._refusal((magic, version, session, messages.OTHER_VERSION)))
+        elif session == self._session:
+            greeting = Greeting(boot, has_radio == 1, rest.decode(errors="replace"))
+            if self.greeting is None:
+                self._greetings.put(greeting)
+            elif self._loss is not None:
+                self._begin_again(greeting)
+        elif self.greeting is not None and session:
+            self._lose(LinkError(f"{self.url} belongs to another host, which has greeted it"))
+        elif self.greeting is not None:
+            # It began again while the line stayed: greet it, and its answer comes here.
+            self._lose(LinkError(f"{self.url}: the mote began again"))
+            self._say_hello()
+
+    def _refusal(self, fields: tuple) -> LinkError:
+        _, version, _, reason = fields
+        if reason == messages.BUSY:
+            return LinkError(f"{self.url} belongs to another host, which was heard of within the last seconds")
+        return LinkError(
+            f"{self.url} speaks version {version} of the host link, this workbench {messages.VERSION}; "
+            "put the program of the same release on the mote"
+        )
+
+    def _refuse(self, error: LinkError) -> None:
+        if self.greeting is None:
+            self._greetings.put(error)
+        elif self._loss is not None and not self._is_refused:
+            self._is_refused = True  # It goes on being greeted, and would say so every time.
+            self._tell("refused", str(error))
+
+    def _begin_again(self, greeting: Greeting) -> None:
+        self.greeting = greeting
+        self._loss, self._is_refused = None, False
+        self._tell("ready", greeting)
+
+    def _lose(self, error: LinkError) -> None:
+        is_new = self._loss is None and self.greeting is not None
+        if is_new:
+            self._loss = error
+        for token in list(self._answers):
+            then = self._answers.pop(token, None)
+            if then is not None:
+                with suppress(Exception):  # It is lost already: there is nothing more that could be told of it.
+                    then(error)
+        if self.greeting is None:
+            self._greetings.put(error)
+        elif is_new:
+            with suppress(Exception):
+                self._tell("lost", str(error))
+
+    def _find_again(self) -> None:
+        """Open the line again, and greet the mote, as often as it takes."""
+        assert self._port is not None
+        self._port.close()
+        if self.greeting is None:
+            self._closed.set()  # It was lost before it was greeted: `open` has said so.
+            return
+        while not self._closed.wait(_AGAIN_S):
+            try:
+                self._open_port()
+                self._say_hello()
+                return
+            except LinkError:
+                self._port.close()
