@@ -1,6 +1,7 @@
 """Views of decoding: ranks replayed from traces, matrices, coverage over time, and what is drawn of them."""
 
 import itertools
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,9 +26,10 @@ from workbench.views import (
 )
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
-from workbench.views.inspector import inspect_node
+from workbench.views.inspector import inspect_node, matrix_html
 from workbench.views.intervals import intervals, read
 from workbench.views.network import network_figure
+from workbench.views.plan import lay_out
 
 SECOND = 1_000_000
 M = 4
@@ -480,3 +482,57 @@ def test_charts_of_a_sweep_name_their_series_and_draw_a_band_for_each():
         assert {"gossip", "coded"} <= set(texts_of(page))
         assert len([item for item in page.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
     assert "mean and 95 % confidence interval over 4 seeds" in texts_of(decoding_savings.sweep_chart(table, "coverage"))
+
+
+# In a browser
+
+CHROMIUM = Path("/usr/bin/chromium")
+PLAYER = "Bokeh.documents[0].get_model_by_name('nodes').data_source.player"
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    """The run's first event as a page, opened."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+    path = wb.views.save_html(run, tmp_path_factory.mktemp("page") / "page.html", event=(12, 0))
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        opened = browser.new_page(viewport={"width": 1040, "height": 1200})
+        complaints = []
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.goto(path.as_uri())
+        opened.wait_for_function(f"window.Bokeh?.documents.length && {PLAYER}?.rolesNow")
+        yield opened
+        assert complaints == []
+        browser.close()
+
+
+@pytest.mark.browser
+def test_the_browser_colors_nodes_by_the_ranks_that_python_counts(run, page):
+    spread, plan = decoding.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
+    seen = set()
+    for time_us in sorted({span.from_us + 1 for span in spread.spans})[::3]:
+        fills = page.evaluate(f"() => {{ {PLAYER}.jump({time_us / SECOND}); return {PLAYER}.drawn.nodes.data.fill }}")
+        for node, span in spread.at(time_us).items():
+            place = int(plan.place(np.array([node]))[0])
+            assert fills[place] == palette.rank_colour(span.value / M)
+            seen.add(span.value)
+        holding = spread.holders(time_us) - {12}
+        assert sum(fill == palette.HOLDS for fill in fills) == len(holding)
+    assert seen == {1, 2, 3}
+
+
+@pytest.mark.browser
+def test_the_panel_fills_the_matrix_of_a_node_as_python_would(run, page):
+    spread, plan = decoding.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
+    node = next(span.node for span in spread.spans if span.value == 3)
+    place = int(plan.place(np.array([node]))[0])
+    for span in (span for span in spread.spans if span.node == node):
+        time_s = (span.from_us + 100) / SECOND
+        text = page.evaluate(f"() => {{ {PLAYER}.jump({time_s}); return {PLAYER}.nodeText({place}) }}")
+        assert matrix_html(M, tuple(map(int, span.text.split()))) in text
+        assert f"<td>{span.text}</td>" in text
