@@ -27,6 +27,8 @@ HOME = {
     "register_filter": "protocols.filters",
     "Flooding": "protocols.flooding",
     "Gossip": "protocols.gossip",
+    "Pub2Sub": "protocols.pub2sub",
+    "TinyMQ": "protocols.tinymq",
     "SensorField": "sensor_field",
     "Radio": "sim.radio",
     "Run": "sim.run",

@@ -87,6 +87,8 @@ EVENTS = (
     contract.Blacklisted,
     contract.Innovative,
     contract.Decoded,
+    contract.KeySet,
+    contract.QueryStored,
 )
 # A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
 # greeted a mote that is in use; bytes on the line were no message (value: how many frames so far); a text.

@@ -6,4 +6,6 @@ BUILT_IN = {
     "Diffusion": "workbench.protocols.diffusion",
     "Flooding": "workbench.protocols.flooding",
     "Gossip": "workbench.protocols.gossip",
+    "Pub2Sub": "workbench.protocols.pub2sub",
+    "TinyMQ": "workbench.protocols.tinymq",
 }

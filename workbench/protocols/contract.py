@@ -70,6 +70,11 @@ Innovative = namedtuple("Innovative", _FIELDS)
 Decoded = namedtuple("Decoded", _FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", _FIELDS)
+# This node has a key in an overlay tree. peer: its parent; origin: the tree; sequence: the root's epoch; value: the
+# key's length, or NOBODY: it has lost its place; detail: the key.
+KeySet = namedtuple("KeySet", _FIELDS)
+# A query of sink ``origin`` was stored here (value 1) or removed (value 0). detail: its attributes.
+QueryStored = namedtuple("QueryStored", _FIELDS)
 
 # What a filter answers. Here and not in filters.py, so that a mote without filters does not load them.
 PASS = "pass"

@@ -1,0 +1,162 @@
+"""TinyMQ's overlay: built by the nodes' own messages on random connected networks, then every property of it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network import Network
+from tinymq_checks import assert_overlay_is_whole, graphs_with_roots
+
+import workbench as wb
+from workbench import draws
+from workbench.errors import ParameterError
+from workbench.protocols.contract import NOBODY, KeySet
+from workbench.protocols.pub2sub import Pub2Sub
+from workbench.protocols.tinymq import TinyMQ
+from workbench.sim.kernel import Kernel
+from workbench.sim.trace import Recorder
+from workbench.wire import tinymq as wire
+
+PROTOCOLS = (TinyMQ, Pub2Sub)
+
+
+def built(protocol, graph, seed, seconds=5):
+    """A network in which busy links deliver in any order, after some seconds."""
+    stream = draws.Stream(seed)
+    network = Network(protocol, graph.edges, stream.below)
+    for node in network.nodes.values():
+        node.start(0)
+    network.settle()
+    network.advance(seconds)
+    return network
+
+
+@pytest.mark.parametrize("cls", PROTOCOLS)
+@given(
+    where=graphs_with_roots(), key_bits=st.integers(1, 12), seed=st.integers(0, 999), seconds=st.sampled_from((5, 47))
+)
+def test_overlay_is_whole_in_whatever_order_links_deliver(cls, where, key_bits, seed, seconds):
+    graph, roots = where
+    network = built(cls(roots=roots, key_bits=key_bits), graph, seed, seconds)
+    assert_overlay_is_whole(network.nodes, graph, roots, key_bits, every_tree=cls is Pub2Sub)
+
+
+@pytest.mark.parametrize("cls", PROTOCOLS)
+@given(where=graphs_with_roots(), seed=st.integers(0, 99))
+@settings(max_examples=50)
+def test_overlay_is_whole_over_the_radio(cls, where, seed):
+    graph, roots = where
+    kernel = Kernel(wb.Scenario(graph, cls(roots=roots), duration_s=30, seed=seed), Recorder())
+    kernel.run(30_000_000, None)
+    nodes = dict(zip(kernel.addresses, kernel.nodes, strict=True))
+    assert_overlay_is_whole(nodes, graph, roots, 8, every_tree=cls is Pub2Sub)
+
+
+@given(where=graphs_with_roots(), seed=st.integers(0, 99))
+@settings(max_examples=50)
+def test_network_falls_silent_where_nothing_is_to_be_repeated(where, seed):
+    graph, roots = where
+    network = built(TinyMQ(roots=roots, info_s=0.0, refresh_s=0.0), graph, seed)
+    assert_overlay_is_whole(network.nodes, graph, roots, 8)
+    sent = len(network.sent)
+    network.advance(3600)
+    assert len(network.sent) == sent
+
+
+@given(where=graphs_with_roots(most_roots=1), seed=st.integers(0, 99))
+@settings(max_examples=50)
+def test_with_one_root_both_protocols_build_the_same(where, seed):
+    graph, roots = where
+    networks = [built(cls(roots=roots), graph, seed) for cls in PROTOCOLS]
+    one, other = ({a: node.overlay.place(0).key for a, node in network.nodes.items()} for network in networks)
+    assert one == other
+    assert networks[0].sent == networks[1].sent
+
+
+#  0 --- 1 --- 2        the children of 1 get the shortest keys that are free, in the order in which they ask
+#        | \
+#        3  4
+STAR = [(0, 1), (1, 2), (1, 3), (1, 4)]
+
+
+def keys_of(network, tree=0):
+    return {address: node.overlay.place(tree).key for address, node in network.nodes.items()}
+
+
+def test_keys_of_children_are_the_shortest_that_are_free():
+    network = Network(TinyMQ(), STAR)
+    for node in network.nodes.values():
+        node.start(0)
+    network.advance(1)
+    keys = keys_of(network)
+    assert (keys[0], keys[1]) == ("", "1")
+    assert sorted(keys[child] for child in (2, 3, 4)) == ["1001", "101", "11"]
+    told = {address: event for address, event in network.events if isinstance(event, KeySet)}
+    assert {address: event.detail for address, event in told.items()} == keys
+    assert told[0] == KeySet(NOBODY, "grant", 0, 1, 0, "")
+    assert told[1] == KeySet(0, "grant", 0, 1, 1, "1")
+
+
+def test_child_that_is_granted_its_key_twice_keeps_its_slot():
+    parent = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
+    parent.start(0)
+    for number, child in enumerate((3, 4, 3, 3)):
+        parent.receive(wire.encode(number, wire.Join(0)), child, 10 + number, False)
+    granted = [(to, wire.decode(frame)[1]) for to, frame in parent.take_frames()]
+    assert [(to, one.key) for to, one in granted if isinstance(one, wire.Grant)] == [
+        (3, "1"),
+        (4, "01"),
+        (3, "1"),
+        (3, "1"),
+    ]
+
+
+def test_child_whose_key_belongs_to_another_is_given_a_new_one():
+    parent = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
+    parent.start(0)
+    parent.receive(wire.encode(0, wire.Join(0)), 3, 10, False)
+    claim = wire.Info((wire.InfoPlace(0, 1, 7, "1"),), (wire.InfoDistance(0, 1, 1),))
+    parent.take_frames()
+    parent.receive(wire.encode_info(claim), 4, 20)
+    ((to, frame),) = parent.take_frames()
+    assert (to, wire.decode(frame)[1]) == (4, wire.Grant(0, 1, "01"))
+
+
+def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
+    node = TinyMQ(roots=(7,)).make_node(1, draws.Stream(1))
+    node.start(0)
+    node.receive(wire.encode(0, wire.Join(0)), 3, 10, False)
+    node.receive(wire.encode(5, wire.Grant(0, 1, "1")), 3, 11, False)
+    frames = [wire.decode(frame)[1] for _, frame in node.take_frames()]
+    assert frames == [wire.Ack(0), wire.Ack(5)]
+    assert node.drops == {"no_place": 1, "unasked": 1}
+    assert not node.overlay.is_attached()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"roots": ()}, "it must name from 1 to 255 nodes, each once"),
+        ({"roots": (1, 1)}, "each once"),
+        ({"roots": (-1,)}, "it must name"),
+        ({"roots": (True,)}, "it must name"),
+        ({"roots": 3}, "write a tuple or a list"),
+        ({"key_bits": 0}, "from 1 to 127"),
+        ({"key_bits": 17, "literal": True}, "must be at most 16"),
+        ({"dimensions": ()}, "it must name one key or several"),
+        ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
+        ({"dimensions": ("PAYLOAD",)}, "is a blob"),
+        ({"dimensions": ("TEMP 0",)}, 'write a key, as in "TEMP"'),
+        ({"dimensions": ("TEMP 50 0",)}, "from a lower to a higher value"),
+        ({"dimensions": ("TEMP 0 x",)}, "must be two numbers"),
+        ({"dimensions": (5,)}, "write a key"),
+        ({"publish": "some"}, "it must be one of 'all', 'own'"),
+    ],
+)
+def test_wrong_settings_are_told(setting, message):
+    with pytest.raises(ParameterError, match=message):
+        TinyMQ(**setting)
+
+
+def test_pub2sub_has_no_literal_mode():
+    with pytest.raises(ParameterError, match="has no parameter 'literal'"):
+        Pub2Sub(literal=True)

@@ -1,0 +1,145 @@
+"""TinyMQ: content-based publish/subscribe over an overlay of several trees, whose nodes share out the space of keys.
+
+Theory of operation
+    The *roots* are stable nodes, sinks as a rule. Each of them grows a tree, and every node joins one of the trees and
+    gets a *key*, a string of bits with its parent's as a prefix (`overlay.py`). A node stores its *zone*: all strings
+    of ``key_bits`` bits that its key, and none of its children's, is a prefix of (`zones.py`); so the zones of a tree
+    are the whole key space, cut into disjoint parts. The values of the ``dimensions`` are mapped to such strings: those
+    of a *query* (a subscription) to a box of them, those of an *event* to one (`mapping.py`). Queries are routed to
+    the nodes of every tree whose zones they meet, and stored there; events to the one node of a tree that has their
+    zone (`routing.py`). That is the *rendezvous node* of the two: it matches them, and sends a *notification* back the
+    way that the query came, or to the sink's key. Whatever goes to one neighbor is acknowledged (`unicast.py`).
+
+Messages (wire/tinymq.py)
+    info            broadcast: place in the overlay, distances to the roots
+    join, grant     to the parent and back: a key
+    query, event    towards a tree, then by key: box, region it has still to come to, attributes
+    notification    to the sink: event
+    ack             each of these but info is acknowledged
+
+Limits
+    Soft state: what a node that dies had stored is missed until the sinks have sent their queries again, so a repair
+    has settled after ``lost_after`` and two more ``info_s`` and then ``refresh_s``. An event that overtakes a query is
+    not matched with it: only queries are stored. A node without a key keeps ``max_waiting`` messages for later. All
+    nodes need the same settings. Links that work one way only are not joined over, but distances may lead to them.
+    With ``info_s=0`` the overlay is built once and not repaired.
+
+Differs from the original in
+    C1   Z is the universe of X, the k-bit strings prefixed by its key; its zone is what X stores of it.
+    C2   a query is split: each part goes its own way and is dealt with once, so nothing is lost, or had twice. What
+         stands in for "this node had it already" is the region that a message carries.
+    C3   a shortcut leads to a neighbor of the same tree whose key is a prefix of the target and longer than the
+         parent's. With the longest common prefix alone, as printed, events run in circles.
+    C4   the parent gives the key, the shortest one that is free: children that choose for themselves may choose alike.
+    C5   the root's key is the empty string; a zone has its node's own key.
+    C6   a node whose key is longer than ``key_bits`` only relays.
+    C7   h(v) = floor((v - lo) / (hi - lo) * 2^l), clamped.
+    C8   a query covers every cell that it touches; the exact match is made at the rendezvous node, and at the sink.
+    C9   ``publish="own"`` sends an event to the publisher's own tree alone: queries are in all trees, so they meet.
+    C10  distances have epochs, so that they can rise; of equal ones the neighbor with the lowest number counts.
+    C11  notifications, leases, unsubscribing, repair and hand-over are ours: on a join stored queries go to the child,
+         on a new key to where they now belong.
+    C12  events are not stored.
+    --   one notification for each sink and event and tree: the sink matches it with all of its subscriptions, and takes
+         an event once, though in the paper's mode it hears of it from every tree.
+    --   ``dimensions`` names attributes; how anything else in a subscription is mapped stands in mapping.py.
+    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as printed: see literal.py.
+
+Reference
+    K. Shi, Z. Deng, X. Qin: TinyMQ: a content-based publish/subscribe middleware for wireless sensor networks,
+    SENSORCOMM 2011; C. Perkins, P. Bhagwat: Highly dynamic destination-sequenced distance-vector routing (DSDV),
+    SIGCOMM 1994, for epochs.
+
+This folder runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import HIGHEST, LOWEST, is_blob
+from workbench.errors import ParameterError
+from workbench.protocols.contract import Parameter, Protocol
+from workbench.protocols.tinymq import literal
+from workbench.protocols.tinymq.mapping import Mapping
+from workbench.protocols.tinymq.node import TinyMQNode
+from workbench.wire import tinymq as wire
+
+MOST_ROOTS = 255
+
+PARAMETERS = (
+    Parameter("roots", (0,), None, None, "nodes", "a lone sink has the first address, as a rule"),
+    Parameter("key_bits", 8, 1, wire.WIDEST_KEY_SPACE, "bits", "k; not in the paper. 256 strings, a few for each node"),
+    Parameter("dimensions", ("TEMP",), None, None, "keys", '"TEMP", or "TEMP -20 50" to share out a narrower range'),
+    Parameter("publish", "all", ("all", "own"), None, "", "the paper's; own costs a fraction and shares the load (C9)"),
+    Parameter("shortcuts", True, None, None, "", "as the paper has them, as far as they are safe (C3)"),
+    Parameter("literal", False, None, None, "", "the printed algorithms lose queries and send events in circles"),
+    Parameter("info_s", 10.0, 0.0, 3600.0, "s", "an epoch: a repair takes some of them; 0: nothing is repaired"),
+    Parameter("lost_after", 4.0, 2.0, 1000.0, "of info_s", "at 20 % loss a live neighbor seems lost once in 600"),
+    Parameter("gather_ms", 20.0, 0.0, 60000.0, "ms", "some frames' airtime: one info tells of several changes"),
+    Parameter("settle_s", 0.5, 0.0, 3600.0, "s", "after a new key or tree: by then the overlay has found its form"),
+    Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
+    Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
+    Parameter("retries", 7, 0, 30, "frames", "at 20 % loss each way one hop in 3,500 fails; 0: no acknowledgements"),
+    Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
+    Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
+    Parameter("max_waiting", 50, 1, 65535, "messages", "what a node without a key keeps for later"),
+    Parameter("max_known", 1000, 1, 65535, "ids", "events, paths of queries, frames of neighbors: as Flooding"),
+    Parameter("max_hops", 1000, 1, 65534, "hops", "more than any network here is deep"),
+)
+
+
+class TinyMQ(Protocol):
+    """TinyMQ and its settings: ``TinyMQ(roots=(6, 9), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=8)``."""
+
+    node = TinyMQNode
+    parameters = PARAMETERS
+    largest_address = wire.U32 - 1
+    describe = staticmethod(wire.describe)
+
+    def __init__(self, **settings):
+        Protocol.__init__(self, **settings)
+        self._check_roots()
+        if self.literal and self.key_bits > literal.WIDEST_KEY_SPACE:
+            raise ParameterError(
+                "%s: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"
+                % (type(self).__name__, self.key_bits, literal.WIDEST_KEY_SPACE)
+            )
+        self.mapping = Mapping(self._dimensions(), self.key_bits)
+
+    def _check_roots(self):
+        roots = self.settings["roots"]
+        is_right = 1 <= len(roots) <= MOST_ROOTS and len(set(roots)) == len(roots)
+        for root in roots:
+            is_right = is_right and isinstance(root, int) and not isinstance(root, bool) and root >= 0
+        if not is_right:
+            raise ParameterError(
+                "%s: roots is %r; it must name from 1 to %d nodes, each once" % (type(self).__name__, roots, MOST_ROOTS)
+            )
+
+    def _dimensions(self):
+        names = self.settings["dimensions"]
+        found = [_dimension(type(self).__name__, name) for name in names]
+        if not found or len({one[0] for one in found}) < len(found):
+            raise ParameterError(
+                "%s: dimensions is %r; it must name one key or several, each once" % (type(self).__name__, names)
+            )
+        return found
+
+
+def _dimension(owner, text):
+    """(key number, lowest, highest value) of "TEMP" or "TEMP -20 50", in the integers of the wire."""
+    from workbench.keys import key_of, make  # Not before it is asked for: a mote is short of memory.
+
+    words = text.split() if isinstance(text, str) else []
+    if len(words) not in (1, 3):
+        raise ParameterError('%s: a dimension is %r; write a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))
+    key = key_of(int(words[0]) if words[0].isdigit() else words[0])
+    if is_blob(key.number):
+        raise ParameterError("%s: dimension %s is a blob; only numbers can be mapped" % (owner, key.name))
+    bounds = (key.minimum, key.maximum)
+    if len(words) == 3:
+        try:
+            bounds = (float(words[1]), float(words[2]))
+        except ValueError:
+            raise ParameterError("%s: the range of dimension %r must be two numbers" % (owner, text)) from None
+    low, high = [make(key.number, "EQ", bound).value for bound in bounds]
+    if not LOWEST <= low < high <= HIGHEST:
+        raise ParameterError("%s: the range of dimension %r must go from a lower to a higher value" % (owner, text))
+    return key.number, low, high

@@ -1,0 +1,143 @@
+"""Key-space split mapping: which part of the key space a query or an event belongs to.
+
+Theory of operation
+    Each of the d *dimensions* is an attribute's key with a range of values; it gets l of the key space's k bits, k // d
+    and one more for each of the first k % d. A value is hashed to h(v) = floor((v - lo) / (hi - lo) * 2^l), clamped to
+    0 ... 2^l - 1, and the cells of the dimensions, one after the other, are a string of k bits. So a query is a *box*,
+    (lowest, highest) cell of each dimension: SK(Q) is every string whose parts lie in it. An event's box is one cell:
+    EK(e). As h is monotone, an event that a query matches lies in its box.
+
+    What the model of attributes has beyond d intervals is mapped so that this stays true; what is mapped too widely is
+    told by the exact match at the rendezvous node and again at the sink:
+
+    GT, LT      cover the cell they touch, as GE and LE do; EQ is both; NE and EQ_ANY constrain nothing here
+    a dimension the query does not constrain          all of its cells
+    a dimension the event has no value of             cell 0: it can match only queries that do not constrain it
+    several values of a dimension in an event (A11)   the cells from the smallest to the largest
+    constraints that no single value meets            the cells from the one bound to the other; an event with several
+                                                      values may still meet both
+
+Cost
+    A box may hold many strings; none of this counts them. `first_cell` takes d steps.
+
+Reference
+    R. Baldoni et al.: Content-based publish-subscribe over structured overlay networks, ICDCS 2005 (mapping 3).
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from collections import namedtuple
+
+from workbench.attributes import EQ, GE, GT, IS, LE, LT
+
+# low, high: in the integers of the wire; bits: of the key space.
+Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
+
+
+def split_bits(key_bits, dimensions):
+    """How many bits each dimension gets."""
+    share, more = divmod(key_bits, dimensions)
+    return [share + 1 if place < more else share for place in range(dimensions)]
+
+
+class Mapping:
+    """The mapping of a key space of ``key_bits`` onto dimensions: a list of (key number, lowest, highest value)."""
+
+    def __init__(self, dimensions, key_bits):
+        bits = split_bits(key_bits, len(dimensions))
+        self.key_bits = key_bits
+        self.dimensions = [Dimension(one[0], one[1], one[2], bits[place]) for place, one in enumerate(dimensions)]
+
+    def event_box(self, attributes):
+        """The box of an event: one cell, unless it has several values of a dimension."""
+        box = []
+        for dimension in self.dimensions:
+            values = [one.value for one in attributes if one.key == dimension.key and one.operator == IS]
+            low, high = (min(values), max(values)) if values else (dimension.low, dimension.low)
+            box.append((cell(dimension, low), cell(dimension, high)))
+        return tuple(box)
+
+    def query_box(self, attributes):
+        """The box of a query."""
+        box = []
+        for dimension in self.dimensions:
+            low, high = dimension.low, dimension.high
+            is_low = is_high = False
+            for key, operator, value in attributes:
+                if key != dimension.key:
+                    continue
+                if operator in (EQ, GE, GT):
+                    low = max(low, value) if is_low else value
+                    is_low = True
+                if operator in (EQ, LE, LT):
+                    high = min(high, value) if is_high else value
+                    is_high = True
+            if is_low and is_high and low > high:
+                low, high = high, low
+            first = cell(dimension, low) if is_low else 0
+            box.append((first, cell(dimension, high) if is_high else (1 << dimension.bits) - 1))
+        return tuple(box)
+
+    def first_cell(self, box, at_least=0):
+        """The smallest string of the box, as an integer, that is not below ``at_least``; None if there is none."""
+        parts = self._parts(at_least)
+        for place, (low, high) in enumerate(box):
+            part = parts[place]
+            if low <= part <= high:
+                continue
+            head = parts[:place]
+            if part < low:
+                return self._joined(head + [one[0] for one in box[place:]])
+            # Too high here: the last part before that can still grow does, and all behind it begin anew.
+            while head:
+                last = head.pop()
+                if last < box[len(head)][1]:
+                    return self._joined(head + [last + 1] + [one[0] for one in box[len(head) + 1 :]])
+            return None
+        return at_least
+
+    def last_cell(self, box):
+        """The largest string of the box."""
+        return self._joined([high for _, high in box])
+
+    def clip(self, box, region):
+        """The region without what lies below the box's strings, nor intervals that none of them lies in."""
+        clipped = []
+        for low, high in region:
+            first = self.first_cell(box, low)
+            if first is not None and first <= high:
+                clipped.append((first, high))
+        return tuple(clipped)
+
+    def hull(self, box):
+        """The box's strings from the first to the last, as a region."""
+        return ((self.first_cell(box), self.last_cell(box)),)
+
+    def cells(self, box):
+        """All strings of the box in ascending order: for looking at, as there may be very many."""
+        found = []
+        next_cell = self.first_cell(box)
+        while next_cell is not None and next_cell < 1 << self.key_bits:
+            found.append(next_cell)
+            next_cell = self.first_cell(box, next_cell + 1) if next_cell + 1 < 1 << self.key_bits else None
+        return found
+
+    def _parts(self, number):
+        parts = []
+        below = self.key_bits
+        for dimension in self.dimensions:
+            below -= dimension.bits
+            parts.append(number >> below & ((1 << dimension.bits) - 1))
+        return parts
+
+    def _joined(self, parts):
+        number = 0
+        for place, dimension in enumerate(self.dimensions):
+            number = number << dimension.bits | parts[place]
+        return number
+
+
+def cell(dimension, value):
+    """h: the cell of a value, 0 to 2^l - 1."""
+    number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
+    return min(max(number, 0), (1 << dimension.bits) - 1)

@@ -1,0 +1,425 @@
+"""The TinyMQ node: what it does for its application, with a neighbor's frame, and when time has passed.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes import check_publication, check_subscription, matching_samples, with_payload
+from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
+from workbench.protocols.recent import RecentIds
+from workbench.protocols.tinymq import literal
+from workbench.protocols.tinymq.overlay import Overlay
+from workbench.protocols.tinymq.queries import SECOND_US, OwnQuery, QueryStore
+from workbench.protocols.tinymq.routing import fragments, hop_to_key
+from workbench.protocols.tinymq.unicast import Unicast
+from workbench.protocols.tinymq.zones import intersect, subtract
+from workbench.wire import tinymq as wire
+
+
+class TinyMQNode(Node):
+    """One node: subscriber, publisher, relay and rendezvous node at once."""
+
+    every_tree = False
+
+    def __init__(self, address, settings, random):
+        Node.__init__(self, address, settings, random)
+        self.mapping = settings.mapping
+        self.unicast = Unicast(self)
+        self.overlay = Overlay(self, self.every_tree)
+        self.queries = QueryStore(self)
+        self.own_queries = []
+        self._waiting = []  # (message, previous hop) until the node has a place; a tree of None: not chosen yet
+        self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
+        self._passed = RecentIds(settings.max_known)  # literal mode: events that were here
+        self._ask_again_us = None
+        self._subscribed = 0
+        self._published = 0
+
+    def start(self, now, boot=0):
+        """Begin; a root takes its place."""
+        Node.start(self, now, boot)
+        self.overlay.start(now)
+        self._plan_wake()
+
+    # The application's side
+
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        """Ask all trees for what matches ``attributes``, for ``expires_s`` seconds (None: for ever)."""
+        attributes = tuple(attributes)
+        check_subscription(attributes, match_all)
+        if len(self.own_queries) >= self.settings.max_queries:
+            raise ParameterError(
+                "node %d already has %d subscriptions, which is max_queries" % (self.address, len(self.own_queries))
+            )
+        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
+        subscription = Subscription(self, self.first_number + self._subscribed, attributes, expires_us)
+        own = OwnQuery(subscription)
+        # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
+        wire.encode(0, self._query(own, 0, 0, now))
+        self._subscribed += 1
+        self.own_queries.append(own)
+        if self.overlay.is_attached() and self._ask_again_us is None:
+            self._ask(own, now)
+        self._plan_wake()
+        return subscription
+
+    def unsubscribe(self, subscription, now):
+        """End a subscription: its query is sent again with lease 0; one that has ended already is no error."""
+        for own in [one for one in self.own_queries if one.subscription is subscription]:
+            self.own_queries.remove(own)
+            if own.round >= 0:
+                self._ask(own, now, is_end=True)
+        self._plan_wake()
+
+    def publish(self, attributes, now, payload=b""):
+        """Send an event to its rendezvous nodes; returns its number at this node."""
+        attributes = with_payload(attributes, payload)
+        check_publication(attributes)
+        number = self.first_number + self._published
+        region = self.mapping.hull(self.mapping.event_box(attributes))
+        event = wire.Event(0, self.address, number, 0, self.mapping.key_bits, region, attributes)
+        wire.encode(0, event)
+        self._published += 1
+        self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
+        self._hold(event, "event", NOBODY)
+        self._send_to_trees(wire.with_tree(event, None), now)
+        self._plan_wake()
+        return number
+
+    def _send_to_trees(self, event, now):
+        if not self.overlay.is_attached():
+            self._wait(event, NOBODY)
+            return
+        everywhere = self.settings.publish == "all"
+        for tree in self.overlay.known_trees() if everywhere else [self.overlay.own_tree()]:
+            self.route(wire.with_tree(event, tree), NOBODY, now)
+
+    # Queries of our own
+
+    def _query(self, own, tree, lease_s, now):
+        """The message that asks a tree for a query of our own."""
+        subscription = own.subscription
+        # In PUB-2-SUB+ the sink has a key in the tree itself, as a rule.
+        sink_tree = tree if self.overlay.place(tree) is not None else self.overlay.own_tree()
+        place = None if sink_tree is None else self.overlay.place(sink_tree)
+        return wire.Query(
+            tree,
+            self.address,
+            subscription.number,
+            own.round & 0xFF,
+            lease_s,
+            0,
+            sink_tree or 0,
+            "" if place is None else place.key,
+            self.mapping.key_bits,
+            self.mapping.hull(self.mapping.query_box(subscription.attributes)),
+            subscription.attributes,
+        )
+
+    def _ask(self, own, now, is_end=False):
+        """Send a query of our own to every tree that can be reached."""
+        settings = self.settings
+        own.round = (own.round + 1) & 0xFF
+        lease_s = 0 if is_end else own.lease_s(now, settings.refresh_s, settings.lease_s)
+        for tree in self.overlay.known_trees():
+            self.route(self._query(own, tree, lease_s, now), NOBODY, now)
+        own.refresh_us = now + int(settings.refresh_s * SECOND_US) if settings.refresh_s else None
+
+    def tree_found(self, now):
+        """The overlay knows the way to one more tree."""
+        self._ask_again(now)
+
+    def _ask_again(self, now):
+        # Keys and trees come and change many at a time.
+        if self._ask_again_us is None:
+            self._ask_again_us = now + int(self.settings.settle_s * SECOND_US)
+
+    # Frames
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Take a neighbor's frame."""
+        try:
+            number, message = wire.decode(frame)
+            self._check(message)
+            if broadcast != isinstance(message, wire.Info):
+                raise DecodeError("an info is broadcast, everything else is not")
+        except DecodeError:
+            self.drop(previous_hop, "", NOBODY, 0, "malformed")
+            return
+        self.overlay.heard(previous_hop, now)
+        if isinstance(message, wire.Info):
+            self.overlay.take_info(message, previous_hop, now)
+        elif isinstance(message, wire.Ack):
+            self.unicast.acknowledged(previous_hop, message.number)
+        elif self.unicast.take(previous_hop, number):
+            self._take(message, previous_hop, now)
+        else:
+            self._drop(message, previous_hop, "repeated")
+        self._plan_wake()
+
+    def _check(self, message):
+        """DecodeError for a message of a network with other settings: it would not mean the same here."""
+        trees = len(self.settings.roots)
+        if isinstance(message, wire.Info):
+            wrong = any([place.tree >= trees for place in message.places])
+        elif isinstance(message, wire.Ack):
+            wrong = False
+        else:
+            wrong = message.tree >= trees
+        if isinstance(message, (wire.Query, wire.Event)):
+            wrong = wrong or message.key_bits != self.mapping.key_bits
+        if wrong:
+            raise DecodeError("a message of a network with other trees, or with another key space")
+
+    def _take(self, message, previous_hop, now):
+        if isinstance(message, wire.Join):
+            if not self.overlay.take_join(message, previous_hop, now):
+                self._drop(message, previous_hop, "no_place")
+        elif isinstance(message, wire.Grant):
+            if not self.overlay.take_grant(message, previous_hop, now):
+                self._drop(message, previous_hop, "unasked")
+        elif message.hops >= self.settings.max_hops:
+            self._drop(message, previous_hop, "ttl")
+        else:
+            self.route(wire.with_hops(message, message.hops + 1), previous_hop, now)
+
+    # Routing
+
+    def route(self, message, previous_hop, now):
+        """Bring a query, event or notification further: towards its tree, or within it."""
+        if self._must_wait(message):
+            self._wait(message, previous_hop)
+            return
+        if isinstance(message, wire.Notification):
+            self._route_notification(message, previous_hop, now)
+            return
+        if isinstance(message, wire.Query):
+            if self.settings.literal and self.queries.has_seen(message):
+                self._drop(message, previous_hop, "duplicate")
+                return
+            if not self.queries.note_path(message, previous_hop):
+                self._drop(message, previous_hop, "stale")
+                return
+        place = self.overlay.place(message.tree)
+        if place is None:
+            self._send(self.overlay.towards(message.tree), message, previous_hop, now)
+            return
+        if self.settings.literal:
+            parts = self._literal_parts(place, message, previous_hop)
+        else:
+            box = self._box(message)
+            parts = fragments(self.overlay, place, box, message.region, self.mapping, self.settings.shortcuts)
+        self._tell_forwarded(message, previous_hop, len([one for one in parts if one[0] != NOBODY]))
+        for neighbor, region in parts:
+            part = wire.with_region(message, region)
+            if neighbor == NOBODY:
+                self._meet(part, previous_hop, now)
+            else:
+                self.unicast.send(neighbor, part, now)
+
+    def _must_wait(self, message):
+        tree = message.sink_tree if isinstance(message, wire.Notification) else message.tree
+        is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
+        return is_lost or not self.overlay.is_attached()
+
+    def _box(self, message):
+        if isinstance(message, wire.Query):
+            return self.mapping.query_box(message.attributes)
+        return self.mapping.event_box(message.attributes)
+
+    def _literal_parts(self, place, message, previous_hop):
+        """What the printed algorithms answer, as [(neighbor or NOBODY, region)]."""
+        if isinstance(message, wire.Query):
+            hops = literal.query_hops(self.overlay, place, self._box(message), self.mapping)
+        else:
+            passed = message.tree, message.publisher, message.sequence
+            if passed in self._passed:
+                self._drop(message, previous_hop, "loop")
+                return []
+            self._passed.put(passed)
+            target = self.mapping.first_cell(self._box(message))
+            hops = [literal.event_hop(self.overlay, place, target, self.mapping)]
+        return [(hop, message.region) for hop in hops]
+
+    def _send(self, neighbor, message, previous_hop, now):
+        if neighbor is None:
+            self._drop(message, previous_hop, "no_route")
+            return
+        self._tell_forwarded(message, previous_hop, 1)
+        self.unicast.send(neighbor, message, now)
+
+    def _route_notification(self, message, previous_hop, now):
+        if message.sink == self.address:
+            self._deliver(message, "notification", previous_hop, now)
+            return
+        if not message.by_key:
+            neighbor = self.queries.path(message.tree, message.sink, message.query)
+            if neighbor in self.overlay.neighbors:
+                self._send(neighbor, message, previous_hop, now)
+                return
+            message = wire.by_key(message)
+        place = self.overlay.place(message.sink_tree)
+        if place is None:
+            neighbor = self.overlay.towards(message.sink_tree)
+        else:
+            neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
+        if neighbor == NOBODY:
+            self._drop(message, previous_hop, "no_sink")
+        else:
+            self._send(neighbor, message, previous_hop, now)
+
+    def _wait(self, message, previous_hop):
+        if len(self._waiting) >= self.settings.max_waiting:
+            dropped, from_hop = self._waiting.pop(0)
+            self._drop(dropped, from_hop, "full")
+        self._waiting.append((message, previous_hop))
+
+    # Rendezvous
+
+    def _meet(self, message, previous_hop, now):
+        """This is a rendezvous node of a query or an event."""
+        if isinstance(message, wire.Query):
+            self.queries.store(message, previous_hop, now)
+            return
+        self._hold(message, "event", previous_hop)
+        told = set()
+        for query in self.queries.in_tree(message.tree, now):
+            # One for each sink is enough: it looks at all of its subscriptions.
+            if query.sink not in told and matching_samples(query.attributes, message.attributes):
+                told.add(query.sink)
+                self._notify(query, message, previous_hop, now)
+
+    def _notify(self, query, event, previous_hop, now):
+        if query.sink == self.address:
+            self._deliver(event, "event", previous_hop, now)
+            return
+        notification = wire.Notification(
+            event.tree,
+            query.sink,
+            query.query,
+            False,
+            event.publisher,
+            event.sequence,
+            event.hops,
+            query.sink_tree,
+            query.sink_key,
+            event.attributes,
+        )
+        self.route(notification, NOBODY, now)
+
+    def _deliver(self, message, name, previous_hop, now):
+        """Hand an event to the subscriptions that it matches, once, however many rendezvous nodes send it."""
+        event_id = message.publisher, message.sequence
+        if self._events.get(event_id):
+            self._drop(message, previous_hop, "duplicate")
+            return
+        self._hold(message, name, previous_hop)
+        self._events.put(event_id, True)
+        for own in self.own_queries:
+            subscription = own.subscription
+            if subscription.expires_us is not None and subscription.expires_us <= now:
+                continue
+            for sample in matching_samples(subscription.attributes, message.attributes):
+                subscription.put(sample)
+                self.events.append(
+                    Delivered(previous_hop, name, message.publisher, message.sequence, subscription.number, sample)
+                )
+
+    def _hold(self, message, name, previous_hop):
+        event_id = message.publisher, message.sequence
+        if event_id not in self._events:
+            self._events.put(event_id, False)
+            self.events.append(Held(previous_hop, name, message.publisher, message.sequence, message.hops, ""))
+
+    # Hand-over
+
+    def child_added(self, place, child, reach, now):
+        """A child has joined: what is now its part of the stored queries goes to it."""
+        for query_id in [] if self.settings.literal else list(self.queries.ids()):
+            if query_id[0] != place.tree:
+                continue
+            query = self.queries.take_out(query_id, now)
+            box = self.mapping.query_box(query.attributes)
+            part = self.mapping.clip(box, intersect(query.region, reach))
+            if not part:
+                continue
+            self.unicast.send(child, wire.with_region(query, part), now)
+            rest = self.mapping.clip(box, subtract(query.region, reach))
+            if rest:
+                self.queries.keep(query_id, rest)
+            else:
+                self.queries.forget(query_id)
+
+    def key_changed(self, place, now):
+        """This node has a key, or another one: what waited can go, and the stored queries to where they now belong."""
+        waiting, self._waiting = self._waiting, []
+        for message, previous_hop in waiting:
+            if message.tree is None:
+                self._send_to_trees(message, now)
+            else:
+                self.route(message, previous_hop, now)
+        for query_id in [] if self.settings.literal else list(self.queries.ids()):
+            if query_id[0] == place.tree or self.overlay.place(query_id[0]) is None:
+                query = self.queries.take_out(query_id, now)
+                self.queries.forget(query_id)
+                self.route(query, NOBODY, now)
+        self._ask_again(now)
+
+    # Time
+
+    def wake(self, now):
+        """Repeat, give up, join, refresh: whatever is due."""
+        for neighbor, messages in self.unicast.wake(now):
+            self.overlay.lose(neighbor, now)
+            for message in messages:
+                if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
+                    self.route(message, NOBODY, now)
+        self.overlay.wake(now)
+        self.queries.wake(now)
+        self._ask_what_is_due(now)
+        self._plan_wake()
+
+    def _ask_what_is_due(self, now):
+        self.own_queries = [own for own in self.own_queries if not own.is_over(now)]
+        if not self.overlay.is_attached():
+            return
+        everything_is_due = self._ask_again_us is not None and self._ask_again_us <= now
+        if everything_is_due:
+            self._ask_again_us = None
+        for own in self.own_queries:
+            if everything_is_due or (own.refresh_us is not None and own.refresh_us <= now):
+                self._ask(own, now)
+
+    def _plan_wake(self):
+        times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
+        is_attached = self.overlay.is_attached()
+        if is_attached:
+            times.append(self._ask_again_us)
+        for own in self.own_queries:
+            times.append(own.subscription.expires_us)
+            if is_attached:
+                times.append(own.refresh_us)
+        times = [time for time in times if time is not None]
+        self.next_wake = min(times) if times else None
+
+    # What is told
+
+    def _tell_forwarded(self, message, previous_hop, count):
+        if self.tells_all and count:
+            name, origin, sequence = _label(message)
+            self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
+
+    def _drop(self, message, previous_hop, reason):
+        name, origin, sequence = _label(message)
+        self.drop(previous_hop, name, origin, sequence, reason)
+
+
+def _label(message):
+    """(message name, origin, sequence), as in the trace."""
+    if isinstance(message, wire.Query):
+        return "query", message.sink, message.query
+    if isinstance(message, wire.Event):
+        return "event", message.publisher, message.sequence
+    if isinstance(message, wire.Notification):
+        return "notification", message.publisher, message.sequence
+    return ("join" if isinstance(message, wire.Join) else "grant"), NOBODY, 0

@@ -1,0 +1,438 @@
+"""The overlay: which tree a node is in and with which key, and how far it is from the other trees' roots.
+
+Theory of operation
+    A root counts *epochs*: every ``info_s`` it broadcasts its *info* with the next one. A node without a place answers
+    the first info it hears with a *join*; the neighbor becomes its parent, takes the first free slot for it and says
+    so in a *grant*: the key. From then on the node broadcasts infos itself: when its key or a distance has changed,
+    when its parent's info brings a new epoch, and when it has not done so for long. An info holds the node's place
+    (tree, epoch, parent, key) and its distances to all roots.
+
+    Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info for each node
+    gives a subtree that moved its new keys. A parent that hears a child claim a key it does not know of takes it in
+    again, with another slot if need be.
+
+    Distances are kept as DSDV does: of a newer epoch, or of the same and strictly smaller, or equal and from a
+    neighbor with a lower number. So they rise after failures, and next hops never form a loop. A newer epoch with a
+    larger distance counts only where it comes from the next hop or the old one is stale: epochs run down the trees at
+    different speeds, and distances would swing with each.
+
+Repair
+    A neighbor is lost if it does not acknowledge, or is not heard of for ``lost_after`` times ``info_s``. A node whose
+    parent is lost, or has left the tree, or whose tree has brought no new epoch for twice that time, has no place any
+    more. It falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there
+    itself. A descendant has none, as epochs came through the node: so no cycle can arise. Its children keep their slots
+    meanwhile and get new keys when it is back; if it stays away, or comes back in another tree, they join again too.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.protocols.contract import NOBODY, KeySet
+from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe, zone
+from workbench.wire import tinymq as wire
+
+SECOND_US = 1000000
+HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
+
+
+class Place:
+    """A node's place in a tree; key None: it has lost it, and remembers the epoch, and its children's slots."""
+
+    def __init__(self, tree, parent, epoch, key, now):
+        self.tree = tree
+        self.parent = parent
+        self.epoch = epoch
+        self.epoch_us = now
+        self.key = key
+        self.children = {}  # address -> slot
+        self._regions = None
+
+    def changed(self):
+        """The key, or who the children are, has changed."""
+        self._regions = None
+
+    def child_keys(self):
+        """[(address, key)] of the children in the order of their slots."""
+        ordered = sorted([(slot, address) for address, slot in self.children.items()])
+        return [(address, child_key(self.key, slot)) for slot, address in ordered]
+
+    def regions(self, key_bits):
+        """(universe, zone, [(child, its universe)]) of a node with a key."""
+        if self._regions is None:
+            children = self.child_keys()
+            own_zone = zone(self.key, [key for _, key in children], key_bits)
+            below = [(address, universe(key, key_bits)) for address, key in children]
+            self._regions = universe(self.key, key_bits), own_zone, below
+        return self._regions
+
+
+class Neighbor:
+    """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard."""
+
+    def __init__(self):
+        self.heard_us = 0
+        self.places = {}
+        self.since_us = {}
+
+
+class Distance:
+    """How far a root is; next_hop None: the way is broken, and only a newer epoch mends it."""
+
+    def __init__(self, epoch, hops, next_hop, now):
+        self.epoch = epoch
+        self.hops = hops
+        self.next_hop = next_hop
+        self.heard_us = now
+
+
+class Joining:
+    """A join that waits for its grant. send_us: when to ask; None: asked."""
+
+    def __init__(self, neighbor, send_us, give_up_us):
+        self.neighbor = neighbor
+        self.send_us = send_us
+        self.give_up_us = give_up_us
+
+
+class Overlay:
+    """The overlay as one node sees it. ``every_tree``: it has a place in each tree (PUB-2-SUB+), not in one."""
+
+    def __init__(self, node, every_tree):
+        settings = node.settings
+        self.node = node
+        self.every_tree = every_tree
+        self.places = {}  # tree -> Place
+        self.neighbors = {}
+        self.distances = {}  # tree -> Distance
+        self.left = {}  # tree -> the newest epoch of a place there that is given up
+        self.joining = {}  # tree -> Joining
+        self.info_due_us = None
+        self.tick_us = None
+        self._info_sent_us = 0
+        self._info_us = int(settings.info_s * SECOND_US)
+        self._lost_after_us = int(settings.info_s * settings.lost_after * SECOND_US)
+        self._gather_us = int(settings.gather_ms * 1000)
+        self._grant_wait_us = int(settings.retry_ms * 1000) * 8 * (2 + settings.retries)
+
+    def start(self, now):
+        """A root takes its place; nodes that tick do so out of step."""
+        roots = self.node.settings.roots
+        if self.node.address in roots:
+            tree = roots.index(self.node.address)
+            epoch = self.node.first_number + 1
+            self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
+            self.distances[tree] = Distance(epoch, 0, NOBODY, now)
+            self._tell_key(self.places[tree])
+            self._info_soon(now)
+        if self._info_us:
+            self.tick_us = now + self._info_us // 2 + self.node.random.below(self._info_us)
+
+    # What others ask
+
+    def place(self, tree):
+        """The place in a tree, or None if the node has no key there now."""
+        place = self.places.get(tree)
+        return None if place is None or place.key is None else place
+
+    def is_attached(self):
+        """Whether the node has a place, be it in whatever tree."""
+        return any([place.key is not None for place in self.places.values()])
+
+    def own_tree(self):
+        """The tree whose root is nearest among those the node has a place in; None if it has none."""
+        trees = [(self._hops(tree), tree) for tree in self.places if self.place(tree) is not None]
+        return min(trees)[1] if trees else None
+
+    def _hops(self, tree):
+        distance = self.distances.get(tree)
+        return wire.U16 if distance is None or distance.next_hop is None else distance.hops
+
+    def known_trees(self):
+        """The trees that can be reached, in order."""
+        return [tree for tree in sorted(self.distances) if self.distances[tree].next_hop is not None]
+
+    def towards(self, tree):
+        """The neighbor that is nearest to a tree's root, or None."""
+        distance = self.distances.get(tree)
+        return None if distance is None else distance.next_hop
+
+    def neighbors_in(self, tree):
+        """[(address, key)] of the neighbors that are in a tree, by address."""
+        found = []
+        for address in sorted(self.neighbors):
+            place = self.neighbors[address].places.get(tree)
+            if place is not None:
+                found.append((address, place.key))
+        return found
+
+    # Infos
+
+    def heard(self, neighbor, now):
+        """A neighbor was heard, whatever it said."""
+        known = self.neighbors.get(neighbor)
+        if known is not None:
+            known.heard_us = now
+
+    def take_info(self, info, neighbor, now):
+        """A neighbor's info."""
+        known = self.neighbors.get(neighbor)
+        if known is None:
+            known = self.neighbors[neighbor] = Neighbor()
+        known.heard_us = now
+        places = {place.tree: place for place in info.places}
+        known.since_us = {tree: known.since_us.get(tree, now) for tree in places}
+        known.places = places
+        self._take_distances(info.distances, neighbor, now)
+        for tree in sorted(self.places):
+            self._take_claim(self.places[tree], places.get(tree), neighbor, now)
+            if self.places[tree].parent == neighbor and self.places[tree].key is not None:
+                self._follow_parent(self.places[tree], places.get(tree), now)
+        self.look_for_parent(now)
+
+    def _take_distances(self, distances, neighbor, now):
+        told = set()
+        for tree, epoch, hops in distances:
+            if tree >= len(self.node.settings.roots) or hops >= wire.U16:
+                continue
+            told.add(tree)
+            if self._is_better(self.distances.get(tree), epoch, hops + 1, neighbor, now):
+                self._set_distance(tree, epoch, hops + 1, neighbor, now)
+        for tree in sorted(self.distances):
+            if tree not in told and self.distances[tree].next_hop == neighbor:
+                self._break(tree, now)
+
+    def _is_better(self, known, epoch, hops, neighbor, now):
+        if known is None:
+            return True
+        if known.next_hop == NOBODY or epoch < known.epoch:
+            return False
+        if epoch == known.epoch:
+            return known.next_hop is not None and (hops, neighbor) < (known.hops, known.next_hop)
+        if known.next_hop in (None, neighbor) or hops <= known.hops:
+            return True
+        return now - known.heard_us > self._lost_after_us
+
+    def _set_distance(self, tree, epoch, hops, neighbor, now):
+        known = self.distances.get(tree)
+        self.distances[tree] = Distance(epoch, hops, neighbor, now)
+        if known is None or known.next_hop is None:
+            self.node.tree_found(now)
+        if known is None or known.next_hop is None or known.hops != hops:
+            self._info_soon(now)
+
+    def _break(self, tree, now):
+        self.distances[tree].next_hop = None
+        self._info_soon(now)
+
+    def _take_claim(self, place, claimed, neighbor, now):
+        """What a neighbor's info says of being this node's child."""
+        if claimed is None or claimed.parent != self.node.address or not claimed.key:
+            # What it said before it had its key is no news.
+            if neighbor in place.children and not self.node.unicast.is_waiting_for(neighbor):
+                self._remove_child(place, neighbor)
+        elif place.key is not None and place.children.get(neighbor) != slot_of(claimed.key):
+            # It has a key that this node did not give it, or gave to another since: only one of us can be right.
+            self._adopt(place, neighbor, slot_of(claimed.key), now)
+
+    def _follow_parent(self, place, told, now):
+        if told is None:
+            self._lose_place(place, now)
+            return
+        if told.epoch > place.epoch:
+            place.epoch, place.epoch_us = told.epoch, now
+            self._info_soon(now)
+        key = child_key(told.key, slot_of(place.key))
+        if key != place.key:
+            if len(key) > wire.LONGEST_KEY:
+                self._lose_place(place, now)
+                return
+            self._set_key(place, key, now)
+
+    def _info_soon(self, now):
+        """Send an info after a moment in which more may change, and in which neighbors send theirs."""
+        if self.info_due_us is None:
+            self.info_due_us = now + self._gather_us // 2 + self.node.random.below(self._gather_us // 2 + 1)
+
+    def _send_info(self, now):
+        self.info_due_us = None
+        if not self.is_attached():
+            return
+        self._info_sent_us = now
+        places = [
+            wire.InfoPlace(tree, self.places[tree].epoch, self.places[tree].parent, self.places[tree].key)
+            for tree in sorted(self.places)
+            if self.place(tree) is not None
+        ]
+        distances = [
+            wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
+            for tree in self.known_trees()
+        ]
+        self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances)))))
+
+    # Joining
+
+    def look_for_parent(self, now):
+        """Join where a place is missing and a neighbor could be the parent."""
+        trees = range(len(self.node.settings.roots))
+        if self.every_tree:
+            for tree in trees:
+                if tree not in self.joining and self.place(tree) is None:
+                    self._join_first_heard((tree,), now)
+        elif not self.joining and not self.is_attached():
+            self._join_first_heard(trees, now)
+
+    def _join_first_heard(self, trees, now):
+        """Join at the neighbor that was first heard to be in one of these trees, if there is any."""
+        first = None
+        for address, neighbor in self.neighbors.items():
+            for tree in trees:
+                place = neighbor.places.get(tree)
+                if place is not None and self._may_join(tree, place):
+                    candidate = neighbor.since_us[tree], address, tree
+                    first = candidate if first is None else min(first, candidate)
+        if first is not None:
+            _, address, tree = first
+            send_us = now + self.node.random.below(self._gather_us + 1)
+            self.joining[tree] = Joining(address, send_us, send_us + self._grant_wait_us)
+
+    def _may_join(self, tree, place):
+        """Whether a neighbor's place can be above this node: its epoch is newer than any that came through us."""
+        known = self.left.get(tree, -1)
+        if tree in self.places:
+            known = max(known, self.places[tree].epoch)
+        return place.epoch > known and place.parent != self.node.address and len(place.key) < wire.LONGEST_KEY
+
+    def take_join(self, join, child, now):
+        """A neighbor wants to be a child; returns whether there is a place for it to have."""
+        place = self.place(join.tree)
+        if place is None or place.parent == child:
+            return False
+        self._adopt(place, child, place.children.get(child, 0), now)
+        return True
+
+    def _adopt(self, place, child, slot, now):
+        """Give a child the slot it has if it is free, or the first that is, and tell it."""
+        taken = {other for address, other in place.children.items() if address != child}
+        if slot in taken:
+            slot = free_slot(taken)
+        place.children[child] = slot
+        place.changed()
+        key = child_key(place.key, slot)
+        self.node.unicast.send(child, wire.Grant(place.tree, place.epoch, key), now)
+        self.node.child_added(place, child, universe(key, self.node.settings.key_bits), now)
+
+    def _remove_child(self, place, child):
+        del place.children[child]
+        place.changed()
+
+    def take_grant(self, grant, parent, now):
+        """A key; returns whether it was waited for, or comes from the parent."""
+        tree, epoch, key = grant
+        place = self.places.get(tree)
+        joining = self.joining.get(tree)
+        is_correction = place is not None and place.key is not None and place.parent == parent
+        if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
+            self._info_soon(now)  # So that it hears whose child this node is.
+            return False
+        if joining is not None:
+            del self.joining[tree]
+        if is_correction:
+            self._set_key(place, key, now)
+            return True
+        if place is None:
+            place = self.places[tree] = Place(tree, parent, epoch, None, now)
+        if not self.every_tree:
+            self._forget_other_places(tree)
+        place.parent, place.epoch, place.epoch_us = parent, epoch, now
+        place.children.pop(parent, None)
+        self._set_key(place, key, now)
+        return True
+
+    def _forget_other_places(self, tree):
+        for other in [one for one in self.places if one != tree]:
+            self.left[other] = max(self.left.get(other, -1), self.places.pop(other).epoch)
+
+    def _set_key(self, place, key, now):
+        if key == place.key:
+            return
+        place.key = key
+        place.changed()
+        self._tell_key(place)
+        self._info_soon(now)
+        self.node.key_changed(place, now)
+
+    def _tell_key(self, place):
+        self.node.events.append(KeySet(place.parent, "grant", place.tree, place.epoch, len(place.key), place.key))
+
+    # Repair
+
+    def lose(self, neighbor, now):
+        """A neighbor is gone: as parent, as child, as next hop."""
+        self.neighbors.pop(neighbor, None)
+        for tree in [tree for tree, joining in self.joining.items() if joining.neighbor == neighbor]:
+            del self.joining[tree]
+        for tree in sorted(self.distances):
+            if self.distances[tree].next_hop == neighbor:
+                self._break(tree, now)
+        for tree in sorted(self.places):
+            place = self.places[tree]
+            if neighbor in place.children:
+                self._remove_child(place, neighbor)
+            if place.parent == neighbor and place.key is not None:
+                self._lose_place(place, now)
+        self.look_for_parent(now)
+
+    def _lose_place(self, place, now):
+        self.node.events.append(KeySet(place.parent, "", place.tree, place.epoch, NOBODY, ""))
+        place.key = None
+        place.changed()
+        self.look_for_parent(now)
+
+    # Time
+
+    def next_due_us(self):
+        """When something is due, or None."""
+        times = [self.info_due_us, self.tick_us]
+        for joining in self.joining.values():
+            times.append(joining.give_up_us if joining.send_us is None else joining.send_us)
+        times = [time for time in times if time is not None]
+        return min(times) if times else None
+
+    def wake(self, now):
+        """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
+        for tree in sorted(self.joining):
+            joining = self.joining[tree]
+            if joining.send_us is not None and joining.send_us <= now:
+                joining.send_us = None
+                self.node.unicast.send(joining.neighbor, wire.Join(tree), now)
+            elif joining.give_up_us <= now:
+                # It acknowledges and grants nothing: it has lost its own place. Its next info counts again.
+                del self.joining[tree]
+                known = self.neighbors.get(joining.neighbor)
+                if known is not None:
+                    known.places.pop(tree, None)
+        if self.tick_us is not None and self.tick_us <= now:
+            self._tick(now)
+        if self.info_due_us is not None and self.info_due_us <= now:
+            self._send_info(now)
+        self.look_for_parent(now)
+
+    def _tick(self, now):
+        self.tick_us = now + self._info_us
+        for place in self.places.values():
+            if place.parent == NOBODY and place.key is not None:
+                place.epoch, place.epoch_us = place.epoch + 1, now
+                self.distances[place.tree] = Distance(place.epoch, 0, NOBODY, now)
+                self._info_soon(now)
+        silent = [a for a in sorted(self.neighbors) if now - self.neighbors[a].heard_us > self._lost_after_us]
+        for neighbor in silent:
+            self.lose(neighbor, now)
+        for tree in sorted(self.places):
+            place = self.places[tree]
+            for child in [one for one in sorted(place.children) if one not in self.neighbors]:
+                # A child that was granted a key and has not been heard since has never got it.
+                if place.key is not None and not self.node.unicast.is_waiting_for(child):
+                    self._remove_child(place, child)
+            if place.key is not None and place.parent != NOBODY and now - place.epoch_us > 2 * self._lost_after_us:
+                self._lose_place(place, now)
+        if now - self._info_sent_us > self._info_us * HELLO_AFTER:
+            self._info_soon(now)

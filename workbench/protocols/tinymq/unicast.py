@@ -1,0 +1,99 @@
+"""One hop, reliably: frames to a neighbor are numbered, acknowledged, and sent again until they are.
+
+Theory of operation
+    A frame that is not acknowledged is sent again, up to ``retries`` times, after ``retry_ms``, twice that, four times
+    that and so on to eight times, each with a random half of it more: two that collided shall not do so again. Then the
+    neighbor counts as lost. Who gets a frame a second time acknowledges it again and does nothing else with it. With
+    ``retries=0`` nothing is acknowledged.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.protocols.recent import RecentIds
+from workbench.wire import tinymq as wire
+
+LONGEST_WAIT = 8  # times retry_ms
+
+
+class Pending:
+    """A frame that waits for its acknowledgement."""
+
+    def __init__(self, neighbor, number, message, frame):
+        self.neighbor = neighbor
+        self.number = number
+        self.message = message
+        self.frame = frame
+        self.sent = 0
+        self.due_us = 0
+
+
+class Unicast:
+    """The unicast frames of a node, to and from its neighbors."""
+
+    def __init__(self, node):
+        self.node = node
+        self.pending = []
+        self._retries = node.settings.retries
+        self._retry_us = int(node.settings.retry_ms * 1000)
+        self._heard = RecentIds(node.settings.max_known)
+        # Not from 0: neighbors may remember the numbers before a restart.
+        self._number = node.random.below(wire.U16 + 1)
+
+    def send(self, neighbor, message, now):
+        """Send a message to a neighbor."""
+        self._number = (self._number + 1) & wire.U16
+        frame = wire.encode(self._number, message)
+        if not self._retries:
+            self.node.outbox.append((neighbor, frame))
+            return
+        pending = Pending(neighbor, self._number, message, frame)
+        self.pending.append(pending)
+        self._send(pending, now)
+
+    def _send(self, pending, now):
+        self.node.outbox.append((pending.neighbor, pending.frame))
+        wait_us = self._retry_us * min(1 << pending.sent, LONGEST_WAIT)
+        pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
+        pending.sent += 1
+
+    def take(self, neighbor, number):
+        """A frame came from a neighbor: acknowledge it. Returns whether it is new."""
+        if not self._retries:
+            return True
+        self.node.outbox.append((neighbor, wire.encode_ack(number)))
+        is_new = (neighbor, number) not in self._heard
+        self._heard.put((neighbor, number))
+        return is_new
+
+    def acknowledged(self, neighbor, number):
+        """An acknowledgement came; returns the message that it is for, None if nothing waits for it."""
+        for pending in self.pending:
+            if pending.neighbor == neighbor and pending.number == number:
+                self.pending.remove(pending)
+                return pending.message
+        return None
+
+    def is_waiting_for(self, neighbor):
+        """Whether a neighbor has yet to acknowledge something."""
+        return any([pending.neighbor == neighbor for pending in self.pending])
+
+    def next_due_us(self):
+        """When something has to be sent again, or None."""
+        return min([pending.due_us for pending in self.pending]) if self.pending else None
+
+    def wake(self, now):
+        """Send again what is due; returns (neighbor, messages) of the neighbors that do not answer any more."""
+        silent = []
+        for pending in self.pending:
+            if pending.due_us > now:
+                continue
+            if pending.sent <= self._retries:
+                self._send(pending, now)
+            elif pending.neighbor not in silent:
+                silent.append(pending.neighbor)
+        return [(neighbor, self._give_up(neighbor)) for neighbor in silent]
+
+    def _give_up(self, neighbor):
+        given_up = [pending.message for pending in self.pending if pending.neighbor == neighbor]
+        self.pending = [pending for pending in self.pending if pending.neighbor != neighbor]
+        return given_up
