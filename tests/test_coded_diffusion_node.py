@@ -303,7 +303,7 @@ def test_node_that_never_draws_well_decodes_delivers_and_sends_nothing():
         (0.1, 10, 1),
         (0.1, 30, 3),
         (1 / 3, 6, 2),
-        (0.55, 20, 11),
+        (0.28, 25, 7),
     ]
     + [(0.001, 40, 1), (0.7, 10, 7), (0.6, 5, 3)],
 )
