@@ -6,6 +6,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from both_engines import assert_same_numbers, assert_same_trace
 from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,21 +48,6 @@ def _at_nodes(item, nodes):
     return type(item)(**{**vars(item), "at": at})
 
 
-def assert_same_trace(scenario):
-    """Both engines' traces are one; if not, the first row that differs and the ten before it are shown."""
-    reference, fast = (scenario.run(engine=engine).trace for engine in ("reference", "compiled"))
-    if trace.digest(reference) == trace.digest(fast):
-        return
-    expected, got = reference.to_pylist(), fast.to_pylist()
-    place = next(
-        (k for k, (a, b) in enumerate(zip(expected, got, strict=False)) if a != b), min(len(expected), len(got))
-    )
-    shown = [str(tuple(row.values())) for row in expected[max(0, place - 10) : place]]
-    for name, rows in (("reference", expected), ("compiled", got)):
-        shown.append(f"{name}: {tuple(rows[place].values()) if place < len(rows) else 'ends here'}")
-    pytest.fail(f"{scenario.to_json(indent=None)}\nrow {place} differs:\n" + "\n".join(shown), pytrace=False)
-
-
 @settings(max_examples=300)
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
@@ -71,9 +57,7 @@ def test_both_engines_give_the_same_trace(scenario):
 @settings(max_examples=150)
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
-    reference, fast = (scenario.run(engine, "metrics")._recorder for engine in ("reference", "compiled"))
-    assert trace.digest(reference.table()) == trace.digest(fast.table())
-    assert reference.tally() == fast.tally()
+    assert_same_numbers(scenario)
 
 
 @pytest.mark.parametrize("radio", [wb.Radio(), wb.Radio(collisions=True), wb.Radio(collisions=True, csma=True)])

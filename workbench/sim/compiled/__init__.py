@@ -31,10 +31,15 @@ How a twin is written
 
         MESSAGES              names of its messages; a message's name is its place here, 0 is ""
         WAKES                 whether it has timers at all
+        COUNTS_HOLDERS        whether its `tell_held` says who holds what for the first time; otherwise sinks alone hold
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it has none
-        needs(protocol, deliveries)       (Needs of a receive, Needs of any other call): the most it takes
-        make_state(protocol, count, publications, messages), with_more_messages(state, messages)
+        longest_frame_B(setup)
+        needs(setup)          (Needs of a broadcast's reception, of a unicast's, of any other call): the most it takes
+        make_state(setup, messages), with_more_messages(state, messages)
                               a named tuple of arrays and numbers
+        has_room(core, state), with_more_room(state)
+                              for pools of its own: whether an event cannot run out of them; a larger state
+        text(setup, state, number)        what the detail ``len(setup.work.texts) + number`` means, made during the run
 
     Nodes are known by their place in ascending order of addresses; traces want ``core.addresses[i]``. Functions
     allocate nothing. The loop makes sure before each event that there is room for what they declared in ``needs``, and
@@ -53,7 +58,8 @@ What the core gives it
     hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
 
 Limits
-    What has no twin (a protocol of the user's own, filters) runs on the reference engine; `Run.engine_reason` says why.
+    What has no twin (a protocol or a filter of the user's own) runs on the reference engine; `Run.engine_reason` says
+    why.
 """
 
 from __future__ import annotations
@@ -72,6 +78,7 @@ from workbench.sim.radio import Radio
 TWINS = {
     "workbench.protocols.flooding:Flooding": "workbench.sim.compiled.flooding",
     "workbench.protocols.gossip:Gossip": "workbench.sim.compiled.flooding",
+    "workbench.protocols.diffusion:Diffusion": "workbench.sim.compiled.diffusion",
 }
 
 # Loading numba and the machine code takes about a second; Python plays as many receptions in that time.
@@ -88,6 +95,8 @@ def twin_of(protocol: Protocol) -> str:
     twin = TWINS.get(f"{cls.__module__}:{cls.__name__}")
     if twin is None:
         raise NotCompiledError(f"{cls.__name__} has no compiled twin")
+    if protocol.settings.get("pieces", 1) > 1:
+        raise NotCompiledError(f"{cls.__name__} in pieces has no compiled twin")
     if protocol.settings.get("pieces", 1) > 1:
         raise NotCompiledError(f"{cls.__name__} in pieces has no compiled twin")
     return twin

@@ -61,6 +61,13 @@ def free_frame(core, frame):  # type: ignore[no-untyped-def]
 @inlined
 def make_message(core, name, origin, sequence, content):  # type: ignore[no-untyped-def]
     """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
+    it = core.contents[content]
+    return take_message(core, name, origin, sequence, content, it.size_B, it.airtime_us)
+
+
+@inlined
+def take_message(core, name, origin, sequence, content, size_B, airtime_us):  # type: ignore[no-untyped-def]
+    """A message of any size; what its content is, is the protocol's own affair."""
     message = core.numbers[FREE_MESSAGE]
     it = core.messages[message]
     core.numbers[FREE_MESSAGE] = it.next
@@ -69,8 +76,8 @@ def make_message(core, name, origin, sequence, content):  # type: ignore[no-unty
     it.origin = origin
     it.sequence = sequence
     it.content = content
-    it.size_B = core.contents[content].size_B
-    it.airtime_us = core.contents[content].airtime_us
+    it.size_B = size_B
+    it.airtime_us = airtime_us
     it.holders = 1
     return message
 

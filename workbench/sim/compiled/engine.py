@@ -37,6 +37,7 @@ from workbench.sim.compiled.layout import (
     ROW,
     ROWS,
     ROWS_FULL,
+    STATE_FULL,
     STUCK,
     STUCK_NODE,
     Core,
@@ -45,7 +46,7 @@ from workbench.sim.compiled.layout import (
 )
 from workbench.sim.compiled.network import Network
 from workbench.sim.compiled.outcome import Outcome
-from workbench.sim.compiled.prepare import Preparation, Work
+from workbench.sim.compiled.prepare import Preparation, Setup, Work
 from workbench.sim.kernel import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.radio import Radio
 
@@ -59,7 +60,7 @@ _SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """The main loop for a twin (a module)."""
-    functions = (twin.start, twin.receive, twin.publish, twin.subscribe, twin.unsubscribe, twin.wake)
+    functions = (twin.start, twin.receive, twin.publish, twin.subscribe, twin.unsubscribe, twin.wake, twin.has_room)
     return loop_module.make_loop(*functions, twin.WAKES, loop_module.sources_digest(twin))
 
 
@@ -78,11 +79,14 @@ def play(
     duration_us = round(duration_s * 1_000_000)
     preparation = Preparation(network.addresses, network.positions_m, radio, lambda a: twin.size_B(protocol, a))
     work = preparation.work(items, duration_us, seed)
-    needs = _needs(twin, protocol, network, work)
-    core = _core(network, work, items, radio, duration_us, seed, record == "trace", needs, len(twin.MESSAGES))
-    state = twin.make_state(protocol, len(network.addresses), work.publications, len(core.messages))
-    outcome = Outcome(record == "metrics", twin.MESSAGES, work.texts)
-    return _play(twin, core, state, needs, outcome, progress)
+    setup = Setup(protocol, network, work, radio)
+    needs = _needs(twin, setup)
+    core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
+    state = twin.make_state(setup, len(core.messages))
+    outcome = Outcome(record == "metrics", twin.MESSAGES, work.texts, twin.COUNTS_HOLDERS)
+    state = _play(twin, core, state, needs, outcome, progress)
+    outcome.name_details(lambda number: twin.text(setup, state, number))
+    return outcome
 
 
 def _play(
@@ -92,7 +96,8 @@ def _play(
     needs: tuple[Needs, Needs],
     outcome: Outcome,
     progress: Callable[[float], None] | None,
-) -> Outcome:
+) -> Any:
+    """Play to the end; returns the protocol's state then."""
     loop = loop_of(twin)
     if not loop.signatures:
         _load(loop, core, state, needs)
@@ -109,6 +114,8 @@ def _play(
             state = twin.with_more_messages(state, len(core.messages))
         elif status == AUDIBLES_FULL:
             core = core._replace(audibles=_grown(core, core.audibles, FREE_AUDIBLE, FREE_AUDIBLES))
+        elif status == STATE_FULL:
+            state = twin.with_more_room(state)
         elif status == STUCK_NODE:
             node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
             raise ScenarioError(
@@ -122,7 +129,7 @@ def _play(
         outcome.take_numbers(core)
     if progress is not None:
         progress(1.0)
-    return outcome
+    return state
 
 
 def _load(loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
@@ -150,34 +157,35 @@ def _longer(values: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate((values, np.zeros(count - len(values), values.dtype)))
 
 
-def _needs(twin: Any, protocol: Protocol, network: Network, work: Work) -> tuple[Needs, Needs]:
+def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     """What the end of a frame (all its receptions), and any other event, takes at most."""
-    degree = max(1, int(np.diff(network.first).max()))
-    deliveries = int(work.most_subscriptions) * work.most_samples
-    reception, act = twin.needs(protocol, deliveries)
+    degree = max(1, int(np.diff(setup.network.first).max()))
+    broadcast, unicast, act = twin.needs(setup)
     wake = 1 if twin.WAKES else 0
+    end = (max(degree * one, other) for one, other in zip(broadcast, unicast, strict=True))
+    rows, frames, messages = end
     return (
-        Needs(2 + degree * (1 + reception.rows), 1 + degree * (reception.frames + wake), degree * reception.messages),
+        Needs(2 + degree + rows, 1 + frames + degree * wake, messages),
         Needs(2 + act.rows, 1 + act.frames + wake, act.messages),
     )
 
 
 def _core(
-    network: Network,
-    work: Work,
+    twin: Any,
+    setup: Setup,
     items: Sequence[workload.Item],
-    radio: Radio,
     duration_us: int,
     seed: int,
     traces: bool,
     needs: tuple[Needs, Needs],
-    names: int,
 ) -> Core:
+    _, network, work, radio = setup
+    names = len(twin.MESSAGES)
     count = len(network.addresses)
     ratios = _delivery_ratios(radio, network.pdr)
     loses = bool(len(ratios) and ratios.min() < 1.0)
     shortest_us, longest_us = (round(1000 * ms) for ms in radio.jitter_ms)
-    airtime_us = int(work.contents["airtime_us"].max(initial=1))
+    airtime_us = radio.airtime_us(twin.longest_frame_B(setup))
     degree = int(np.diff(network.first).max()) if count else 0
     shares_air = radio.collisions or radio.csma
     # With csma the only frames that an event puts on the air are those that it is about.

@@ -19,6 +19,7 @@ from workbench.sim.compiled.air import let_go, make_message, send
 from workbench.sim.compiled.counter_draws import stream_uniform
 from workbench.sim.compiled.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
 from workbench.sim.compiled.matching import deliver
+from workbench.sim.compiled.prepare import Setup
 from workbench.sim.compiled.record import drop, tell_forwarded, tell_held, tell_originated
 from workbench.sim.compiled.reference import inlined
 from workbench.wire import flooding as wire
@@ -26,6 +27,7 @@ from workbench.wire import flooding as wire
 MESSAGES = ("", "flood")
 _FLOOD = 1
 WAKES = False
+COUNTS_HOLDERS = True
 
 # ``known`` (messages, nodes): 1 if a node ever held it. With a memory that forgets, ``ordinals`` (messages, nodes) has
 # how many publications it had taken in by then, and ``taken`` (nodes) how many by now.
@@ -37,14 +39,21 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     return len(wire.encode(wire.Flood(0, 0, 1, attributes)))
 
 
-def needs(protocol: Any, deliveries: int) -> tuple[Needs, Needs]:
-    """What one reception, and one call for the application, takes at most; ``deliveries``: samples handed out in it."""
-    return Needs(2 + deliveries, 1, 0), Needs(2 + deliveries, 1, 1)
+def longest_frame_B(setup: Setup) -> int:
+    """Bytes of the longest frame that can be sent."""
+    return int(setup.work.contents["size_B"].max(initial=1))
 
 
-def make_state(protocol: Any, count: int, publications: int, messages: int) -> State:
-    """The memory of ``count`` nodes, for so many messages on their way at once."""
-    forgets = publications > protocol.max_events
+def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
+    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    rows = 2 + setup.work.most_subscriptions * setup.work.most_samples
+    return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
+
+
+def make_state(setup: Setup, messages: int) -> State:
+    """The memory of all nodes, for so many messages on their way at once."""
+    protocol, count = setup.protocol, len(setup.network.addresses)
+    forgets = setup.work.publications > protocol.max_events
     probability = 1.0 if type(protocol) is Flooding else float(protocol.forwarding_probability)
     remembered = (messages, count) if forgets else (1, 1)
     return State(
@@ -66,6 +75,22 @@ def with_more_messages(state: State, messages: int) -> State:
         grown[name] = np.zeros((messages, old.shape[1]), old.dtype)
         grown[name][: len(old)] = old
     return state._replace(**grown)
+
+
+@inlined
+def has_room(core, state):  # type: ignore[no-untyped-def]
+    """What a node remembers is made beforehand."""
+    return True
+
+
+def with_more_room(state: State) -> State:
+    """Never asked for."""
+    return state
+
+
+def text(setup: Setup, state: State, number: int) -> str:
+    """All texts are those of the workload."""
+    raise IndexError(number)
 
 
 @inlined

@@ -142,7 +142,7 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
 NUMBERS = 16
 
 # Why the main loop returned to Python.
-DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STUCK_NODE = range(7)
+DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STATE_FULL, STUCK_NODE = range(8)
 
 # What happened, as codes of the trace's column "event"; trace.EVENT_NAMES has those of the protocols.
 EVENTS = (
@@ -211,8 +211,42 @@ REASONS = (
     "too_long",
     "no_gradient",
     "no_interest",
+    "blacklisted",
+    "expired",
+    "evicted",
+    "cancelled",
+    "round",
+    "interest",
+    "reinforcement",
+    "replace",
+    "drop",
 )
-NO_REASON, LINK, COLLISION, HALF_DUPLEX, DOWN, CHANNEL_BUSY, DUPLICATE, TTL, CHANCE = range(9)
+(
+    NO_REASON,
+    LINK,
+    COLLISION,
+    HALF_DUPLEX,
+    DOWN,
+    CHANNEL_BUSY,
+    DUPLICATE,
+    TTL,
+    CHANCE,
+    MALFORMED,
+    STALE,
+    FILTER,
+    TOO_LONG,
+    NO_GRADIENT,
+    NO_INTEREST,
+    BLACKLISTED_REASON,
+    EXPIRED,
+    EVICTED,
+    CANCELLED,
+    NEW_ROUND,
+    SET_BY_INTEREST,
+    SET_BY_REINFORCEMENT,
+    FILTER_REPLACES,
+    FILTER_DROPS,
+) = range(len(REASONS))
 
 # Columns of ``traffic``, one row per message name.
 FRAMES_SENT, BYTES_SENT, FRAMES_HEARD, BYTES_HEARD = range(4)

@@ -60,6 +60,7 @@ from workbench.sim.compiled.layout import (
     ROWS,
     ROWS_FULL,
     SENT,
+    STATE_FULL,
     STUCK,
     STUCK_NODE,
     SUBSCRIBED,
@@ -154,6 +155,7 @@ def make_loop(
     subscribe: Callable,
     unsubscribe: Callable,
     wake: Callable,
+    has_room: Callable,
     wakes: bool,
     digest: int,
 ) -> Any:
@@ -207,6 +209,8 @@ def make_loop(
                 return MESSAGES_FULL
             if numbers[FREE_AUDIBLES] < audibles:
                 return AUDIBLES_FULL
+            if not has_room(core, state):
+                return STATE_FULL
 
             if starts:
                 i = numbers[NEXT_START]

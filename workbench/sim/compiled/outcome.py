@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim.compiled.layout import EVENTS, HELD, REASONS, ROW, Core
+from workbench.sim.compiled.layout import EVENTS, HELD, HELD_EVENT, REASONS, ROW, Core
 from workbench.sim.trace import SCHEMA, tally
 
 
 class Outcome:
-    """Rows as they come, in batches of codes; ``names`` are the message names, ``texts`` the details."""
+    """Rows as they come, in batches of codes; ``names`` are the message names, ``texts`` the details.
 
-    def __init__(self, metrics_only: bool, names: Sequence[str], texts: Sequence[str]) -> None:
+    ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
+    """
+
+    def __init__(self, metrics_only: bool, names: Sequence[str], texts: Sequence[str], holders: bool) -> None:
         self.metrics_only = metrics_only
+        self._counts_holders = holders
         self._texts = {"event": EVENTS, "message": tuple(names), "detail": tuple(texts)}
         self._batches: list[np.ndarray] = []
         self._numbers: tuple[Counter, Counter] | None = None
@@ -24,6 +28,17 @@ class Outcome:
     def take_rows(self, rows: np.ndarray) -> None:
         """Keep a copy of these rows."""
         self._batches.append(rows.copy())
+
+    def name_details(self, text_of: Callable[[int], str]) -> None:
+        """Give the details that were made during the run their texts; ``text_of`` knows them by number."""
+        known = self._texts["detail"]
+        codes = {text: code for code, text in enumerate(known)}
+        for rows in self._batches:
+            made = np.flatnonzero(rows["detail"] >= len(known))
+            numbers, place = np.unique(rows["detail"][made], return_inverse=True)
+            texts = [text_of(number - len(known)) for number in numbers.tolist()]
+            rows["detail"][made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[place]
+        self._texts["detail"] = tuple(codes)
 
     def take_numbers(self, core: Core) -> None:
         """Keep the counters of a run without a trace."""
@@ -33,7 +48,7 @@ class Outcome:
             event, message = EVENTS[row[0]], self._texts["message"][row[1]]
             if event in _COUNTED:
                 counts[event, message, ""] += 1
-        counts["held", "", ""] += int(core.numbers[HELD])
+        counts["held", "", ""] += int(core.numbers[HELD]) if self._counts_holders else self._holders()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
             counts["received", name, ""] += heard
@@ -47,6 +62,12 @@ class Outcome:
         for text, number in zip(REASONS, core.dropped.tolist(), strict=True):
             counts["dropped", "", text] += number
         self._numbers = +counts, +sizes
+
+    def _holders(self) -> int:
+        """Pairs of a node and a message that it came to hold: of a protocol that keeps all of these rows."""
+        rows = np.concatenate(self._batches or [np.zeros(0, ROW)])
+        held = rows[rows["event"] == HELD_EVENT]
+        return len(np.unique(held[["node", "origin", "sequence"]]))
 
     def table(self) -> pa.Table:
         """All rows kept, in order."""

@@ -20,9 +20,11 @@ from workbench.attributes import (
     to_text,
     with_payload,
 )
+from workbench.protocols.contract import Protocol
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
 from workbench.sim.compiled.layout import ACTION, CONTENT, NONE, REASONS, SAMPLE, SUBSCRIPTION
+from workbench.sim.compiled.network import Network
 from workbench.sim.radio import Radio
 
 
@@ -36,9 +38,19 @@ class Work(NamedTuple):
     subscriptions: np.ndarray
     first_subscription: np.ndarray
     texts: list[str]
+    blobs: list[bytes]
     publications: int
     most_subscriptions: int
     most_samples: int
+
+
+class Setup(NamedTuple):
+    """What a run is about, as a twin is told of it."""
+
+    protocol: Protocol
+    network: Network
+    work: Work
+    radio: Radio
 
 
 class Codes:
@@ -93,6 +105,7 @@ class Preparation:
             subscriptions,
             first,
             list(self._texts.numbers),
+            list(self._blobs.numbers),
             int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
             max(np.bincount(places[actions["kind"] == workload.SUBSCRIBE]), default=0) if len(places) else 0,
             int(samples_of.max()),

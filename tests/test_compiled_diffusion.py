@@ -1,0 +1,186 @@
+"""TinyDiffusion on the compiled engine: the reference engine's runs row by row, whatever its lists hold and forget."""
+
+import json
+import sys
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from both_engines import assert_same_numbers, assert_same_trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_kernel import RADIOS, topologies
+
+import workbench as wb
+from workbench.errors import ScenarioError
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import renew
+
+NODES = 7
+
+# Equal but for their order or INTERVAL, within each other, apart from each other; numbers, blobs, and both.
+INTERESTS = [
+    "TEMP GE 25",
+    "TEMP GE 25",
+    "TEMP GE 25, INTERVAL IS 5",
+    "TEMP GE 25, TEMP LE 30",
+    "TEMP LE 30, TEMP GE 25",
+    "TEMP GT 20",
+    "TEMP EQ 26, INTERVAL LE 8",
+    "TEMP NE 20, TEMP LT 30",
+    "INSTANCE EQ_ANY",
+    "INSTANCE EQ_ANY, TEMP EQ_ANY",
+    "PAYLOAD EQ 0x0102",
+    "PAYLOAD NE 0x0102, TEMP EQ_ANY",
+    "PAYLOAD EQ_ANY",
+    "TEMP IS 26, TEMP EQ_ANY",
+]
+READINGS = [
+    "TEMP IS 26",
+    "TEMP IS 26",
+    "TEMP IS 20",
+    "TEMP IS 20, TEMP IS 27.5",
+    "TEMP IS 35, INSTANCE IS 1",
+    "INSTANCE IS 1, TEMP IS 26",
+    "TEMP IS 26, INTERVAL IS 5, INSTANCE IS 2",
+    wb.SensorField(),
+]
+TIMES_S = st.sampled_from([0, 0, 0.002, 0.5, 1, 3])
+
+
+@st.composite
+def subscriptions(draw):
+    start_s = draw(TIMES_S)
+    stop_s = draw(st.sampled_from([None, None, start_s, start_s + 0.001, start_s + 2]))
+    expires_s = draw(st.sampled_from([None, None, 0.0005, 1.2, 2.5]))
+    at = draw(st.sampled_from([*range(NODES), *range(NODES), "all"]))
+    if draw(st.integers(0, 9)) == 0:
+        return wb.subscribe(at, draw(st.sampled_from(["", "TEMP IS 20"])), expires_s, start_s, stop_s, match_all=True)
+    return wb.subscribe(at, draw(st.sampled_from(INTERESTS)), expires_s, start_s, stop_s)
+
+
+@st.composite
+def publications(draw):
+    start_s = draw(TIMES_S)
+    stop_s = draw(st.sampled_from([None, None, start_s + 0.001, start_s + 4]))
+    every_s = draw(st.sampled_from([None, 0.3, 0.7, 2]))
+    at = draw(st.sampled_from([*range(NODES), *range(NODES), "all"]))
+    payload = draw(st.sampled_from([b"", b"", b"\1\2", b"\1\2\3"]))
+    stagger = every_s is not None and draw(st.booleans())
+    return wb.publish(at, draw(st.sampled_from(READINGS)), every_s, start_s, stop_s, payload, stagger)
+
+
+@st.composite
+def outages(draw):
+    start_s = draw(TIMES_S)
+    return wb.outage(draw(st.integers(0, NODES - 1)), start_s, draw(st.sampled_from([None, start_s + 1])))
+
+
+DIFFUSIONS = {
+    "max_interests": st.sampled_from([1, 2, 3, 10, 10]),
+    "max_gradients": st.sampled_from([1, 2, 3, 10]),
+    "max_reinforcements": st.sampled_from([1, 2, 10]),
+    "max_data": st.sampled_from([1, 2, 3, 20]),
+    "max_seen_interests": st.sampled_from([1, 2, 4, 50]),
+    "ttl": st.sampled_from([1, 2, 3, 50, 50]),
+    "refresh_s": st.sampled_from([0, 0.2, 0.7, 2.0, 30.0]),
+    "gradient_lifetime_s": st.sampled_from([1.0, 2.0, 150.0]),
+    "tick_s": st.sampled_from([0.001, 0.3, 1.0]),
+    "reinforce_after": st.sampled_from([0, 1, 1, 2]),
+    "exploratory_gradients": st.sampled_from([1, 1, 2, 5]),
+    "replacement": st.sampled_from(["newcomer", "oldest"]),
+    "blacklist_loss": st.sampled_from([0.0, 0.4, 0.8, 0.95, 1.0]),
+    "profile": st.sampled_from(["wide", "wide", "strict"]),
+}
+
+
+@st.composite
+def filters(draw, key):
+    name, more = draw(
+        st.sampled_from(
+            [
+                ("suppress_unchanged", {"tolerance": 1.0, "heartbeat_s": 1.0}),
+                ("running_mean", {"window": 3}),
+                ("running_minimum", {"window": 2}),
+                ("running_maximum", {"window": 4}),
+                ("neighborhood_average", {"period_s": 1.0}),
+                ("rate_limit", {"interval_s": 1.0}),
+                ("threshold_alarm", {"high": 26.0, "low": 22.0}),
+                ("running_mean", {"of": "INTERVAL", "window": 2}),
+            ]
+        )
+    )
+    match = draw(st.sampled_from(["", "TEMP EQ_ANY", "TEMP GE 21", "PAYLOAD EQ 0x0102", "INTERVAL EQ_ANY"]))
+    at = draw(st.sampled_from([None, None, 0, (1, 2, 3)]))
+    return wb.Filter(name, key, match, at, draw(st.sampled_from(["data", "data", "data", "interest"])), **more)
+
+
+@st.composite
+def protocols(draw):
+    # Few parameters away from their defaults at a time, or little would ever arrive.
+    names = draw(st.lists(st.sampled_from(sorted(DIFFUSIONS)), max_size=6, unique=True))
+    carried = tuple(draw(filters(200 + 10 * k)) for k in range(draw(st.sampled_from([0, 0, 0, 1, 2, 3]))))
+    values = {name: draw(DIFFUSIONS[name]) for name in names}
+    if "max_seen_interests" in values or "max_data" in values:
+        # What is forgotten at once goes round until its ttl runs out, and doubles on its way.
+        values["ttl"] = min(values.get("ttl", 4), 4)
+    return wb.Diffusion(filters=carried, **values)
+
+
+@st.composite
+def scenarios(draw):
+    topology = draw(topologies(NODES))
+    count = len(topology)
+    place = {node: node for node in topology}
+    if draw(st.booleans()):
+        # Addresses that are not places.
+        place = {node: 3 * node + 5 for node in topology}
+        topology = nx.relabel_nodes(topology, place)
+    protocol = draw(protocols())
+    kinds = st.sampled_from([subscriptions, subscriptions, publications, outages])
+    more = draw(st.lists(kinds, max_size=6))
+    workload = [_at_nodes(draw(kind()), place, count) for kind in [subscriptions, publications, *more]]
+    carried = tuple(_with_nodes(one, place, count) for one in protocol.filters)
+    protocol = wb.Diffusion(**{**protocol.settings, "filters": carried})
+    return wb.Scenario(topology, protocol, workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
+
+
+def _at_nodes(item, place, count):
+    at = item.at if isinstance(item.at, str) else tuple(place[one % count] for one in item.at)
+    return type(item)(**{**vars(item), "at": at})
+
+
+def _with_nodes(one, place, count):
+    at = None if one.at is None else tuple(sorted({place[node % count] for node in one.at}))
+    return wb.Filter(one.name, one.key, one.match, at, one.messages, **one.settings)
+
+
+def is_compiled(scenario):
+    """Whether the compiled engine takes it: what may raise an error in the middle of a run it does not."""
+    try:
+        scenario.run(engine="compiled", record="metrics")
+    except ScenarioError as error:
+        assert any(text in str(error) for text in ("max_interests", "does not fit"))
+        return False
+    return True
+
+
+@settings(max_examples=250)
+@given(scenarios())
+def test_both_engines_give_the_same_trace(scenario):
+    if is_compiled(scenario):
+        assert_same_trace(scenario)
+
+
+@settings(max_examples=80)
+@given(scenarios())
+def test_both_engines_count_the_same_without_a_trace(scenario):
+    if is_compiled(scenario):
+        assert_same_numbers(scenario)
+
+
+@pytest.mark.parametrize("name", [name for name in renew.NAMES if name.startswith(("diffusion", "flooding"))])
+def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
+    digest = renew.scenario(name).run(engine="compiled").trace_hash
+    assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]

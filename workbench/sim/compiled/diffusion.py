@@ -1,0 +1,129 @@
+"""The twin of `workbench.protocols.diffusion`: its functions, and the way from a scenario to their arrays.
+
+The node's nouns are modules of their own: `diffusion_interests`, `diffusion_cache`, `diffusion_data`, `diffusion_paths`
+(data gradients), `diffusion_reinforcement`, `diffusion_filters`, `diffusion_attributes`, `diffusion_messages`. What a
+node remembers is laid out in `diffusion_memory` and made in `diffusion_state`. Neighbors, sinks and sources are places,
+not addresses, and an attribute list is a number.
+
+Of the definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, that lie about
+their previous hop or that are too long (built-in filters change values alone), and link qualities that change.
+"""
+
+from __future__ import annotations
+
+from workbench.sim.compiled.diffusion_data import offer, receive_data, send_samples
+from workbench.sim.compiled.diffusion_interests import (
+    begin_subscription,
+    end_subscription,
+    plan_wake_up,
+    receive_interest,
+    refresh,
+)
+from workbench.sim.compiled.diffusion_memory import (
+    ATTRIBUTES,
+    DATA,
+    FREE_MARKS,
+    LISTS,
+    MEMORIES,
+    MESSAGES,
+    NEEDS_ATTRIBUTES,
+    NEEDS_LISTS,
+    NEEDS_MARKS,
+    NEEDS_MEMORIES,
+)
+from workbench.sim.compiled.diffusion_messages import is_black
+from workbench.sim.compiled.diffusion_reinforcement import receive_reinforcement
+from workbench.sim.compiled.diffusion_state import (
+    longest_frame_B,
+    make_state,
+    needs,
+    size_B,
+    text,
+    with_more_messages,
+    with_more_room,
+)
+from workbench.sim.compiled.layout import BLACKLISTED, BLACKLISTED_REASON, NO_REASON, NONE, TTL
+from workbench.sim.compiled.record import add_row, drop
+from workbench.sim.compiled.reference import inlined
+
+__all__ = [
+    "MESSAGES",
+    "longest_frame_B",
+    "make_state",
+    "needs",
+    "size_B",
+    "text",
+    "with_more_messages",
+    "with_more_room",
+]
+
+WAKES = True
+COUNTS_HOLDERS = False
+
+
+@inlined
+def has_room(core, state):  # type: ignore[no-untyped-def]
+    """Whether the pools have what an event may take."""
+    numbers, room = state.numbers, state.room
+    return (
+        numbers[LISTS] + room[NEEDS_LISTS] <= len(state.lists)
+        and numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] <= len(state.attributes)
+        and numbers[FREE_MARKS] >= room[NEEDS_MARKS]
+        and numbers[MEMORIES] + room[NEEDS_MEMORIES] <= len(state.memories)
+    )
+
+
+@inlined
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Node ``i`` knows from the start which neighbors it cannot talk with."""
+    if core.traces:
+        for place in range(state.black_first[i], state.black_first[i + 1]):
+            peer = core.addresses[state.black[place]]
+            add_row(core, now, i, BLACKLISTED, peer, 0, NONE, 0, 0, 1, NO_REASON)
+
+
+@inlined
+def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """Offer a sample."""
+    offer(core, state, i, content, number, now)
+
+
+@inlined
+def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Ask the network for data that matches."""
+    begin_subscription(core, state, i, what, now)
+
+
+@inlined
+def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """End a subscription."""
+    end_subscription(core, state, i, what, now)
+
+
+@inlined
+def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+    """Take a neighbor's frame; ``word`` is its ttl."""
+    reason = NO_REASON
+    if is_black(state, i, sender):
+        reason = BLACKLISTED_REASON
+    elif word < 1:
+        reason = TTL
+    if reason:
+        drop(core, now, i, core.addresses[sender], message, reason)
+    elif core.messages[message].name == DATA:
+        receive_data(core, state, i, sender, message, word, now)
+    elif broadcast:
+        receive_interest(core, state, i, sender, message, word, now)
+    else:
+        receive_reinforcement(core, state, i, sender, message, word, now)
+
+
+@inlined
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
+    refresh(core, state, i, now)
+    node = state.nodes[i]
+    if node.tick_us != NONE and node.tick_us <= now:
+        node.tick_us = NONE
+        send_samples(core, state, i, now)
+    plan_wake_up(core, state, i)

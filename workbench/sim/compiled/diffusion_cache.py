@@ -1,0 +1,274 @@
+"""The interest cache in the kernel: the twin of `workbench.protocols.interest_cache`, and how a node uses it."""
+
+from workbench.sim.compiled.diffusion_attributes import constraints_of
+from workbench.sim.compiled.diffusion_memory import FOREVER_US, INTEREST, REINFORCEMENT, STAMP
+from workbench.sim.compiled.diffusion_paths import clear_data_gradients
+from workbench.sim.compiled.layout import (
+    EVICTED,
+    EXPIRED,
+    GRADIENT_REMOVED,
+    GRADIENT_SET,
+    INTEREST_REMOVED,
+    NONE,
+    SET_BY_INTEREST,
+    SET_BY_REINFORCEMENT,
+)
+from workbench.sim.compiled.record import add_row
+from workbench.sim.compiled.reference import inlined, outlined
+
+# Which gradients `remove_gradients` takes out.
+OF_SINK, EXPIRED_BY, SET_UP_TO = range(3)
+
+
+@outlined
+def find(state, i, constraints):  # type: ignore[no-untyped-def]
+    """Node ``i``'s entry with these constraints, or NONE."""
+    for place in range(state.nodes[i].entries):
+        entry = state.order[i, place]
+        if state.entries[entry].constraints == constraints:
+            return entry
+    return NONE
+
+
+@outlined
+def new_entry(core, state, now, i, number):  # type: ignore[no-untyped-def]
+    """A new entry for a list, in place of the oldest if the cache is full."""
+    if state.nodes[i].entries >= state.max_interests:
+        oldest = state.order[i, 0]
+        take_out(state, i, 0)
+        for g in range(state.entries[oldest].gradients):
+            tell_removed(core, state, now, i, state.gradients[oldest, g], EVICTED)
+        tell_interest_removed(core, now, i, NONE, 0, EVICTED)
+    entry = i * state.slots
+    while state.entries[entry].is_used:
+        entry += 1
+    it = state.entries[entry]
+    it.is_used = 1
+    it.list = number
+    it.constraints = constraints_of(state, number)
+    it.gradients = 0
+    clear_data_gradients(state, entry)
+    state.order[i, state.nodes[i].entries] = entry
+    state.nodes[i].entries += 1
+    return entry
+
+
+@inlined
+def take_out(state, i, place):  # type: ignore[no-untyped-def]
+    """Take the entry at a place out of node ``i``'s cache."""
+    state.entries[state.order[i, place]].is_used = 0
+    state.nodes[i].entries -= 1
+    for later in range(place, state.nodes[i].entries):
+        state.order[i, later] = state.order[i, later + 1]
+
+
+@outlined
+def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):  # type: ignore[no-untyped-def]
+    """Take gradients out of an entry: OF_SINK, EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
+
+    Those that a reinforcement alone has set have NONE for the interest, which is below any bound.
+    """
+    count = state.entries[entry].gradients
+    kept = 0
+    for g in range(count):
+        it = state.gradients[entry, g]
+        if which == EXPIRED_BY:
+            goes = it.expires_us <= bound
+        else:
+            goes = it.sink == sink and (which == OF_SINK or it.sequence <= bound)
+        if goes:
+            tell_removed(core, state, now, i, it, reason)
+        else:
+            if kept < g:
+                state.gradients[entry, kept] = it
+            kept += 1
+    state.entries[entry].gradients = kept
+    return count - kept
+
+
+@outlined
+def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiration_s, wave):  # type: ignore[no-untyped-def]
+    """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement."""
+    expires_us = now + expiration_s * 1_000_000
+    g = _gradient(state, entry, sink, neighbor)
+    is_new = g == NONE
+    if is_new:
+        g = _add(core, state, now, i, entry, sink, neighbor, expires_us, wave)
+        if g == NONE:
+            return
+    it = state.gradients[entry, g]
+    if wave == NONE and it.sequence < sequence:
+        it.sequence = sequence
+    if wave == NONE and not is_new and it.expires_us >= expires_us:
+        return
+    it.expires_us = max(it.expires_us, expires_us)
+    expires_us = it.expires_us
+    state.nodes[i].first_expiry_us = min(state.nodes[i].first_expiry_us, expires_us)
+    if wave != NONE:
+        for other in range(state.entries[entry].gradients):
+            if state.gradients[entry, other].sink == sink:
+                state.gradients[entry, other].wave = NONE
+        it.wave = wave
+        _to_front(state, entry, g)
+    if core.traces:
+        name, detail = (INTEREST, SET_BY_INTEREST) if wave == NONE else (REINFORCEMENT, SET_BY_REINFORCEMENT)
+        peer, origin = core.addresses[neighbor], core.addresses[sink]
+        add_row(core, now, i, GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
+
+
+@inlined
+def _gradient(state, entry, sink, neighbor):  # type: ignore[no-untyped-def]
+    for g in range(state.entries[entry].gradients):
+        it = state.gradients[entry, g]
+        if it.sink == sink and it.neighbor == neighbor:
+            return g
+    return NONE
+
+
+@inlined
+def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):  # type: ignore[no-untyped-def]
+    """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
+    if state.entries[entry].gradients >= state.max_gradients:
+        victim = _victim(state, entry, sink, wave)
+        if victim == NONE:
+            return NONE
+        tell_removed(core, state, now, i, state.gradients[entry, victim], EVICTED)
+        state.entries[entry].gradients -= 1
+        for later in range(victim, state.entries[entry].gradients):
+            state.gradients[entry, later] = state.gradients[entry, later + 1]
+    g = state.entries[entry].gradients
+    state.entries[entry].gradients = g + 1
+    it = state.gradients[entry, g]
+    it.sink = sink
+    it.neighbor = neighbor
+    it.expires_us = expires_us
+    it.wave = wave
+    it.sequence = NONE
+    return g
+
+
+@inlined
+def _victim(state, entry, sink, wave):  # type: ignore[no-untyped-def]
+    """Which gradient of a full list goes, as the replacement rule and the protection of a sink's only one say."""
+    count = state.entries[entry].gradients
+    if wave == NONE:
+        if state.evicts_oldest:
+            return 0
+        if _first_of(state, entry, sink, count) < count:
+            return NONE
+    for g in range(count - 1, -1, -1):
+        other = state.gradients[entry, g].sink
+        if other == sink or _first_of(state, entry, other, g) < g:
+            return g
+    return NONE if wave == NONE else count - 1
+
+
+@inlined
+def _first_of(state, entry, sink, count):  # type: ignore[no-untyped-def]
+    """The first of the first ``count`` gradients that is a sink's, or ``count``."""
+    for g in range(count):
+        if state.gradients[entry, g].sink == sink:
+            return g
+    return count
+
+
+@inlined
+def _to_front(state, entry, g):  # type: ignore[no-untyped-def]
+    it = state.gradients[entry, g]
+    expires_us, sequence, wave, neighbor, sink = it.expires_us, it.sequence, it.wave, it.neighbor, it.sink
+    for place in range(g, 0, -1):
+        state.gradients[entry, place] = state.gradients[entry, place - 1]
+    first = state.gradients[entry, 0]
+    first.expires_us, first.sequence, first.wave = expires_us, sequence, wave
+    first.neighbor, first.sink = neighbor, sink
+
+
+@inlined
+def newest_wave(state, entry, sink):  # type: ignore[no-untyped-def]
+    """The newest reinforcement of a sink among an entry's gradients, NONE if there is none."""
+    newest = NONE
+    for g in range(state.entries[entry].gradients):
+        if state.gradients[entry, g].sink == sink:
+            newest = max(newest, state.gradients[entry, g].wave)
+    return newest
+
+
+@inlined
+def has_sink(state, entry, sink):  # type: ignore[no-untyped-def]
+    """Whether an entry has a gradient towards a sink."""
+    count = state.entries[entry].gradients
+    return _first_of(state, entry, sink, count) < count
+
+
+@outlined
+def clean(core, state, now, i):  # type: ignore[no-untyped-def]
+    """Drop what has expired."""
+    if now >= state.nodes[i].first_expiry_us:
+        _clean(core, state, now, i)
+
+
+@outlined
+def _clean(core, state, now, i):  # type: ignore[no-untyped-def]
+    first_us = FOREVER_US
+    place = 0
+    while place < state.nodes[i].entries:
+        entry = state.order[i, place]
+        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, EXPIRED)
+        count = state.entries[entry].gradients
+        if count == 0:
+            take_out(state, i, place)
+            tell_interest_removed(core, now, i, NONE, 0, EXPIRED)
+            continue
+        for g in range(count):
+            first_us = min(first_us, state.gradients[entry, g].expires_us)
+        place += 1
+    state.nodes[i].first_expiry_us = first_us
+
+
+@outlined
+def add_next_hops(state, entry, now, not_to, count):  # type: ignore[no-untyped-def]
+    """Add the neighbors that data goes to by an entry to the first ``count`` of ``hops``; returns how many there are.
+
+    Per sink the reinforced gradient or the first few; never ``not_to``, and no neighbor twice.
+    """
+    stamp = state.numbers[STAMP] + 1
+    state.numbers[STAMP] = stamp
+    for g in range(state.entries[entry].gradients):
+        it = state.gradients[entry, g]
+        if it.expires_us <= now:
+            continue
+        sink = it.sink
+        if state.sink_stamp[sink] != stamp:
+            state.sink_stamp[sink] = stamp
+            state.sink_room[sink] = state.exploratory_gradients
+        if state.sink_room[sink] <= 0:
+            continue
+        state.sink_room[sink] = 0 if it.wave != NONE else state.sink_room[sink] - 1
+        if it.neighbor != not_to and not _is_among(state.hops, count, it.neighbor):
+            state.hops[count] = it.neighbor
+            count += 1
+    return count
+
+
+@inlined
+def _is_among(values, count, value):  # type: ignore[no-untyped-def]
+    found = False
+    for k in range(count):
+        found = found or (values[k] == value)
+    return found
+
+
+@inlined
+def tell_removed(core, state, now, i, gradient, reason):  # type: ignore[no-untyped-def]
+    """A gradient is gone; the number is its interest's, or its reinforcement's where no interest has set it."""
+    if core.traces:
+        sequence = max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
+        peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
+        add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST, sink, sequence, 0, 0, reason)
+
+
+@inlined
+def tell_interest_removed(core, now, i, sink, sequence, reason):  # type: ignore[no-untyped-def]
+    """An entry is gone; ``sink`` is an address."""
+    if core.traces:
+        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST, sink, sequence, 0, 0, reason)

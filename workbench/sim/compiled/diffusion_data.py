@@ -1,0 +1,231 @@
+"""Data in the kernel: samples that wait, aggregation at the source, the way through the network, delivery at sinks."""
+
+from workbench.sim.compiled.air import let_go, send
+from workbench.sim.compiled.diffusion_attributes import append_list, interned, matches, part_of, sample_end
+from workbench.sim.compiled.diffusion_cache import add_next_hops, clean
+from workbench.sim.compiled.diffusion_filters import filtered
+from workbench.sim.compiled.diffusion_interests import block_of, detail_of
+from workbench.sim.compiled.diffusion_memory import ATTRIBUTES, DATA
+from workbench.sim.compiled.diffusion_messages import changed, has_seen_data, id_of, make, note_data, take_sequence
+from workbench.sim.compiled.diffusion_paths import is_reinforced_for, update_data_gradient
+from workbench.sim.compiled.diffusion_reinforcement import reinforce
+from workbench.sim.compiled.layout import (
+    DROPPED,
+    DUPLICATE,
+    FILTER,
+    NO_GRADIENT,
+    NO_INTEREST,
+    NONE,
+    TTL,
+)
+from workbench.sim.compiled.matching import one_way_match
+from workbench.sim.compiled.record import (
+    add_row,
+    drop,
+    tell_delivered,
+    tell_forwarded,
+    tell_held,
+    tell_originated,
+)
+from workbench.sim.compiled.reference import inlined, outlined
+
+# Samples
+
+
+@outlined
+def offer(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """A sample to be sent as soon as an interest matches; the oldest goes if too many wait."""
+    node = state.nodes[i]
+    first = state.samples_first[i]
+    if node.samples >= state.max_data:
+        _tell_overflow(core, now, i)
+        node.samples -= 1
+        for place in range(first, first + node.samples):
+            state.samples[place] = state.samples[place + 1]
+    state.samples[first + node.samples].number = number
+    state.samples[first + node.samples].list = content
+    node.samples += 1
+    send_samples(core, state, i, now)
+
+
+@inlined
+def _tell_overflow(core, now, i):  # type: ignore[no-untyped-def]
+    """A sample that nobody wanted in time has no message yet, hence no number."""
+    if core.traces:
+        add_row(core, now, i, DROPPED, NONE, DATA, core.addresses[i], 0, 0, 0, NO_INTEREST)
+    else:
+        core.dropped[NO_INTEREST] += 1
+
+
+@outlined
+def send_samples(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
+    clean(core, state, now, i)
+    wanted = _take_wanted(state, i)
+    first = 0
+    while first < wanted:
+        last, number = _aggregate(state, first, wanted)
+        sequence = take_sequence(state, i)
+        message = make(core, state, DATA, i, sequence, number, 0, 0)
+        for k in range(first, last):
+            tell_originated(core, now, i, message, state.wanted[k].number)
+        note_data(state, i, id_of(i, sequence))
+        # One hop more than it may go: `_send_on` takes it off again.
+        _route(core, state, i, NONE, message, state.ttl + 1, now)
+        let_go(core, message)
+        first = last
+
+
+@inlined
+def _take_wanted(state, i):  # type: ignore[no-untyped-def]
+    """Move the samples that some interest wants to ``wanted``; returns how many."""
+    node = state.nodes[i]
+    first = state.samples_first[i]
+    wanted = kept = 0
+    for place in range(first, first + node.samples):
+        if _is_wanted(state, i, state.samples[place].list):
+            state.wanted[wanted] = state.samples[place]
+            wanted += 1
+        else:
+            if first + kept < place:
+                state.samples[first + kept] = state.samples[place]
+            kept += 1
+    node.samples = kept
+    return wanted
+
+
+@inlined
+def _is_wanted(state, i, number):  # type: ignore[no-untyped-def]
+    first = state.own_first[i]
+    for place in range(first, first + state.nodes[i].own_interests):
+        if matches(state, state.own_interests[state.own_order[place]].list, number):
+            return True
+    found = False
+    for place in range(state.nodes[i].entries):
+        found = found or (matches(state, state.entries[state.order[i, place]].list, number))
+    return found
+
+
+@inlined
+def _aggregate(state, first, wanted):  # type: ignore[no-untyped-def]
+    """(last, list): the samples first:last fit in one message, and its attributes."""
+    number = state.wanted[first].list
+    room_B = state.room_B - state.lists[number].size_B
+    key = state.attributes[state.lists[number].first, 0]
+    last = first + 1
+    while last < wanted:
+        more = state.lists[state.wanted[last].list]
+        if more.size_B > room_B or state.attributes[more.first, 0] != key:
+            break
+        room_B -= more.size_B
+        last += 1
+    if last > first + 1:
+        start = state.numbers[ATTRIBUTES]
+        for k in range(first, last):
+            append_list(state, state.wanted[k].list)
+        number = interned(state, start)
+    return last, number
+
+
+# On its way
+
+
+@outlined
+def receive_data(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+    """Data from a neighbor: on it goes, unless it has been here."""
+    origin = state.interest_fields[message].origin
+    id = id_of(origin, core.messages[message].sequence)
+    if origin == i or has_seen_data(state, i, id):
+        drop(core, now, i, core.addresses[sender], message, DUPLICATE)
+        return
+    note_data(state, i, id)
+    clean(core, state, now, i)
+    _route(core, state, i, sender, message, ttl, now)
+
+
+@outlined
+def _route(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+    """Filters, own interests, interest cache: where new data goes; ``sender`` is NONE for the node's own."""
+    number = core.messages[message].content
+    peer = NONE if sender == NONE else core.addresses[sender]
+    if len(state.filters):
+        number = filtered(core, state, now, i, message, state.interest_fields[message].origin)
+        if number == NONE:
+            drop(core, now, i, peer, message, FILTER)
+            return
+    is_changed = number != core.messages[message].content
+    if is_changed:
+        message = changed(core, state, message, number)
+    known = False
+    first = state.own_first[i]
+    for place in range(first, first + state.nodes[i].own_interests):
+        own = state.own_order[place]
+        if matches(state, state.own_interests[own].list, number):
+            if not known:
+                tell_held(core, now, i, peer, message, state.ttl - ttl + 1, False)
+            known = True
+            _deliver(core, state, i, own, sender, message, now)
+    hops = 0
+    is_wanted = False
+    for place in range(state.nodes[i].entries):
+        entry = state.order[i, place]
+        if matches(state, state.entries[entry].list, number):
+            is_wanted = True
+            if sender != NONE:
+                origin = state.interest_fields[message].origin
+                update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
+            hops = add_next_hops(state, entry, now, sender, hops)
+    if hops:
+        _send_on(core, state, i, peer, message, hops, ttl, now)
+    elif not known:
+        # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
+        drop(core, now, i, peer, message, NO_GRADIENT if is_wanted else NO_INTEREST)
+    if is_changed:
+        let_go(core, message)
+
+
+@inlined
+def _send_on(core, state, i, peer, message, hops, ttl, now):  # type: ignore[no-untyped-def]
+    if ttl <= 1:
+        drop(core, now, i, peer, message, TTL)
+        return
+    tell_forwarded(core, now, i, peer, message, hops)
+    for k in range(hops):
+        send(core, now, i, state.hops[k], message, ttl - 1)
+
+
+@outlined
+def _deliver(core, state, i, own, sender, message, now):  # type: ignore[no-untyped-def]
+    """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
+    number = core.messages[message].content
+    peer = NONE if sender == NONE else core.addresses[sender]
+    what = state.own_interests[own].first
+    while what != NONE:
+        it = core.subscriptions[what]
+        if it.expires_us < 0 or now < it.expires_us:
+            _hand_over(core, state, i, what, peer, message, number, now)
+        what = state.behind[what]
+    if sender == NONE:
+        return
+    block = block_of(state, own)
+    origin = state.interest_fields[message].origin
+    place = update_data_gradient(core, state, now, i, block, message, origin, sender, number)
+    if not state.reinforce_after or state.data_gradients[block, place].messages < state.reinforce_after:
+        return
+    if state.own_interests[own].reinforcements >= state.max_reinforcements:
+        return
+    if not is_reinforced_for(state, block, place, i):
+        state.own_interests[own].reinforcements += 1
+        reinforce(core, state, i, own, place, now)
+
+
+@inlined
+def _hand_over(core, state, i, what, peer, message, number, now):  # type: ignore[no-untyped-def]
+    constraints = state.lists[state.subscription_lists[what]]
+    first, last = state.lists[number].first, state.lists[number].last
+    while first < last:
+        end = sample_end(state, number, first)
+        if one_way_match(state.attributes, constraints.first, constraints.last, first, end):
+            detail = detail_of(state, part_of(state, number, first, end))
+            tell_delivered(core, now, i, peer, message, core.subscriptions[what].number, detail)
+        first = end

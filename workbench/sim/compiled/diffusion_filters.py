@@ -1,0 +1,277 @@
+"""Built-in filters in the kernel: those that compare and count numbers. The twin of `workbench.protocols.filters`.
+
+A filter on a node remembers each origin in a row of its own, which is found by a hash of filter, node and origin. What
+calls a function of the user's (blob_fusion, a registered filter) stays with the reference engine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.attributes import IS
+from workbench.protocols.filters import BUILT_IN, Filter, checked_settings
+from workbench.sim.compiled import NotCompiledError
+from workbench.sim.compiled.diffusion_attributes import append, append_list, interned, part_of, sample_end
+from workbench.sim.compiled.diffusion_memory import ATTRIBUTES, DATA, FILTER, INTEREST, MEMORIES
+from workbench.sim.compiled.layout import FILTER_DROPS, FILTER_REPLACES, FILTERED, NONE
+from workbench.sim.compiled.matching import one_way_match
+from workbench.sim.compiled.record import add_row
+from workbench.sim.compiled.reference import inlined, outlined
+
+_KINDS = (
+    "suppress_unchanged",
+    "running_mean",
+    "running_minimum",
+    "running_maximum",
+    "neighborhood_average",
+    "rate_limit",
+    "threshold_alarm",
+)
+(
+    _SUPPRESS_UNCHANGED,
+    _RUNNING_MEAN,
+    _RUNNING_MINIMUM,
+    _RUNNING_MAXIMUM,
+    _NEIGHBORHOOD_AVERAGE,
+    _RATE_LIMIT,
+    _THRESHOLD_ALARM,
+) = range(len(_KINDS))
+
+_LONGEST_US = 1 << 60
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The filters; NotCompiledError for one that the kernel does not have."""
+    for one in filters:
+        if type(one) is not Filter or one.name not in _KINDS:
+            name = getattr(one, "name", type(one).__name__)
+            raise NotCompiledError(f"the filter {name} runs Python code at every node")
+    return filters
+
+
+def in_order(filters: tuple[Filter, ...]) -> list[Filter]:
+    """The filters in the order in which nodes ask them."""
+    return sorted(filters, key=lambda one: one.key)
+
+
+def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
+    """The filters as rows of FILTER; ``matches`` are the lists of what they are for."""
+    table = np.zeros(len(filters), FILTER)
+    for row, one, match in zip(table, filters, matches, strict=True):
+        kind: Any = BUILT_IN[one.name]
+        decider = kind(checked_settings(one.name, kind.parameters, one.settings))
+        row["kind"] = _KINDS.index(one.name)
+        row["key"] = one.key
+        row["messages"] = DATA if one.messages == "data" else INTEREST
+        row["match"] = match
+        row["of"] = getattr(decider, "key", NONE)
+        row["window"] = getattr(decider, "window", 0)
+        for name in ("tolerance", "high", "low"):
+            row[name] = getattr(decider, name, 0.0)
+        for name in ("heartbeat_us", "period_us", "interval_us"):
+            if hasattr(decider, name):
+                row["period_us"] = min(getattr(decider, name), _LONGEST_US)
+    return table
+
+
+@outlined
+def filtered(core, state, now, i, message, origin):  # type: ignore[no-untyped-def]
+    """The list of a message's attributes after all filters of node ``i`` that want them, or NONE if nothing is left."""
+    it = core.messages[message]
+    number = it.content
+    if not _carries_any(state, i):
+        return number
+    first, last = state.lists[number].first, state.lists[number].last
+    if it.name == INTEREST or first == last:
+        number = _filtered_part(core, state, now, i, message, origin, number)
+        return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
+    parts = 0
+    is_changed = False
+    while first < last:
+        # A filter is about readings: of an aggregated message it sees one sample at a time.
+        end = sample_end(state, number, first)
+        part = part_of(state, number, first, end)
+        left = _filtered_part(core, state, now, i, message, origin, part)
+        is_changed = is_changed or left != part
+        if left != NONE:
+            state.parts[parts] = left
+            parts += 1
+        first = end
+    if not is_changed:
+        return number
+    if parts == 0:
+        return NONE
+    if parts == 1:
+        return state.parts[0]
+    start = state.numbers[ATTRIBUTES]
+    for k in range(parts):
+        append_list(state, state.parts[k])
+    return interned(state, start)
+
+
+@inlined
+def _carries_any(state, i):  # type: ignore[no-untyped-def]
+    found = False
+    for f in range(len(state.filters)):
+        found = found or state.carries[f, i]
+    return found
+
+
+@outlined
+def _filtered_part(core, state, now, i, message, origin, number):  # type: ignore[no-untyped-def]
+    name = core.messages[message].name
+    for f in range(len(state.filters)):
+        if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
+            answer = _decide(state, f, i, origin, number, now)
+            if answer != number and core.traces:
+                it = core.messages[message]
+                detail = FILTER_DROPS if answer == NONE else FILTER_REPLACES
+                key = state.filters[f].key
+                add_row(core, now, i, FILTERED, NONE, it.name, it.origin, it.sequence, 0, key, detail)
+            if answer == NONE:
+                return NONE
+            number = answer
+    return number
+
+
+@inlined
+def _wants(state, f, name, number):  # type: ignore[no-untyped-def]
+    match, it = state.lists[state.filters[f].match], state.lists[number]
+    if name == DATA:
+        return one_way_match(state.attributes, match.first, match.last, it.first, it.last)
+    # An interest says what it wants and has no values to compare with.
+    for a in range(match.first, match.last):
+        asked = False
+        for b in range(it.first, it.last):
+            asked = asked or state.attributes[b, 0] == state.attributes[a, 0]
+        if not asked:
+            return False
+    return True
+
+
+@outlined
+def _decide(state, f, i, origin, number, now):  # type: ignore[no-untyped-def]
+    """The list that a filter answers, or NONE to drop the message."""
+    it = state.filters[f]
+    kind = it.kind
+    if kind == _RATE_LIMIT:
+        memory, is_new = _memory(state, f, i, origin)
+        row = state.memories[memory]
+        if not is_new and now - row.time_us < it.period_us:
+            return NONE
+        row.time_us = now
+        return number
+    place = _place_of_value(state, number, it.of)
+    if place == NONE:
+        return number
+    value = np.int64(state.attributes[place, 2])
+    if kind == _NEIGHBORHOOD_AVERAGE:
+        return _average(state, f, i, origin, number, place, value, now)
+    memory, is_new = _memory(state, f, i, origin)
+    row = state.memories[memory]
+    if kind == _SUPPRESS_UNCHANGED:
+        if not is_new and abs(value - row.value) <= it.tolerance and now - row.time_us < it.period_us:
+            return NONE
+        row.value = value
+        row.time_us = now
+        return number
+    if kind == _THRESHOLD_ALARM:
+        alarmed = row.value
+        if not (value < it.low if alarmed else value > it.high):
+            return NONE
+        row.value = 0 if alarmed else 1
+        return number
+    window = state.windows[memory]
+    window[row.count % it.window] = value
+    row.count += 1
+    return _with_value(state, number, place, _summary(kind, window, min(row.count, it.window)))
+
+
+@inlined
+def _place_of_value(state, number, key):  # type: ignore[no-untyped-def]
+    """The row of the first IS value of a key, or NONE."""
+    it = state.lists[number]
+    for a in range(it.first, it.last):
+        if state.attributes[a, 0] == key and state.attributes[a, 1] == IS:
+            return a
+    return NONE
+
+
+@inlined
+def _with_value(state, number, place, value):  # type: ignore[no-untyped-def]
+    """The list with another value in the row ``place``."""
+    it = state.lists[number]
+    if state.attributes[place, 2] == value:
+        return number
+    start = state.numbers[ATTRIBUTES]
+    for a in range(it.first, it.last):
+        append(state, state.attributes[a, 0], state.attributes[a, 1], value if a == place else state.attributes[a, 2])
+    return interned(state, start)
+
+
+@inlined
+def _mean(total, count):  # type: ignore[no-untyped-def]
+    """The mean of integers, rounded to the nearest (half up)."""
+    return (2 * total + count) // (2 * count)
+
+
+@inlined
+def _summary(kind, window, count):  # type: ignore[no-untyped-def]
+    total, low, high = np.int64(0), window[0], window[0]
+    for k in range(count):
+        total += window[k]
+        low = min(low, window[k])
+        high = max(high, window[k])
+    if kind == _RUNNING_MEAN:
+        return _mean(total, np.int64(count))
+    return np.int64(low if kind == _RUNNING_MINIMUM else high)
+
+
+@inlined
+def _average(state, f, i, origin, number, place, value, now):  # type: ignore[no-untyped-def]
+    all_ = state.averages[f, i]
+    memory, is_new = _memory(state, f, i, origin)
+    row = state.memories[memory]
+    if all_.next_us == NONE:
+        all_.next_us = now + state.filters[f].period_us
+    if is_new or row.time_us != all_.period:
+        all_.count += 1
+        all_.sum += value
+    else:
+        all_.sum += value - row.value
+    row.time_us = all_.period
+    row.value = value
+    if now < all_.next_us:
+        return NONE
+    mean = _mean(all_.sum, all_.count)
+    all_.sum = 0
+    all_.count = 0
+    all_.period += 1
+    all_.next_us = now + state.filters[f].period_us
+    return _with_value(state, number, place, mean)
+
+
+@outlined
+def _memory(state, f, i, origin):  # type: ignore[no-untyped-def]
+    """(the row in which filter ``f`` on node ``i`` remembers an origin, whether it is new)"""
+    count = state.carries.shape[1]
+    id = (np.int64(f) * count + i) * count + origin
+    bucket = np.int64((np.uint64(id) * _FACTOR) >> np.uint64(32)) & (len(state.memory_buckets) - 1)
+    memory = state.memory_buckets[bucket]
+    while memory != NONE:
+        if state.memories[memory].id == id:
+            return memory, False
+        memory = state.memories[memory].next
+    memory = state.numbers[MEMORIES]
+    state.numbers[MEMORIES] = memory + 1
+    row = state.memories[memory]
+    row.id = id
+    row.time_us = 0
+    row.value = 0
+    row.count = 0
+    row.next = state.memory_buckets[bucket]
+    state.memory_buckets[bucket] = memory
+    return memory, True

@@ -1,0 +1,335 @@
+"""Interests in the kernel: subscriptions, rounds and refreshes, and what a node does with an interest that it hears."""
+
+from workbench.sim.compiled.air import let_go, send
+from workbench.sim.compiled.diffusion_attributes import constraints_of, is_within
+from workbench.sim.compiled.diffusion_cache import (
+    OF_SINK,
+    SET_UP_TO,
+    clean,
+    find,
+    new_entry,
+    remove_gradients,
+    set_gradient,
+    take_out,
+    tell_interest_removed,
+)
+from workbench.sim.compiled.diffusion_filters import filtered
+from workbench.sim.compiled.diffusion_memory import INTEREST
+from workbench.sim.compiled.diffusion_messages import (
+    changed,
+    id_of,
+    known_round,
+    make,
+    note_interest,
+    take_sequence,
+)
+from workbench.sim.compiled.diffusion_paths import clear_data_gradients, forget_reinforcements
+from workbench.sim.compiled.layout import (
+    BROADCAST,
+    CANCELLED,
+    DUPLICATE,
+    FILTER,
+    INTEREST_CACHED,
+    NEW_ROUND,
+    NONE,
+    STALE,
+    TTL,
+)
+from workbench.sim.compiled.record import add_row, drop, tell_forwarded
+from workbench.sim.compiled.reference import inlined, outlined
+
+SECOND_US = 1_000_000
+
+# The application's side
+
+
+@outlined
+def begin_subscription(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Ask the network: by an interest of its own, or by a new round of one with the same constraints."""
+    number = state.subscription_lists[what]
+    own = _own_interest(state, i, constraints_of(state, number))
+    if own == NONE:
+        own = _new_own_interest(state, i, number)
+    else:
+        _begin_round(state, i, own)
+    it = state.own_interests[own]
+    state.behind[what] = NONE
+    if it.first == NONE:
+        it.first = what
+    else:
+        state.behind[it.last] = what
+    it.last = what
+    _send_interest(core, state, i, own, now)
+    plan_tick(core, state, i, now)
+
+
+@inlined
+def _own_interest(state, i, constraints):  # type: ignore[no-untyped-def]
+    first = state.own_first[i]
+    for place in range(first, first + state.nodes[i].own_interests):
+        own = state.own_order[place]
+        if constraints_of(state, state.own_interests[own].list) == constraints:
+            return own
+    return NONE
+
+
+@inlined
+def _new_own_interest(state, i, number):  # type: ignore[no-untyped-def]
+    own = state.own_first[i]
+    while state.own_interests[own].is_used:
+        own += 1
+    it = state.own_interests[own]
+    it.is_used = 1
+    it.sequence = take_sequence(state, i)
+    it.list = number
+    it.round = 0
+    it.reinforcements = 0
+    it.refresh_us = NONE
+    it.first = NONE
+    clear_data_gradients(state, block_of(state, own))
+    state.own_order[state.own_first[i] + state.nodes[i].own_interests] = own
+    state.nodes[i].own_interests += 1
+    return own
+
+
+@inlined
+def block_of(state, own):  # type: ignore[no-untyped-def]
+    """The block of an own interest's data gradients."""
+    return len(state.entries) + own
+
+
+@outlined
+def end_subscription(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
+    place = state.own_first[i]
+    while place < state.own_first[i] + state.nodes[i].own_interests:
+        own = state.own_order[place]
+        it = state.own_interests[own]
+        if _unlink(state, own, what) and it.first == NONE:
+            _take_out_own(state, i, place)
+            it.round = (it.round + 1) & 0xFF
+            message = make(core, state, INTEREST, i, it.sequence, it.list, it.round, 0)
+            send(core, now, i, BROADCAST, message, state.ttl)
+            let_go(core, message)
+            continue
+        place += 1
+    plan_wake_up(core, state, i)
+
+
+@inlined
+def _unlink(state, own, what):  # type: ignore[no-untyped-def]
+    """Take a subscription out of an own interest; whether it was there."""
+    it = state.own_interests[own]
+    before, one = NONE, it.first
+    while one != NONE and one != what:
+        before, one = one, state.behind[one]
+    if one == NONE:
+        return False
+    if before == NONE:
+        it.first = state.behind[one]
+    else:
+        state.behind[before] = state.behind[one]
+    if it.last == one:
+        it.last = before
+    return True
+
+
+@inlined
+def _take_out_own(state, i, place):  # type: ignore[no-untyped-def]
+    state.own_interests[state.own_order[place]].is_used = 0
+    state.nodes[i].own_interests -= 1
+    for later in range(place, state.own_first[i] + state.nodes[i].own_interests):
+        state.own_order[later] = state.own_order[later + 1]
+
+
+# Time
+
+
+@outlined
+def refresh(core, state, i, now):  # type: ignore[no-untyped-def]
+    """End subscriptions that have expired, and send the interests that are due again."""
+    place = state.own_first[i]
+    while place < state.own_first[i] + state.nodes[i].own_interests:
+        own = state.own_order[place]
+        it = state.own_interests[own]
+        what = it.first
+        while what != NONE:
+            behind = state.behind[what]
+            if 0 <= core.subscriptions[what].expires_us <= now:
+                _unlink(state, own, what)
+            what = behind
+        if it.first == NONE:
+            _take_out_own(state, i, place)
+            continue
+        if it.refresh_us != NONE and it.refresh_us <= now:
+            _begin_round(state, i, own)
+            _send_interest(core, state, i, own, now)
+        place += 1
+
+
+@outlined
+def plan_wake_up(core, state, i):  # type: ignore[no-untyped-def]
+    """When the node wants to be woken: for its tick, a refresh, or the end of a subscription."""
+    wake = state.nodes[i].tick_us
+    first = state.own_first[i]
+    for place in range(first, first + state.nodes[i].own_interests):
+        it = state.own_interests[state.own_order[place]]
+        wake = _earlier(wake, it.refresh_us)
+        what = it.first
+        while what != NONE:
+            wake = _earlier(wake, core.subscriptions[what].expires_us)
+            what = state.behind[what]
+    core.next_wake[i] = wake
+
+
+@inlined
+def _earlier(one, other):  # type: ignore[no-untyped-def]
+    if one == NONE or other == NONE:
+        return max(one, other)
+    return min(one, other)
+
+
+@inlined
+def plan_tick(core, state, i, now):  # type: ignore[no-untyped-def]
+    """The cache has changed: samples that wait are matched again at the next tick."""
+    node = state.nodes[i]
+    if node.samples and node.tick_us == NONE:
+        node.tick_us = now + state.tick_us
+        plan_wake_up(core, state, i)
+
+
+@inlined
+def _begin_round(state, i, own):  # type: ignore[no-untyped-def]
+    it = state.own_interests[own]
+    it.round = (it.round + 1) & 0xFF
+    it.reinforcements = 0
+    forget_reinforcements(state, block_of(state, own), i)
+
+
+@outlined
+def _send_interest(core, state, i, own, now):  # type: ignore[no-untyped-def]
+    """Flood an interest of the node's own: a new one, a longer one, or the next round."""
+    it = state.own_interests[own]
+    message = make(core, state, INTEREST, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
+    note_interest(state, i, id_of(i, it.sequence), it.round)
+    _tell_cached(core, state, now, i, NONE, message)
+    send(core, now, i, BROADCAST, message, state.ttl)
+    let_go(core, message)
+    it.refresh_us = now + state.refresh_us if state.refresh_us else NONE
+    plan_wake_up(core, state, i)
+
+
+@outlined
+def expiration_s(core, state, own, now):  # type: ignore[no-untyped-def]
+    """What a gradient may live: to the end of the longest subscription, or as long as one that is refreshed should."""
+    ends_us = now
+    what = state.own_interests[own].first
+    while what != NONE:
+        expires_us = core.subscriptions[what].expires_us
+        if expires_us < 0:
+            return state.lifetime_s
+        ends_us = max(ends_us, expires_us)
+        what = state.behind[what]
+    return max(1, min(state.lifetime_s, (ends_us - now + SECOND_US - 1) // SECOND_US))
+
+
+# Frames
+
+
+@outlined
+def receive_interest(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+    """Cache a neighbor's interest, or cancel it, and pass it on."""
+    clean(core, state, now, i)
+    peer = core.addresses[sender]
+    sequence = core.messages[message].sequence
+    fields = state.interest_fields[message]
+    id = id_of(fields.origin, sequence)
+    known = NONE if fields.origin == i else known_round(state, i, id)
+    if fields.origin == i or known == fields.round:
+        # A further neighbor brought an interest we know: a spare gradient, should the head fail.
+        if fields.origin != i and fields.expiration_s:
+            entry = find(state, i, constraints_of(state, core.messages[message].content))
+            if entry != NONE:
+                set_gradient(core, state, now, i, entry, fields.origin, sender, sequence, fields.expiration_s, NONE)
+        drop(core, now, i, peer, message, DUPLICATE)
+        return
+    if known != NONE and (fields.round - known) & 0xFF >= 128:
+        drop(core, now, i, peer, message, STALE)
+        return
+    number = core.messages[message].content
+    if len(state.filters):
+        number = filtered(core, state, now, i, message, fields.origin)
+    note_interest(state, i, id, fields.round)
+    if number == NONE:
+        drop(core, now, i, peer, message, FILTER)
+        return
+    is_changed = number != core.messages[message].content
+    if is_changed:
+        message = changed(core, state, message, number)
+    if fields.expiration_s == 0:
+        _cancel(core, state, i, message, now)
+    else:
+        _cache_interest(core, state, i, sender, message, now)
+    if ttl <= 1:
+        drop(core, now, i, peer, message, TTL)
+    else:
+        tell_forwarded(core, now, i, peer, message, 0)
+        send(core, now, i, BROADCAST, message, ttl - 1)
+    if is_changed:
+        let_go(core, message)
+
+
+@outlined
+def _cache_interest(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+    """Keep a new interest, or a known one's new round."""
+    number = core.messages[message].content
+    sequence = core.messages[message].sequence
+    fields = state.interest_fields[message]
+    sink = fields.origin
+    entry = find(state, i, constraints_of(state, number))
+    if entry == NONE:
+        entry = new_entry(core, state, now, i, number)
+    remove_gradients(core, state, now, i, entry, OF_SINK, sink, 0, NEW_ROUND)
+    for place in range(state.nodes[i].entries):
+        other = state.order[i, place]
+        if other == entry or is_within(state, state.entries[other].list, number):
+            forget_reinforcements(state, other, sink)
+    _tell_cached(core, state, now, i, core.addresses[sender], message)
+    set_gradient(core, state, now, i, entry, sink, sender, sequence, fields.expiration_s, NONE)
+    plan_tick(core, state, i, now)
+
+
+@outlined
+def _cancel(core, state, i, message, now):  # type: ignore[no-untyped-def]
+    """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
+    number, sequence = core.messages[message].content, core.messages[message].sequence
+    sink = state.interest_fields[message].origin
+    cancelled = find(state, i, constraints_of(state, number))
+    place = 0
+    while place < state.nodes[i].entries:
+        entry = state.order[i, place]
+        place += 1
+        if entry != cancelled and not is_within(state, state.entries[entry].list, number):
+            continue
+        # Not those of a later interest: on another way it may have been faster than this message.
+        bound = sequence if entry == cancelled else NONE
+        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, CANCELLED)
+        if gone and state.entries[entry].gradients == 0:
+            place -= 1
+            take_out(state, i, place)
+            tell_interest_removed(core, now, i, core.addresses[sink], sequence, CANCELLED)
+
+
+@inlined
+def _tell_cached(core, state, now, i, peer, message):  # type: ignore[no-untyped-def]
+    it = core.messages[message]
+    round_ = state.interest_fields[message].round
+    detail = detail_of(state, it.content)
+    add_row(core, now, i, INTEREST_CACHED, peer, it.name, it.origin, it.sequence, 0, round_, detail)
+
+
+@inlined
+def detail_of(state, number):  # type: ignore[no-untyped-def]
+    """The code of a list's text in the trace."""
+    detail = state.lists[number].detail
+    return state.text_base + number if detail == NONE else detail

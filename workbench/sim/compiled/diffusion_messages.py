@@ -1,0 +1,115 @@
+"""Messages of compiled TinyDiffusion: what is sent, what has been seen, whom a node does not listen to."""
+
+from workbench.sim.compiled.air import take_message
+from workbench.sim.compiled.diffusion_memory import DATA
+from workbench.sim.compiled.layout import NONE
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.wire.tiny_diffusion import DATA_HEADER_B, INTEREST_HEADER_B
+
+_U32 = 0xFFFFFFFF
+
+
+@inlined
+def take_sequence(state, i):  # type: ignore[no-untyped-def]
+    """The next sequence number of node ``i``'s messages."""
+    state.nodes[i].messages += 1
+    return (state.nodes[i].messages - 1) & _U32
+
+
+@outlined
+def make(core, state, name, origin, sequence, number, round_, expiration_s):  # type: ignore[no-untyped-def]
+    """A message from the node at place ``origin`` with the attributes of a list; whoever makes it lets it go."""
+    header_B = 1 + (DATA_HEADER_B if name == DATA else INTEREST_HEADER_B)
+    size_B = header_B + state.lists[number].size_B
+    airtime_us = state.airtimes_us[size_B]
+    message = take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
+    fields = state.interest_fields[message]
+    fields.origin = origin
+    fields.round = round_
+    fields.expiration_s = expiration_s
+    return message
+
+
+@inlined
+def changed(core, state, message, number):  # type: ignore[no-untyped-def]
+    """The same message with other attributes."""
+    it = core.messages[message]
+    fields = state.interest_fields[message]
+    return make(core, state, it.name, fields.origin, it.sequence, number, fields.round, fields.expiration_s)
+
+
+# What has been seen: rings of ids
+
+
+@inlined
+def id_of(origin, sequence):  # type: ignore[no-untyped-def]
+    """A message's id: its origin's place and its number there."""
+    return (origin << 32) | sequence
+
+
+@inlined
+def _find_newest_first(ids, count, oldest, id):  # type: ignore[no-untyped-def]
+    for place in range(oldest - 1, -1, -1):
+        if ids[place] == id:
+            return place
+    for place in range(count - 1, oldest - 1, -1):
+        if ids[place] == id:
+            return place
+    return NONE
+
+
+@inlined
+def has_seen_data(state, i, id):  # type: ignore[no-untyped-def]
+    """Whether an id is among the data that node ``i`` remembers."""
+    node = state.nodes[i]
+    return _find_newest_first(state.seen_data[i], node.seen_data, node.oldest_data, id) != NONE
+
+
+@outlined
+def note_data(state, i, id):  # type: ignore[no-untyped-def]
+    """Node ``i`` remembers an id that it does not know, in place of the oldest if its memory is full."""
+    node = state.nodes[i]
+    if node.seen_data < state.seen_data.shape[1]:
+        state.seen_data[i, node.seen_data] = id
+        node.seen_data += 1
+    else:
+        state.seen_data[i, node.oldest_data] = id
+        node.oldest_data = (node.oldest_data + 1) % state.seen_data.shape[1]
+
+
+@inlined
+def _seen_interest(state, i, id):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    return _find_newest_first(state.seen_interests[i], node.seen_interests, node.oldest_interest, id)
+
+
+@inlined
+def known_round(state, i, id):  # type: ignore[no-untyped-def]
+    """The round under which node ``i`` knows an interest or a reinforcement, NONE if it does not."""
+    place = _seen_interest(state, i, id)
+    return NONE if place == NONE else state.seen_rounds[i, place]
+
+
+@outlined
+def note_interest(state, i, id, round_):  # type: ignore[no-untyped-def]
+    """Node ``i`` remembers an interest's round, in place of the oldest id if its memory is full."""
+    node = state.nodes[i]
+    place = _seen_interest(state, i, id)
+    if place == NONE:
+        if node.seen_interests < state.seen_interests.shape[1]:
+            place = node.seen_interests + 0
+            node.seen_interests += 1
+        else:
+            place = node.oldest_interest + 0
+            node.oldest_interest = (place + 1) % state.seen_interests.shape[1]
+        state.seen_interests[i, place] = id
+    state.seen_rounds[i, place] = round_
+
+
+@inlined
+def is_black(state, i, neighbor):  # type: ignore[no-untyped-def]
+    """Whether a neighbor is on node ``i``'s black list."""
+    found = False
+    for place in range(state.black_first[i], state.black_first[i + 1]):
+        found = found or (state.black[place] == neighbor)
+    return found

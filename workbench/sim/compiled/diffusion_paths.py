@@ -1,0 +1,114 @@
+"""Data gradients in the kernel: per source, the neighbor that brought its newest data first.
+
+They come in blocks of ``max_reinforcements``: block e belongs to entry e of the interest caches, and the blocks behind
+those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
+"""
+
+from workbench.sim.compiled.diffusion_memory import FREE_MARK, FREE_MARKS
+from workbench.sim.compiled.layout import DATA_GRADIENT_SET, NONE
+from workbench.sim.compiled.record import tell
+from workbench.sim.compiled.reference import inlined, outlined
+
+
+@inlined
+def clear_data_gradients(state, block):  # type: ignore[no-untyped-def]
+    """Forget all data gradients of a block."""
+    for place in range(state.data_gradient_counts[block]):
+        _forget_marks(state, block, place)
+    state.data_gradient_counts[block] = 0
+
+
+@outlined
+def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):  # type: ignore[no-untyped-def]
+    """Note new data of a source from a neighbor; returns the place of the source's data gradient."""
+    place = _of_source(state, block, source)
+    count = state.data_gradient_counts[block]
+    changed = True
+    if place != NONE:
+        changed = state.data_gradients[block, place].neighbor != neighbor
+    else:
+        if count >= state.max_reinforcements:
+            _forget_marks(state, block, 0)
+            count -= 1
+            for later in range(count):
+                state.data_gradients[block, later] = state.data_gradients[block, later + 1]
+        place = count
+        state.data_gradient_counts[block] = count + 1
+        state.data_gradients[block, place].source = source
+        state.data_gradients[block, place].messages = 0
+        state.data_gradients[block, place].marks = NONE
+    it = state.data_gradients[block, place]
+    it.neighbor = neighbor
+    it.list = number
+    it.messages += 1
+    if changed:
+        tell(core, now, i, DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
+    return place
+
+
+@inlined
+def _of_source(state, block, source):  # type: ignore[no-untyped-def]
+    for place in range(state.data_gradient_counts[block]):
+        if state.data_gradients[block, place].source == source:
+            return place
+    return NONE
+
+
+# Marks
+
+
+@inlined
+def is_reinforced_for(state, block, place, sink):  # type: ignore[no-untyped-def]
+    """Whether a sink's reinforcement went along a data gradient."""
+    mark = state.data_gradients[block, place].marks
+    while mark != NONE:
+        if state.marks[mark].sink == sink:
+            return True
+        mark = state.marks[mark].next
+    return False
+
+
+@inlined
+def mark_reinforced(state, block, place, sink):  # type: ignore[no-untyped-def]
+    """A sink's reinforcement goes along a data gradient."""
+    mark = state.numbers[FREE_MARK]
+    state.numbers[FREE_MARK] = state.marks[mark].next
+    state.numbers[FREE_MARKS] -= 1
+    state.marks[mark].sink = sink
+    state.marks[mark].next = state.data_gradients[block, place].marks
+    state.data_gradients[block, place].marks = mark
+
+
+@inlined
+def _free_mark(state, mark):  # type: ignore[no-untyped-def]
+    state.marks[mark].next = state.numbers[FREE_MARK]
+    state.numbers[FREE_MARK] = mark
+    state.numbers[FREE_MARKS] += 1
+
+
+@inlined
+def _forget_marks(state, block, place):  # type: ignore[no-untyped-def]
+    mark = state.data_gradients[block, place].marks
+    while mark != NONE:
+        behind = state.marks[mark].next
+        _free_mark(state, mark)
+        mark = behind
+    state.data_gradients[block, place].marks = NONE
+
+
+@outlined
+def forget_reinforcements(state, block, sink):  # type: ignore[no-untyped-def]
+    """A new round of a sink's interest begins: its paths are open again."""
+    for place in range(state.data_gradient_counts[block]):
+        before, mark = NONE, state.data_gradients[block, place].marks
+        while mark != NONE:
+            behind = state.marks[mark].next
+            if state.marks[mark].sink != sink:
+                before = mark
+            elif before == NONE:
+                state.data_gradients[block, place].marks = behind
+                _free_mark(state, mark)
+            else:
+                state.marks[before].next = behind
+                _free_mark(state, mark)
+            mark = behind

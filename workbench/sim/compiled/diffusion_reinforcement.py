@@ -1,0 +1,107 @@
+"""Reinforcement in the kernel: the twin of `workbench.protocols.reinforcement`.
+
+A sink reinforces with the attributes of its interest, so a reinforcement lies within a cached interest that is equal,
+or, where that one had to go, within a wider one of the same sink. Nodes do not listen to those on their black lists
+from the start, so no data gradient leads to one.
+"""
+
+from workbench.sim.compiled.air import let_go, send
+from workbench.sim.compiled.diffusion_attributes import constraints_of, is_within, matches
+from workbench.sim.compiled.diffusion_cache import clean, find, has_sink, new_entry, newest_wave, set_gradient
+from workbench.sim.compiled.diffusion_interests import block_of, expiration_s, plan_tick
+from workbench.sim.compiled.diffusion_memory import REINFORCEMENT
+from workbench.sim.compiled.diffusion_messages import id_of, known_round, make, note_interest, take_sequence
+from workbench.sim.compiled.diffusion_paths import is_reinforced_for, mark_reinforced
+from workbench.sim.compiled.layout import DUPLICATE, NO_INTEREST, NO_REASON, NONE, REINFORCED, STALE, TTL
+from workbench.sim.compiled.record import drop, tell
+from workbench.sim.compiled.reference import inlined, outlined
+
+
+@outlined
+def reinforce(core, state, i, own, place, now):  # type: ignore[no-untyped-def]
+    """A sink sends a reinforcement of an own interest along one of its data gradients."""
+    it = state.own_interests[own]
+    sequence = take_sequence(state, i)
+    lasts_s = expiration_s(core, state, own, now)
+    message = make(core, state, REINFORCEMENT, i, sequence, it.list, it.round, lasts_s)
+    note_interest(state, i, id_of(i, sequence), it.round)
+    block = block_of(state, own)
+    it = state.data_gradients[block, place]
+    mark_reinforced(state, block, place, i)
+    tell(core, now, i, REINFORCED, core.addresses[it.neighbor], message, core.addresses[it.source], NO_REASON)
+    send(core, now, i, it.neighbor, message, state.ttl)
+    let_go(core, message)
+
+
+@outlined
+def receive_reinforcement(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+    """Prefer the neighbor that sent a reinforcement for its sink's data, and send it on to the sources."""
+    clean(core, state, now, i)
+    peer = core.addresses[sender]
+    number, sequence = core.messages[message].content, core.messages[message].sequence
+    fields = state.interest_fields[message]
+    sink = fields.origin
+    id = id_of(sink, sequence)
+    if sink == i or known_round(state, i, id) != NONE:
+        drop(core, now, i, peer, message, DUPLICATE)
+        return
+    note_interest(state, i, id, fields.round)
+    entry = find(state, i, constraints_of(state, number))
+    paths = 0
+    is_around = False
+    if entry == NONE:
+        # Before the new entry takes the place of one of these.
+        for place in range(state.nodes[i].entries):
+            other = state.order[i, place]
+            if is_within(state, number, state.entries[other].list) and has_sink(state, other, sink):
+                is_around = True
+                paths = _add_paths(state, number, sink, other, sender, False, paths)
+        if not is_around:
+            drop(core, now, i, peer, message, NO_INTEREST)
+            return
+        entry = new_entry(core, state, now, i, number)
+    if newest_wave(state, entry, sink) > sequence:
+        drop(core, now, i, peer, message, STALE)
+        return
+    set_gradient(core, state, now, i, entry, sink, sender, sequence, fields.expiration_s, sequence)
+    if not is_around:
+        paths = _add_paths(state, number, sink, entry, sender, True, paths)
+    if paths and ttl <= 1:
+        drop(core, now, i, peer, message, TTL)
+        paths = 0
+    for k in range(paths):
+        neighbor, source = state.paths[k, 0], state.paths[k, 1]
+        tell(core, now, i, REINFORCED, core.addresses[neighbor], message, core.addresses[source], NO_REASON)
+        send(core, now, i, neighbor, message, ttl - 1)
+    plan_tick(core, state, i, now)
+
+
+@outlined
+def _add_paths(state, number, sink, block, sender, same, count):  # type: ignore[no-untyped-def]
+    """Add an interest's data gradients that lead to sources a reinforcement means to the first ``count`` paths.
+
+    The reinforcement is one of ``sink`` with the attributes of list ``number``; ``same``: it asks for as much as the
+    interest. Then a source whose path is already reinforced is left out; one that asks for less of it is another
+    matter. Of several to a neighbor only the first is a path.
+    """
+    for place in range(state.data_gradient_counts[block]):
+        it = state.data_gradients[block, place]
+        if it.neighbor == sender or (same and is_reinforced_for(state, block, place, sink)):
+            continue
+        if not matches(state, number, it.list):
+            continue
+        if same:
+            mark_reinforced(state, block, place, sink)
+        if not _leads_to(state, count, it.neighbor):
+            state.paths[count, 0] = it.neighbor
+            state.paths[count, 1] = it.source
+            count += 1
+    return count
+
+
+@inlined
+def _leads_to(state, count, neighbor):  # type: ignore[no-untyped-def]
+    found = False
+    for k in range(count):
+        found = found or (state.paths[k, 0] == neighbor)
+    return found

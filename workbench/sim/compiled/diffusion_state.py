@@ -1,0 +1,403 @@
+"""From a scenario to the arrays of `diffusion_memory`: how much of everything there can be, and what is known."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench import attributes as attributes_module
+from workbench.attributes import Attribute, parse, to_text
+from workbench.protocols import diffusion as definition
+from workbench.sim import workload
+from workbench.sim.compiled import NotCompiledError, diffusion_filters
+from workbench.sim.compiled.diffusion_memory import (
+    ATTRIBUTES,
+    AVERAGE,
+    DATA_GRADIENT,
+    ENTRY,
+    FOREVER_US,
+    FREE_MARK,
+    FREE_MARKS,
+    GRADIENT,
+    INTEREST_FIELDS,
+    LIST,
+    LISTS,
+    MARK,
+    MEMORIES,
+    MEMORY,
+    MOST_ATTRIBUTES,
+    NEEDS_ATTRIBUTES,
+    NEEDS_LISTS,
+    NEEDS_MARKS,
+    NEEDS_MEMORIES,
+    NODE,
+    NUMBERS,
+    OWN_INTEREST,
+    REMEMBERED,
+    SAMPLE_WAITING,
+    State,
+)
+from workbench.sim.compiled.layout import NONE, Needs, free_list
+from workbench.sim.compiled.prepare import Setup
+from workbench.wire import tiny_diffusion as wire
+from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B
+
+_MOST_BUCKETS = 1 << 20
+
+
+def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
+    """Bytes of the frame of a publication."""
+    _check_count(protocol, attributes)
+    return len(wire.encode_data(wire.Data(0, 0, 0, 1, attributes), protocol.profile))
+
+
+def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
+    if len(attributes) > protocol.max_attributes:
+        raise NotCompiledError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
+
+
+def longest_frame_B(setup: Setup) -> int:
+    """Bytes of the longest frame that can be sent."""
+    return 1 + wire.PROFILES[setup.protocol.profile]
+
+
+class Bounds(NamedTuple):
+    """How many of everything there can be at once: by the parameters, or less where the workload has no more."""
+
+    nodes: int
+    degree: int  # neighbors that a node hears at most
+    filters: int
+    publishers: int
+    interests: int  # own interests of a node
+    entries: int
+    gradients: int
+    data_gradients: int
+    samples: int  # that wait at a node
+    deliveries: int
+
+
+def bounds(setup: Setup) -> Bounds:
+    """The bounds of a run; NotCompiledError if a node may ask for more than it may."""
+    protocol, network, work, _ = setup
+    count = len(network.addresses)
+    degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
+    subscribers, publishers = (_places(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
+    filters = diffusion_filters.in_order(diffusion_filters.check(protocol.filters))
+    distinct = len({tuple(row) for row in work.subscriptions[["first", "last"]].tolist()})
+    if any(one.messages == "interest" for one in filters):
+        distinct = protocol.max_interests
+    return Bounds(
+        nodes=count,
+        degree=degree,
+        filters=len(filters),
+        publishers=len(np.unique(publishers)),
+        interests=int(np.bincount(subscribers, minlength=1).max()),
+        entries=max(1, min(protocol.max_interests, distinct)),
+        gradients=max(1, min(protocol.max_gradients, degree * len(np.unique(subscribers)))),
+        data_gradients=max(1, min(protocol.max_reinforcements, len(np.unique(publishers)))),
+        samples=max(1, min(protocol.max_data, int(np.bincount(publishers, minlength=1).max()))),
+        deliveries=work.most_subscriptions * MOST_ATTRIBUTES,
+    )
+
+
+def _places(setup: Setup, kind: int) -> np.ndarray:
+    """The place of each action of a kind."""
+    actions = setup.work.actions
+    return actions["place"][actions["kind"] == kind]
+
+
+# What an event takes
+
+
+def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
+    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    b = bounds(setup)
+    parts = MOST_ATTRIBUTES * b.filters
+    hops = min(b.degree + 1, b.entries * b.gradients)
+    cleaning = b.entries * (b.gradients + 1)
+    data = 4 + parts + b.deliveries + b.entries + 3 * b.interests
+    reinforcement = 4 + b.gradients + min(b.degree, b.entries * b.data_gradients)
+    interest = Needs(2 * cleaning + 2 * b.gradients + b.filters + 8, 1, 1 if b.filters else 0)
+    unicast = Needs(cleaning + max(data, reinforcement), max(hops + b.interests, b.degree), 1 + b.interests)
+    own_data = MOST_ATTRIBUTES + data
+    return (
+        interest,
+        unicast,
+        Needs(
+            cleaning + b.degree + 4 + b.interests + b.samples * own_data,
+            1 + b.interests + b.samples * hops,
+            1 + b.interests + 2 * b.samples,
+        ),
+    )
+
+
+def _room(b: Bounds) -> np.ndarray:
+    """What an event takes of the pools at most."""
+    room = np.zeros(4, np.int64)
+    # Of a data message: each part by each filter, all parts together, each sample that is handed over.
+    data = MOST_ATTRIBUTES * (b.filters + 2) + 2
+    interests = b.degree * (b.filters + 2) + b.interests + 2
+    room[NEEDS_LISTS] = max(b.samples * data, interests)
+    room[NEEDS_ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
+    room[NEEDS_MARKS] = b.data_gradients + b.interests + 1
+    room[NEEDS_MEMORIES] = b.filters * (b.degree + 1)
+    return room
+
+
+# Arrays
+
+
+def make_state(setup: Setup, messages: int) -> State:
+    """The memory of all nodes, for so many messages on their way at once."""
+    protocol, _, work, radio = setup
+    b = bounds(setup)
+    count = b.nodes
+    subscribed, published = (
+        np.bincount(_places(setup, kind), minlength=count) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
+    )
+    lists = _Lists(setup)
+    room = _room(b)
+    numbers = np.zeros(NUMBERS, np.int64)
+    numbers[[LISTS, ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
+    marks = 64 + 2 * int(room[NEEDS_MARKS])
+    numbers[FREE_MARKS] = marks
+    memories = 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1
+    own = int(subscribed.sum())
+    black_first, black = _black_lists(setup)
+    nodes = np.zeros(count, NODE)
+    nodes["first_expiry_us"] = FOREVER_US
+    nodes["tick_us"] = NONE
+    averages = np.zeros((max(1, b.filters), count), AVERAGE)
+    averages["next_us"] = NONE
+    samples = np.minimum(published, protocol.max_data)
+    return State(
+        max_gradients=protocol.max_gradients,
+        max_interests=protocol.max_interests,
+        max_reinforcements=protocol.max_reinforcements,
+        max_data=protocol.max_data,
+        ttl=protocol.ttl,
+        refresh_us=int(protocol.refresh_s * definition.SECOND_US),
+        lifetime_s=int(protocol.gradient_lifetime_s) if protocol.refresh_s else definition.LONGEST_EXPIRATION_S,
+        tick_us=int(protocol.tick_s * definition.SECOND_US),
+        reinforce_after=protocol.reinforce_after,
+        exploratory_gradients=protocol.exploratory_gradients,
+        evicts_oldest=protocol.replacement == "oldest",
+        room_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
+        nodes=nodes,
+        seen_data=np.zeros((count, max(1, min(protocol.max_data, work.publications))), np.int64),
+        seen_interests=np.zeros((count, protocol.max_seen_interests), np.int64),
+        seen_rounds=np.zeros((count, protocol.max_seen_interests), np.int32),
+        black_first=black_first,
+        black=black,
+        slots=b.entries,
+        order=np.zeros((count, b.entries), np.int32),
+        entries=np.zeros(count * b.entries, ENTRY),
+        gradients=np.zeros((count * b.entries, b.gradients), GRADIENT),
+        data_gradients=np.zeros((count * b.entries + own, b.data_gradients), DATA_GRADIENT),
+        data_gradient_counts=np.zeros(count * b.entries + own, np.int32),
+        marks=free_list(MARK, marks),
+        own_first=_starts(subscribed),
+        own_order=np.zeros(own + 1, np.int32),
+        own_interests=np.zeros(own + 1, OWN_INTEREST),
+        subscription_lists=lists.of_subscriptions,
+        behind=np.full(own + 1, NONE, np.int32),
+        samples_first=_starts(samples),
+        samples=np.zeros(int(samples.sum()) + 1, SAMPLE_WAITING),
+        interest_fields=np.zeros(messages, INTEREST_FIELDS),
+        airtimes_us=np.array([radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]),
+        lists=_longer(lists.rows, len(lists.rows) + 2 * int(room[NEEDS_LISTS])),
+        attributes=_longer(lists.attributes, len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES])),
+        buckets=_buckets(2 * len(lists.rows)),
+        is_blob=np.array([attributes_module.is_blob(key) for key in range(256)]),
+        blob_sizes_B=np.array([len(blob) for blob in lists.blobs] or [0], np.int32),
+        text_base=len(work.texts),
+        filters=lists.filters,
+        carries=_carriers(setup, diffusion_filters.in_order(protocol.filters)),
+        averages=averages,
+        memories=np.zeros(memories, MEMORY),
+        memory_buckets=_buckets(b.filters * count * b.publishers),
+        windows=np.zeros((memories, max(1, int(lists.filters["window"].max(initial=1)))), np.int32),
+        hops=np.zeros(b.degree + 1, np.int32),
+        wanted=np.zeros(b.samples, SAMPLE_WAITING),
+        sink_stamp=np.zeros(count, np.int64),
+        sink_room=np.zeros(count, np.int64),
+        paths=np.zeros((b.degree + 1, 2), np.int32),
+        parts=np.zeros(MOST_ATTRIBUTES, np.int32),
+        numbers=numbers,
+        room=room,
+    )
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    """Where each node's rows begin, and where the last one's end."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _buckets(wanted: int) -> np.ndarray:
+    size = 1 << 10
+    while size < min(wanted, _MOST_BUCKETS):
+        size *= 2
+    return np.full(size, NONE, np.int32)
+
+
+def _carriers(setup: Setup, filters: list) -> np.ndarray:
+    """(filters, n): whether a node carries a filter."""
+    carries = np.ones((max(1, len(filters)), len(setup.network.addresses)), np.bool_)
+    for row, one in zip(carries, filters, strict=False):
+        if one.at is not None:
+            row[:] = np.isin(setup.network.addresses, one.at)
+    return carries
+
+
+def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
+    """(where each node's begins, the places on them): neighbors whose two-way loss is above the limit."""
+    network, radio = setup.network, setup.radio
+    count = len(network.addresses)
+    senders = np.repeat(np.arange(count), np.diff(network.first))
+    ratios = network.pdr if radio.loss == "links" else np.full(1, radio.delivery_ratio(1.0))
+    ratios = np.broadcast_to(ratios, senders.shape)
+    arcs = senders * count + network.receivers
+    backwards = network.receivers * np.int64(count) + senders
+    place = np.searchsorted(arcs, backwards)
+    has_back = np.append(arcs, -1)[place] == backwards
+    back = np.where(has_back, np.append(ratios, 0.0)[place], 0.0)
+    black = 1.0 - ratios * back > setup.protocol.blacklist_loss
+    order = np.argsort(backwards[black], kind="stable")
+    starts = _starts(np.bincount(network.receivers[black], minlength=count))
+    return starts, np.append(senders[black][order], 0).astype(np.int32)
+
+
+class _Lists:
+    """The attribute lists known before the run: publications first, by number; then subscriptions and filters."""
+
+    def __init__(self, setup: Setup) -> None:
+        protocol, _, work, _ = setup
+        self.blobs = list(work.blobs)
+        self._attributes = work.attributes.tolist()
+        contents, samples = work.contents, work.samples
+        rows = np.zeros(len(contents), LIST)
+        if len(contents):
+            rows["first"] = samples["first"][contents["first_sample"]]
+            rows["last"] = samples["last"][contents["last_sample"] - 1]
+            rows["detail"] = contents["detail"]
+            rows["size_B"] = contents["size_B"] - 1 - wire.DATA_HEADER_B
+        self._more: list[tuple[int, int, int]] = []
+        self._contents = len(contents)
+        self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
+        filters = diffusion_filters.in_order(protocol.filters)
+        self.filters = diffusion_filters.rows(filters, [self._add(parse(one.match)) for one in filters])
+        more = np.zeros(len(self._more), LIST)
+        for name, column in zip(("first", "last", "detail"), zip(*self._more, strict=True), strict=False):
+            more[name] = column
+        self.attributes = np.array(self._attributes, np.int32).reshape(-1, 3)
+        more["size_B"] = [self._size_B(first, last) for first, last, _ in self._more]
+        self.rows = np.concatenate((rows, more))
+        self.rows["constraints"] = NONE
+
+    def _subscriptions(self, setup: Setup) -> list[int]:
+        """The list of each subscription; NotCompiledError if a node may refuse one."""
+        known: dict[tuple[int, int, int], int] = {}
+        asked: dict[int, set] = {}
+        numbers = []
+        places = _places(setup, workload.SUBSCRIBE)
+        for place, row in zip(places.tolist(), setup.work.subscriptions, strict=True):
+            key = int(row["first"]), int(row["last"]), int(row["detail"])
+            number = known.get(key)
+            if number is None:
+                number = known[key] = self._contents + len(self._more)
+                self._more.append(key)
+                _check_interest(setup.protocol, self.list(key[0], key[1]))
+            numbers.append(number)
+            asked.setdefault(place, set()).add(number)
+        for place, lists in asked.items():
+            if len(lists) > setup.protocol.max_interests:
+                address = setup.network.addresses[place]
+                raise NotCompiledError(f"node {address} may subscribe to more than max_interests, which is an error")
+        return numbers
+
+    def _add(self, attributes: tuple[Attribute, ...]) -> int:
+        first = len(self._attributes)
+        for key, operator, value in attributes:
+            if not isinstance(value, int):
+                if value not in self.blobs:
+                    self.blobs.append(value)
+                value = self.blobs.index(value)
+            self._attributes.append([key, operator, value])
+        self._more.append((first, len(self._attributes), NONE))
+        return self._contents + len(self._more) - 1
+
+    def list(self, first: int, last: int) -> tuple[Attribute, ...]:
+        """The attributes in rows first:last."""
+        return as_attributes(self._attributes[first:last], self.blobs)
+
+    def _size_B(self, first: int, last: int) -> int:
+        size_B = 0
+        for key, _, value in self._attributes[first:last]:
+            size_B += BLOB_HEADER_B + len(self.blobs[value]) if attributes_module.is_blob(key) else ATTRIBUTE_B
+        return size_B
+
+
+def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute, ...]:
+    """Rows (key, operator, value or number of a blob) as attributes."""
+    return tuple(
+        Attribute(key, operator, blobs[value] if attributes_module.is_blob(key) else value)
+        for key, operator, value in rows
+    )
+
+
+def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
+    """Raise WorkbenchError if no node may subscribe to this."""
+    _check_count(protocol, attributes)
+    wire.encode_interest(wire.Interest(0, 0, 0, 0, 1, 0, attributes), protocol.profile)
+
+
+# During the run, and after it
+
+
+def with_more_messages(state: State, messages: int) -> State:
+    """The same with room for more messages on their way."""
+    return state._replace(interest_fields=_longer(state.interest_fields, messages))
+
+
+def with_more_room(state: State) -> State:
+    """The same with larger pools, where an event might run out of one."""
+    numbers, room = state.numbers, state.room
+    if numbers[LISTS] + room[NEEDS_LISTS] > len(state.lists):
+        # In so many more buckets that lists have to be found anew.
+        lists = _longer(state.lists, 2 * len(state.lists))
+        numbers[REMEMBERED] = 0
+        state = state._replace(lists=lists, buckets=_buckets(len(lists)))
+    if numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] > len(state.attributes):
+        state = state._replace(attributes=_longer(state.attributes, 2 * len(state.attributes)))
+    if numbers[FREE_MARKS] < room[NEEDS_MARKS]:
+        state = state._replace(marks=_with_more_marks(state))
+    if numbers[MEMORIES] + room[NEEDS_MEMORIES] > len(state.memories):
+        count = 2 * len(state.memories)
+        state = state._replace(memories=_longer(state.memories, count), windows=_longer(state.windows, count))
+    return state
+
+
+def _with_more_marks(state: State) -> np.ndarray:
+    count = len(state.marks)
+    more = free_list(MARK, count)
+    more["next"][:-1] += count
+    more["next"][-1] = state.numbers[FREE_MARK]
+    state.numbers[FREE_MARK] = count
+    state.numbers[FREE_MARKS] += count
+    return np.concatenate((state.marks, more))
+
+
+def _longer(rows: np.ndarray, count: int) -> np.ndarray:
+    """The same rows, and zeros behind them."""
+    longer = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    longer[: len(rows)] = rows
+    return longer
+
+
+def text(setup: Setup, state: State, number: int) -> str:
+    """The text of an attribute list that was made during the run."""
+    row = state.lists[number]
+    return to_text(as_attributes(state.attributes[row["first"] : row["last"]].tolist(), setup.work.blobs))
