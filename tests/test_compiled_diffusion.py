@@ -184,3 +184,35 @@ def test_both_engines_count_the_same_without_a_trace(scenario):
 def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
     digest = renew.scenario(name).run(engine="compiled").trace_hash
     assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
+
+
+def test_busy_network_outgrows_every_pool_it_began_with():
+    # Each reading makes lists of its own where filters replace it, and each sink marks the paths of all sources.
+    workload = [
+        wb.subscribe([0, 9, 27, 35], "TEMP GE -40"),
+        wb.publish("all", wb.SensorField(), every_s=0.5, start_s=1, stagger=True),
+    ]
+    carried = (wb.Filter("running_mean", 200), wb.Filter("suppress_unchanged", 210, heartbeat_s=2.0))
+    protocol = wb.Diffusion(filters=carried, refresh_s=2.0)
+    scenario = wb.Scenario(wb.topology.grid(6, 6), protocol, workload, duration_s=8)
+    assert_same_trace(scenario)
+    assert scenario.run(engine="compiled").metrics["delivered"] > 500
+
+
+def test_filter_of_the_users_own_stays_with_the_reference_engine_and_the_run_says_so():
+    wb.register_filter("mine", lambda attributes: attributes)
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish("all", "TEMP IS 26", every_s=0.01)]
+    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Diffusion(filters=(wb.Filter("mine"),)), workload, duration_s=60)
+    run = scenario.replace(duration_s=0.1).run()
+    assert run.engine == "reference"
+    with pytest.raises(ScenarioError, match="compiled engine: the filter mine runs Python code at every node"):
+        scenario.run(engine="compiled")
+
+
+def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.subscribe(0, "TEMP GE 26")]
+    scenario = wb.Scenario(wb.topology.grid(2, 2), wb.Diffusion(max_interests=1), workload)
+    with pytest.raises(ScenarioError, match="already has 1 different subscriptions"):
+        scenario.run()
+    with pytest.raises(ScenarioError, match="may subscribe to more than max_interests"):
+        scenario.run(engine="compiled")

@@ -1,16 +1,16 @@
 """What the nodes of a compiled TinyDiffusion network remember: arrays, and how much of each an event may take.
 
 Memory
-    All lists have the sizes that the parameters give them, or less where the workload cannot fill them: a node has one
-    entry more in its cache than there are distinct interests, and an entry one gradient at most for each sink and
-    neighbor. In bytes, per node::
+    All lists have the sizes that the parameters give them, or less where the workload cannot fill them: a node's cache
+    has no more entries than there are distinct interests, and an entry no more gradients than there are pairs of a
+    sink and a neighbor. In bytes, per node::
 
-        40                                     counters and timers
+        56                                     counters and timers
         8 x max_data                           duplicate list of data
-        9 x max_seen_interests                 interests already seen
-        (entries + 1) x (32 x gradients + 20 x data gradients + 20)
-        32 + 20 x max_reinforcements           per own interest
-        16                                     per sample that waits
+        12 x max_seen_interests                interests already seen
+        24 + 32 x gradients + 20 x data gradients             per entry
+        48 + 20 x data gradients               per subscription
+        16                                     per sample that may wait
 
     With the defaults 1500 nodes with ten distinct interests take 10 MB. Pages that no node writes to are never taken.
     Attribute lists (`diffusion_attributes`), marks of sinks (`diffusion_paths`) and what filters remember
