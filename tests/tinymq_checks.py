@@ -36,19 +36,24 @@ def graphs_with_roots(draw, most_nodes=24, most_roots=10):
     return graph, tuple(roots[: draw(st.integers(1, min(most_roots, len(roots))))])
 
 
-def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False):
-    """``nodes``: address -> node, of those that are up; ``graph``: what links them."""
+def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False, is_lossy=False):
+    """``nodes``: address -> node, of those that are up; ``graph``: what links them.
+
+    On lossy links a shorter way may be heard of later: then distances are only no shorter than they can be.
+    """
     for address, node in nodes.items():
         trees = [tree for tree in range(len(roots)) if node.overlay.place(tree) is not None]
         if every_tree:
-            assert trees == [tree for tree, root in enumerate(roots) if nx.has_path(graph, address, root)]
+            assert trees == [
+                tree for tree, root in enumerate(roots) if root in graph and nx.has_path(graph, address, root)
+            ]
         else:
             assert len(trees) == 1
     for tree, root in enumerate(roots):
         members = {a: node.overlay.place(tree) for a, node in nodes.items() if node.overlay.place(tree) is not None}
         if root in nodes:
             assert_tree_is_whole(members, graph, root, key_bits)
-            assert_distances_are_shortest(nodes, graph, tree, root)
+            assert_distances_are_shortest(nodes, graph, tree, root, is_lossy)
         else:
             assert not members
 
@@ -71,7 +76,10 @@ def assert_tree_is_whole(members, graph, root, key_bits):
     assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(zones))
 
 
-def assert_distances_are_shortest(nodes, graph, tree, root):
+def assert_distances_are_shortest(nodes, graph, tree, root, is_lossy):
     expected = {a: hops for a, hops in nx.single_source_shortest_path_length(graph, root).items() if a in nodes}
     known = {a: node.overlay.distances[tree].hops for a, node in nodes.items() if tree in node.overlay.known_trees()}
-    assert known == expected
+    if is_lossy:
+        assert all(hops >= expected[address] for address, hops in known.items())
+    else:
+        assert known == expected

@@ -20,9 +20,10 @@ Messages (wire/tinymq.py)
 Limits
     Soft state: what a node that dies had stored is missed until the sinks have sent their queries again, so a repair
     has settled after ``lost_after`` and two more ``info_s`` and then ``refresh_s``. An event that overtakes a query is
-    not matched with it: only queries are stored. A node without a key keeps ``max_waiting`` messages for later. All
-    nodes need the same settings. Links that work one way only are not joined over, but distances may lead to them.
-    With ``info_s=0`` the overlay is built once and not repaired.
+    not matched with it: only queries are stored. A node without a key, or without a way to a tree, keeps
+    ``max_waiting`` messages for later, and drops them as "waited" after ``lost_after``. All nodes need the same
+    settings. Links that work one way only are not joined over, but distances may lead to them. With ``info_s=0`` the
+    overlay is built once and not repaired.
 
 Differs from the original in
     C1   Z is the universe of X, the k-bit strings prefixed by its key; its zone is what X stores of it.
@@ -76,7 +77,7 @@ PARAMETERS = (
     Parameter("settle_s", 0.5, 0.0, 3600.0, "s", "after a new key or tree: by then the overlay has found its form"),
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
     Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
-    Parameter("retries", 7, 0, 30, "frames", "at 20 % loss each way one hop in 3,500 fails; 0: no acknowledgements"),
+    Parameter("retries", 10, 0, 30, "frames", "at 30 % loss each way one hop in 1,600 fails; 0: no acknowledgements"),
     Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
     Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
     Parameter("max_waiting", 50, 1, 65535, "messages", "what a node without a key keeps for later"),

@@ -28,7 +28,9 @@ class TinyMQNode(Node):
         self.overlay = Overlay(self, self.every_tree)
         self.queries = QueryStore(self)
         self.own_queries = []
-        self._waiting = []  # (message, previous hop) until the node has a place; a tree of None: not chosen yet
+        # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
+        self._waiting = []
+        self._longest_wait_us = int(settings.info_s * settings.lost_after * SECOND_US)
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
         self._passed = RecentIds(settings.max_known)  # literal mode: events that were here
         self._ask_again_us = None
@@ -88,7 +90,7 @@ class TinyMQNode(Node):
 
     def _send_to_trees(self, event, now):
         if not self.overlay.is_attached():
-            self._wait(event, NOBODY)
+            self._wait(event, NOBODY, now)
             return
         everywhere = self.settings.publish == "all"
         for tree in self.overlay.known_trees() if everywhere else [self.overlay.own_tree()]:
@@ -127,6 +129,7 @@ class TinyMQNode(Node):
 
     def tree_found(self, now):
         """The overlay knows the way to one more tree."""
+        self._send_what_waits(now)
         self._ask_again(now)
 
     def _ask_again(self, now):
@@ -188,7 +191,7 @@ class TinyMQNode(Node):
     def route(self, message, previous_hop, now):
         """Bring a query, event or notification further: towards its tree, or within it."""
         if self._must_wait(message):
-            self._wait(message, previous_hop)
+            self._wait(message, previous_hop, now)
             return
         if isinstance(message, wire.Notification):
             self._route_notification(message, previous_hop, now)
@@ -243,7 +246,7 @@ class TinyMQNode(Node):
 
     def _send(self, neighbor, message, previous_hop, now):
         if neighbor is None:
-            self._drop(message, previous_hop, "no_route")
+            self._wait(message, previous_hop, now)
             return
         self._tell_forwarded(message, previous_hop, 1)
         self.unicast.send(neighbor, message, now)
@@ -263,16 +266,29 @@ class TinyMQNode(Node):
             neighbor = self.overlay.towards(message.sink_tree)
         else:
             neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
-        if neighbor == NOBODY:
-            self._drop(message, previous_hop, "no_sink")
-        else:
-            self._send(neighbor, message, previous_hop, now)
+            if neighbor in (None, NOBODY):
+                self._drop(message, previous_hop, "no_sink")  # It has another key by now, and its next query says so.
+                return
+        self._send(neighbor, message, previous_hop, now)
 
-    def _wait(self, message, previous_hop):
+    def _wait(self, message, previous_hop, now):
         if len(self._waiting) >= self.settings.max_waiting:
-            dropped, from_hop = self._waiting.pop(0)
+            dropped, from_hop, _ = self._waiting.pop(0)
             self._drop(dropped, from_hop, "full")
-        self._waiting.append((message, previous_hop))
+        self._waiting.append((message, previous_hop, now))
+
+    def _send_what_waits(self, now):
+        waiting, self._waiting = self._waiting, []
+        for message, previous_hop, since_us in waiting:
+            if self._longest_wait_us and now - since_us > self._longest_wait_us:
+                self._drop(message, previous_hop, "waited")
+            elif message.tree is None:
+                self._send_to_trees(message, now)
+            else:
+                self.route(message, previous_hop, now)
+            # What has to wait on goes on with its time.
+            if self._waiting and self._waiting[-1][0] is message:
+                self._waiting[-1] = message, previous_hop, since_us
 
     # Rendezvous
 
@@ -352,12 +368,7 @@ class TinyMQNode(Node):
 
     def key_changed(self, place, now):
         """This node has a key, or another one: what waited can go, and the stored queries to where they now belong."""
-        waiting, self._waiting = self._waiting, []
-        for message, previous_hop in waiting:
-            if message.tree is None:
-                self._send_to_trees(message, now)
-            else:
-                self.route(message, previous_hop, now)
+        self._send_what_waits(now)
         for query_id in [] if self.settings.literal else list(self.queries.ids()):
             if query_id[0] == place.tree or self.overlay.place(query_id[0]) is None:
                 query = self.queries.take_out(query_id, now)
@@ -376,6 +387,8 @@ class TinyMQNode(Node):
                     self.route(message, NOBODY, now)
         self.overlay.wake(now)
         self.queries.wake(now)
+        if self._waiting and self._longest_wait_us and now - self._waiting[0][2] > self._longest_wait_us:
+            self._send_what_waits(now)
         self._ask_what_is_due(now)
         self._plan_wake()
 

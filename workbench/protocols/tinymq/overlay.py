@@ -155,6 +155,11 @@ class Overlay:
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
+    def heard_us(self, neighbor):
+        """When a neighbor was last heard; None if it is none, or has been lost."""
+        known = self.neighbors.get(neighbor)
+        return None if known is None else known.heard_us
+
     def neighbors_in(self, tree):
         """[(address, key)] of the neighbors that are in a tree, by address."""
         found = []

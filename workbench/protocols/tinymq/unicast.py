@@ -3,8 +3,9 @@
 Theory of operation
     A frame that is not acknowledged is sent again, up to ``retries`` times, after ``retry_ms``, twice that, four times
     that and so on to eight times, each with a random half of it more: two that collided shall not do so again. Then the
-    neighbor counts as lost. Who gets a frame a second time acknowledges it again and does nothing else with it. With
-    ``retries=0`` nothing is acknowledged.
+    neighbor counts as lost, unless something else was heard of it meanwhile: it is asked up to three times as often
+    then, for it is the link that is bad. Who gets a frame a second time acknowledges it again and does nothing else
+    with it. With ``retries=0`` nothing is acknowledged.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -13,16 +14,18 @@ from workbench.protocols.recent import RecentIds
 from workbench.wire import tinymq as wire
 
 LONGEST_WAIT = 8  # times retry_ms
+PATIENCE = 3  # times as many frames to a neighbor that is heard
 
 
 class Pending:
     """A frame that waits for its acknowledgement."""
 
-    def __init__(self, neighbor, number, message, frame):
+    def __init__(self, neighbor, number, message, frame, now):
         self.neighbor = neighbor
         self.number = number
         self.message = message
         self.frame = frame
+        self.first_us = now
         self.sent = 0
         self.due_us = 0
 
@@ -46,7 +49,7 @@ class Unicast:
         if not self._retries:
             self.node.outbox.append((neighbor, frame))
             return
-        pending = Pending(neighbor, self._number, message, frame)
+        pending = Pending(neighbor, self._number, message, frame, now)
         self.pending.append(pending)
         self._send(pending, now)
 
@@ -87,7 +90,9 @@ class Unicast:
         for pending in self.pending:
             if pending.due_us > now:
                 continue
-            if pending.sent <= self._retries:
+            heard_us = self.node.overlay.heard_us(pending.neighbor)
+            is_heard = heard_us is not None and heard_us > pending.first_us
+            if pending.sent <= self._retries * (PATIENCE if is_heard else 1):
                 self._send(pending, now)
             elif pending.neighbor not in silent:
                 silent.append(pending.neighbor)
