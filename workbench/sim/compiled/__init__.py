@@ -66,6 +66,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,10 +80,14 @@ TWINS = {
     "workbench.protocols.flooding:Flooding": "workbench.sim.compiled.flooding",
     "workbench.protocols.gossip:Gossip": "workbench.sim.compiled.flooding",
     "workbench.protocols.diffusion:Diffusion": "workbench.sim.compiled.diffusion",
+    "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.sim.compiled.coded",
 }
 
-# Loading numba and the machine code takes about a second; Python plays as many receptions in that time.
+# Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.
 WORTH_LOADING = 500_000
+# A publication's cost on each arc, in receptions of a flood, where it is more than one.
+RECEPTIONS = {"workbench.sim.compiled.coded": 20}
+_played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
 class NotCompiledError(WorkbenchError):
@@ -97,14 +102,16 @@ def twin_of(protocol: Protocol) -> str:
         raise NotCompiledError(f"{cls.__name__} has no compiled twin")
     if protocol.settings.get("pieces", 1) > 1:
         raise NotCompiledError(f"{cls.__name__} in pieces has no compiled twin")
-    if protocol.settings.get("pieces", 1) > 1:
-        raise NotCompiledError(f"{cls.__name__} in pieces has no compiled twin")
     return twin
 
 
 def is_worth_it(scenario: Any) -> bool:
-    """Whether a run gains more than loading the engine costs, where it is not loaded yet."""
-    if twin_of(scenario.protocol) in sys.modules:
+    """Whether a run, with those before it, gains more than loading the engine costs, where it is not loaded yet.
+
+    So a long sweep of short runs changes over to the compiled engine; nobody knows beforehand how long it will be.
+    """
+    twin = twin_of(scenario.protocol)
+    if twin in sys.modules:
         return True
     readings = 0.0
     for item in scenario.workload:
@@ -112,7 +119,8 @@ def is_worth_it(scenario: Any) -> bool:
             end_s = scenario.duration_s if item.stop_s is None else min(item.stop_s, scenario.duration_s)
             times = 1.0 if item.every_s is None else max(0.0, end_s - item.start_s) / item.every_s
             readings += times * (len(scenario.topology) if isinstance(item.at, str) else len(item.at))
-    return readings * scenario.topology.number_of_edges() >= WORTH_LOADING
+    _played[twin] += int(readings * scenario.topology.number_of_edges() * RECEPTIONS.get(twin, 1))
+    return _played[twin] >= WORTH_LOADING
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Any:

@@ -99,7 +99,7 @@ def _play(
 ) -> Any:
     """Play to the end; returns the protocol's state then."""
     loop = loop_of(twin)
-    if not loop.signatures:
+    if not loop.overloads:
         _load(loop, core, state, needs)
     while (status := loop(core, state, *needs, _EVENTS)) != DONE:
         if status == ROWS_FULL:
@@ -158,12 +158,13 @@ def _longer(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """What the end of a frame (all its receptions), and any other event, takes at most."""
+    """What the end of a frame (all its receptions) or a wake-up takes at most, and what an action does."""
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = twin.needs(setup)
     wake = 1 if twin.WAKES else 0
-    end = (max(degree * one, other) for one, other in zip(broadcast, unicast, strict=True))
-    rows, frames, messages = end
+    # A wake-up is such another call.
+    most = (max(degree * heard, one, called * wake) for heard, one, called in zip(broadcast, unicast, act, strict=True))
+    rows, frames, messages = most
     return (
         Needs(2 + degree + rows, 1 + frames + degree * wake, messages),
         Needs(2 + act.rows, 1 + act.frames + wake, act.messages),

@@ -168,6 +168,8 @@ EVENTS = (
     "data_gradient_set",
     "reinforced",
     "blacklisted",
+    "innovative",
+    "decoded",
 )
 (
     SENT,
@@ -192,6 +194,8 @@ EVENTS = (
     DATA_GRADIENT_SET,
     REINFORCED,
     BLACKLISTED,
+    INNOVATIVE,
+    DECODED,
 ) = range(len(EVENTS))
 
 # The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
@@ -220,6 +224,9 @@ REASONS = (
     "reinforcement",
     "replace",
     "drop",
+    "full",
+    "not_innovative",
+    "decoded",
 )
 (
     NO_REASON,
@@ -246,6 +253,9 @@ REASONS = (
     SET_BY_REINFORCEMENT,
     FILTER_REPLACES,
     FILTER_DROPS,
+    FULL,
+    NOT_INNOVATIVE,
+    DECODED_ALREADY,
 ) = range(len(REASONS))
 
 # Columns of ``traffic``, one row per message name.

@@ -1,0 +1,399 @@
+"""The twin of `workbench.protocols.coded_diffusion`: bootstrap nodes, intermediate nodes, timers.
+
+A frame's message is one coded packet with its encoding vector, its word the hops. Of the definition this leaves out the
+information vectors, whose combinations follow from those of the encoding vectors, and what cannot happen in a run of a
+scenario: frames that are malformed, and packets of another generation under the same id.
+
+What nodes remember is laid out in `coded_state`; encoding vectors are computed in `coded_algebra`.
+"""
+
+from __future__ import annotations
+
+from workbench.sim.compiled.air import let_go, make_message, send, take_message
+from workbench.sim.compiled.coded_algebra import clear, combine, draw_coefficients, insert
+from workbench.sim.compiled.coded_state import (
+    CODED_MESSAGE,
+    EVENT_MESSAGE,
+    FREE_GENERATION,
+    FREE_GENERATIONS,
+    MESSAGES,
+    NO_GENERATION,
+    PUBLISHED,
+    longest_frame_B,
+    make_state,
+    needs,
+    size_B,
+    text,
+    with_more_messages,
+    with_more_room,
+)
+from workbench.sim.compiled.counter_draws import stream_uniform
+from workbench.sim.compiled.layout import (
+    BROADCAST,
+    DECODED,
+    DECODED_ALREADY,
+    DROPPED,
+    DUPLICATE,
+    EXPIRED,
+    FORWARDED,
+    FULL,
+    INNOVATIVE,
+    NO_REASON,
+    NONE,
+    NOT_INNOVATIVE,
+)
+from workbench.sim.compiled.matching import deliver
+from workbench.sim.compiled.record import add_row, drop, tell, tell_held, tell_originated
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.wire import coded as wire
+
+__all__ = [
+    "MESSAGES",
+    "longest_frame_B",
+    "make_state",
+    "needs",
+    "size_B",
+    "text",
+    "with_more_messages",
+    "with_more_room",
+]
+
+WAKES = True
+COUNTS_HOLDERS = True
+
+_MOST_HOPS = wire.U16 - 1
+
+
+@inlined
+def has_room(core, state):  # type: ignore[no-untyped-def]
+    """Whether each node that hears a frame may begin a generation."""
+    return state.numbers[FREE_GENERATIONS] >= state.most_new
+
+
+# What is known
+
+
+@inlined
+def _know(state, i, event, now):  # type: ignore[no-untyped-def]
+    """Node ``i`` has heard of an event now, or sent it."""
+    pair, node = state.pairs[event, i], state.nodes[i]
+    pair.heard_us = now
+    if not pair.knows:
+        pair.knows = 1
+        if node.known == 0 or event < node.first_known:
+            node.first_known = event
+        node.known += 1
+
+
+@inlined
+def _is_over(core, state, i, origin, event, now):  # type: ignore[no-untyped-def]
+    """Whether nothing more is wanted of an event: it is this node's own, or known and not being decoded."""
+    if origin == core.addresses[i]:
+        return True
+    pair = state.pairs[event, i]
+    generation = pair.generation
+    if not pair.knows or (generation != NO_GENERATION and state.generations[generation].rank < state.generation_size):
+        return False
+    if now - pair.heard_us >= state.forget_after_us:
+        pair.knows = 0
+        state.nodes[i].known -= 1
+        return False
+    pair.heard_us = now
+    return True
+
+
+@inlined
+def _is_full(state, i, matrices):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    return node.known >= state.max_known or node.generations + matrices > state.max_events
+
+
+@inlined
+def _can_know_another(core, state, i, matrices, now):  # type: ignore[no-untyped-def]
+    """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
+    if _is_full(state, i, matrices) and now >= state.nodes[i].all_known_until_us:
+        _forget_the_quiet(core, state, i, now)
+    return not _is_full(state, i, matrices)
+
+
+@outlined
+def _forget_the_quiet(core, state, i, now):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    generation = node.first_generation
+    while generation != NO_GENERATION:
+        behind = state.generations[generation].next
+        event = state.generations[generation].event
+        pair = state.pairs[event, i]
+        if pair.knows and now - pair.heard_us >= state.forget_after_us:
+            _forget(core, state, i, event)
+            _tell_expired(core, state, i, event, now)
+        generation = behind
+    left = node.known
+    node.known = 0
+    oldest_us = now
+    event = node.first_known
+    while left:
+        pair = state.pairs[event, i]
+        if pair.knows:
+            left -= 1
+            if now - pair.heard_us >= state.forget_after_us:
+                pair.knows = 0
+            else:
+                if node.known == 0:
+                    node.first_known = event
+                node.known += 1
+                oldest_us = min(oldest_us, pair.heard_us)
+        event += 1
+    # Before that time there is nothing to find.
+    node.all_known_until_us = oldest_us + state.forget_after_us
+
+
+@inlined
+def _tell_expired(core, state, i, event, now):  # type: ignore[no-untyped-def]
+    if core.traces:
+        it = state.events[event]
+        add_row(core, now, i, DROPPED, NONE, CODED_MESSAGE, it.origin, it.sequence, 0, 0, EXPIRED)
+    else:
+        core.dropped[EXPIRED] += 1
+
+
+# Generations
+
+
+@inlined
+def _begin(state, i, event):  # type: ignore[no-untyped-def]
+    """A generation without packets, the youngest of node ``i``."""
+    generation = state.numbers[FREE_GENERATION]
+    it, node = state.generations[generation], state.nodes[i]
+    state.numbers[FREE_GENERATION] = it.next
+    state.numbers[FREE_GENERATIONS] -= 1
+    it.event = event
+    it.hops = wire.U16
+    it.fresh = 0
+    it.rank = 0
+    it.send_us = NONE
+    it.has_sent = 0
+    it.next = NO_GENERATION
+    it.previous = node.last_generation
+    if node.last_generation == NO_GENERATION:
+        node.first_generation = generation
+    else:
+        state.generations[node.last_generation].next = generation
+    node.last_generation = generation
+    node.generations += 1
+    state.pairs[event, i].generation = generation
+    clear(state, generation)
+    return generation
+
+
+@inlined
+def _forget(core, state, i, event):  # type: ignore[no-untyped-def]
+    """Give up what node ``i`` has of an event; nothing to do if it has nothing."""
+    generation = state.pairs[event, i].generation
+    if generation != NO_GENERATION:
+        state.pairs[event, i].generation = NO_GENERATION
+        it, node = state.generations[generation], state.nodes[i]
+        node.generations -= 1
+        if it.previous == NO_GENERATION:
+            node.first_generation = it.next
+        else:
+            state.generations[it.previous].next = it.next
+        if it.next == NO_GENERATION:
+            node.last_generation = it.previous
+        else:
+            state.generations[it.next].previous = it.previous
+        it.next = state.numbers[FREE_GENERATION]
+        state.numbers[FREE_GENERATION] = generation
+        state.numbers[FREE_GENERATIONS] += 1
+        _plan_wake(core, state, i)
+
+
+@inlined
+def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
+    earliest_us = NONE
+    generation = state.nodes[i].first_generation
+    while generation != NO_GENERATION:
+        it = state.generations[generation]
+        if it.send_us != NONE and (earliest_us == NONE or it.send_us < earliest_us):
+            earliest_us = it.send_us
+        generation = it.next
+    core.next_wake[i] = earliest_us
+
+
+@inlined
+def _plan_sending(core, state, i, generation, now):  # type: ignore[no-untyped-def]
+    it = state.generations[generation]
+    if it.has_sent and not state.rearm:
+        return
+    # Drawn even where it is certain: a node draws the same whatever its parameters are.
+    if stream_uniform(core, i) < state.forwarding_probability:
+        it.send_us = now + state.collecting_us
+
+
+# Packets
+
+
+@inlined
+def _hold(core, state, i, peer, message, event, hops, now):  # type: ignore[no-untyped-def]
+    pair = state.pairs[event, i]
+    is_first = not pair.held
+    pair.held = 1
+    tell_held(core, now, i, peer, message, hops, is_first)
+    if core.nodes[i].first_subscription != NONE:
+        deliver(core, now, i, peer, message)
+
+
+@inlined
+def _make_packet(core, state, event):  # type: ignore[no-untyped-def]
+    """A coded packet of an event whose encoding vector is still to be written."""
+    it = state.events[event]
+    size_B, airtime_us = state.sizes_B[it.content], state.airtimes_us[it.content]
+    message = take_message(core, CODED_MESSAGE, it.origin, it.sequence, it.content, size_B, airtime_us)
+    state.events_of[message] = event
+    return message
+
+
+@inlined
+def _tell_forwarded(core, state, i, peer, event, count, now):  # type: ignore[no-untyped-def]
+    if core.traces:
+        it = state.events[event]
+        detail = state.first_text + count
+        add_row(core, now, i, FORWARDED, peer, CODED_MESSAGE, it.origin, it.sequence, 0, 0, detail)
+
+
+@outlined
+def _bootstrap(core, state, i, event, now):  # type: ignore[no-untyped-def]
+    """Broadcast combinations of an event's chunks."""
+    for _ in range(state.bootstrap_factor):
+        message = _make_packet(core, state, event)
+        draw_coefficients(core, state, i, state.generation_size)
+        for k in range(state.generation_size):
+            state.vectors[message, k] = state.coefficients[k]
+        send(core, now, i, BROADCAST, message, 1)
+        let_go(core, message)
+
+
+@outlined
+def _send_combinations(core, state, i, generation, count, now):  # type: ignore[no-untyped-def]
+    """Broadcast combinations of what has come of an event."""
+    it = state.generations[generation]
+    for _ in range(count):
+        message = _make_packet(core, state, it.event)
+        draw_coefficients(core, state, i, it.rank)
+        combine(state, generation, message)
+        send(core, now, i, BROADCAST, message, min(it.hops, _MOST_HOPS))
+        let_go(core, message)
+
+
+@inlined
+def _receive_event(core, state, i, sender, message, event, now):  # type: ignore[no-untyped-def]
+    peer = core.addresses[sender]
+    if _is_over(core, state, i, core.messages[message].origin, event, now):
+        drop(core, now, i, peer, message, DUPLICATE)
+        return
+    if state.pairs[event, i].generation == NO_GENERATION and not _can_know_another(core, state, i, 0, now):
+        drop(core, now, i, peer, message, FULL)
+        return
+    _forget(core, state, i, event)
+    _know(state, i, event, now)
+    _hold(core, state, i, peer, message, event, 1, now)
+    _bootstrap(core, state, i, event, now)
+    _tell_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
+
+
+@inlined
+def _receive_coded(core, state, i, sender, message, hops, event, now):  # type: ignore[no-untyped-def]
+    peer = core.addresses[sender]
+    if _is_over(core, state, i, core.messages[message].origin, event, now):
+        drop(core, now, i, peer, message, DECODED_ALREADY)
+        return
+    generation = state.pairs[event, i].generation
+    if generation == NO_GENERATION:
+        if not _can_know_another(core, state, i, 1, now):
+            drop(core, now, i, peer, message, FULL)
+            return
+        generation = _begin(state, i, event)
+    _know(state, i, event, now)
+    it = state.generations[generation]
+    pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE
+    if pivot == NONE:
+        drop(core, now, i, peer, message, NOT_INNOVATIVE)
+        return
+    it.rank += 1
+    it.hops = min(it.hops, hops + 1)
+    it.fresh += 1
+    tell(core, now, i, INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
+    is_complete = it.rank == state.generation_size
+    if is_complete:
+        tell(core, now, i, DECODED, peer, message, state.generation_size, NO_REASON)
+        _hold(core, state, i, peer, message, event, it.hops, now)
+    _plan_sending(core, state, i, generation, now)
+    if is_complete and it.send_us == NONE:
+        _forget(core, state, i, event)
+    _plan_wake(core, state, i)
+
+
+# What the loop calls
+
+
+@inlined
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Nothing to begin with."""
+
+
+@inlined
+def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """Broadcast an event."""
+    event = state.numbers[PUBLISHED]
+    state.numbers[PUBLISHED] = event + 1
+    it = state.events[event]
+    it.origin = core.addresses[i]
+    it.sequence = number
+    it.content = content
+    message = make_message(core, EVENT_MESSAGE, core.addresses[i], number, content)
+    state.events_of[message] = event
+    tell_originated(core, now, i, message, number)
+    _hold(core, state, i, NONE, message, event, 0, now)
+    send(core, now, i, BROADCAST, message, 0)
+    let_go(core, message)
+
+
+@inlined
+def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+    """Take a neighbor's event or coded packet; its ``word`` is the hops."""
+    event = state.events_of[message]
+    if core.messages[message].name == EVENT_MESSAGE:
+        _receive_event(core, state, i, sender, message, event, now)
+    else:
+        _receive_coded(core, state, i, sender, message, word, event, now)
+
+
+@inlined
+def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Subscriptions are never sent."""
+
+
+@inlined
+def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Nobody else knows of it."""
+
+
+@inlined
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Send for the events whose collecting time is over."""
+    generation = state.nodes[i].first_generation
+    while generation != NO_GENERATION:
+        it = state.generations[generation]
+        behind = it.next
+        if it.send_us != NONE and it.send_us <= now:
+            it.send_us = NONE
+            it.has_sent = 1
+            _know(state, i, it.event, now)
+            count = state.sends[it.fresh]
+            it.fresh = 0
+            _send_combinations(core, state, i, generation, count, now)
+            _tell_forwarded(core, state, i, NONE, it.event, count, now)
+            if it.rank == state.generation_size:
+                _forget(core, state, i, it.event)
+        generation = behind
+    _plan_wake(core, state, i)

@@ -1,0 +1,233 @@
+"""What the nodes of coded diffusion remember, as arrays, and how a scenario makes them.
+
+Events are numbered as they are published, from 0; a generation is a row of ``generations`` and a matrix, taken from a
+pool that all nodes share, and numbered from 1. What one node knows of one event is a row of ``pairs``: 16 bytes for
+each node and publication, of which those that nobody has heard of cost address space alone.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from workbench.attributes import Attribute
+from workbench.fields import field as field_of
+from workbench.protocols.coded_diffusion import SECOND_US
+from workbench.sim.compiled import NotCompiledError
+from workbench.sim.compiled.coded_algebra import SYMBOL, tables
+from workbench.sim.compiled.layout import Needs
+from workbench.sim.compiled.prepare import Setup
+from workbench.wire import coded as wire
+from workbench.wire.event_bytes import event_bytes
+
+MESSAGES = ("", "event", "coded")
+EVENT_MESSAGE, CODED_MESSAGE = 1, 2
+
+NO_GENERATION = 0
+MOST_PAIRS = 1 << 27  # 2 GiB
+_POOL_B = 1 << 26  # of matrices, to begin with
+
+EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.int32)], align=True)
+
+# ``heard_us``: when a node last heard of an event or sent it, if it ``knows`` it; ``held``: whether it ever held it.
+PAIR = np.dtype([("heard_us", np.int64), ("generation", np.int32), ("knows", np.int16), ("held", np.int16)], align=True)
+
+# ``send_us`` is NONE without a timer; ``next`` and ``previous`` link a node's generations, oldest first. Those that
+# nobody has are linked by ``next``.
+GENERATION = np.dtype(
+    [
+        ("send_us", np.int64),
+        ("event", np.int32),
+        ("hops", np.int32),
+        ("fresh", np.int32),
+        ("rank", np.int32),
+        ("has_sent", np.int32),
+        ("next", np.int32),
+        ("previous", np.int32),
+    ],
+    align=True,
+)
+
+# ``first_known``: no event below it is known.
+NODE = np.dtype(
+    [
+        ("all_known_until_us", np.int64),
+        ("first_generation", np.int32),
+        ("last_generation", np.int32),
+        ("generations", np.int32),
+        ("known", np.int32),
+        ("first_known", np.int32),
+    ],
+    align=True,
+)
+
+# Places in ``numbers``.
+PUBLISHED, FREE_GENERATION, FREE_GENERATIONS = range(3)
+
+State = namedtuple(
+    "State",
+    (
+        # The parameters. ``sends[ip]``: packets to send after ip innovative ones.
+        "generation_size",
+        "bootstrap_factor",
+        "forwarding_probability",
+        "collecting_us",
+        "rearm",
+        "max_events",
+        "max_known",
+        "forget_after_us",
+        "sends",
+        # The field: see `coded_algebra`.
+        "order",
+        "modulus",
+        "degree",
+        "powers",
+        "logarithms",
+        # Coded packets of each content: bytes of the frame and its airtime; the number of the first detail.
+        "sizes_B",
+        "airtimes_us",
+        "first_text",
+        # Messages on their way: their event, their encoding vector.
+        "events_of",
+        "vectors",
+        # What has been published, and what nodes have of it.
+        "events",
+        "pairs",
+        "nodes",
+        "generations",
+        "matrices",
+        "most_new",
+        # Room to compute in.
+        "coefficients",
+        "row",
+        "numbers",
+    ),
+)
+
+
+def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
+    """Bytes of the frame of a whole event."""
+    return len(wire.encode_event(wire.Event(0, 0, attributes)))
+
+
+def coded_sizes_B(setup: Setup) -> np.ndarray:
+    """Bytes of a coded packet of each content (n,)."""
+    around_B = size_B(setup.protocol, ()) - len(event_bytes(()))
+    lengths_B, place = np.unique(setup.work.contents["size_B"] - around_B, return_inverse=True)
+    size, order = setup.protocol.generation_size, setup.protocol.field
+    sizes = [_coded_size_B(length_B, size, order) for length_B in lengths_B.tolist()]
+    return np.array(sizes or [1], np.int32)[place]
+
+
+@lru_cache
+def _coded_size_B(length_B: int, size: int, order: int) -> int:
+    vector = (1,) + (0,) * (size - 1)
+    information = bytes(wire.information_B(length_B, size, order))
+    return len(wire.encode_coded(wire.Coded(0, 0, 0, size, order, length_B, vector, information)))
+
+
+def longest_frame_B(setup: Setup) -> int:
+    """Bytes of the longest frame that can be sent."""
+    return int(max(setup.work.contents["size_B"].max(initial=1), coded_sizes_B(setup).max(initial=1)))
+
+
+def sends(protocol: Any) -> np.ndarray:
+    """How many packets a node sends after 0, 1, ... m innovative ones (m + 1,): `CodedDiffusionNode.wake`'s."""
+    fresh = np.arange(protocol.generation_size + 1)
+    return np.ceil(protocol.forwarding_factor * fresh - 1e-9).astype(np.int32)
+
+
+def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
+    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    protocol, _, work, _ = setup
+    deliveries = work.most_subscriptions * work.most_samples
+    generations = min(protocol.max_events, work.publications)
+    packets = generations * int(sends(protocol).max())
+    return (
+        Needs(4 + deliveries + generations, protocol.bootstrap_factor, protocol.bootstrap_factor),
+        Needs(0, 0, 0),
+        Needs(2 + deliveries + generations, 1 + packets, 1 + packets),
+    )
+
+
+def make_state(setup: Setup, messages: int) -> State:
+    """The memory of all nodes, for so many messages on their way at once."""
+    protocol, network, work, radio = setup
+    count, publications = len(network.addresses), max(1, work.publications)
+    if count * publications > MOST_PAIRS:
+        raise NotCompiledError(
+            f"{publications} publications at {count} nodes are more than {MOST_PAIRS} for it to keep in mind"
+        )
+    size, field = protocol.generation_size, field_of(protocol.field)
+    powers, logarithms = tables(field.order)
+    sizes_B = coded_sizes_B(setup)
+    collecting_us = int(protocol.collecting_time_ms * 1000)
+    most_new = max(1, int(np.diff(network.first).max(initial=0)))
+    generations = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
+    numbers = np.zeros(3, np.int64)
+    numbers[[FREE_GENERATION, FREE_GENERATIONS]] = 1, generations - 1
+    return State(
+        generation_size=size,
+        bootstrap_factor=protocol.bootstrap_factor,
+        forwarding_probability=float(protocol.forwarding_probability),
+        collecting_us=collecting_us,
+        rearm=protocol.rearm,
+        max_events=protocol.max_events,
+        max_known=protocol.max_known,
+        forget_after_us=max(int(protocol.forget_after_s * SECOND_US), 2 * size * collecting_us),
+        sends=sends(protocol),
+        order=field.order,
+        modulus=field.order if field.characteristic > 2 else 0,
+        degree=field.degree,
+        powers=powers,
+        logarithms=logarithms,
+        sizes_B=sizes_B,
+        airtimes_us=np.array([radio.airtime_us(one) for one in sizes_B.tolist()], np.int32),
+        first_text=len(work.texts),
+        events_of=np.zeros(messages, np.int32),
+        vectors=np.zeros((messages, size), SYMBOL),
+        events=np.zeros(publications, EVENT),
+        pairs=np.zeros((publications, count), PAIR),
+        nodes=np.zeros(count, NODE),
+        generations=_linked(np.zeros(generations, GENERATION), 1),
+        matrices=np.zeros((generations, size, size), SYMBOL),
+        most_new=most_new,
+        coefficients=np.zeros(size, SYMBOL),
+        row=np.zeros(size, SYMBOL),
+        numbers=numbers,
+    )
+
+
+def _linked(generations: np.ndarray, first: int) -> np.ndarray:
+    """The same, those from ``first`` on linked as free."""
+    generations["next"][first:-1] = np.arange(first + 1, len(generations))
+    return generations
+
+
+def with_more_messages(state: State, messages: int) -> State:
+    """The same with room for more messages on their way."""
+    return state._replace(events_of=_longer(state.events_of, messages), vectors=_longer(state.vectors, messages))
+
+
+def with_more_room(state: State) -> State:
+    """The same with twice as many generations."""
+    old = len(state.generations)
+    generations = _linked(_longer(state.generations, 2 * old), old)
+    generations["next"][-1] = state.numbers[FREE_GENERATION]
+    state.numbers[FREE_GENERATION] = old
+    state.numbers[FREE_GENERATIONS] += old
+    return state._replace(generations=generations, matrices=_longer(state.matrices, 2 * old))
+
+
+def _longer(rows: np.ndarray, count: int) -> np.ndarray:
+    longer = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    longer[: len(rows)] = rows
+    return longer
+
+
+def text(setup: Setup, state: State, number: int) -> str:
+    """The details of this protocol are numbers: a pivot, how many packets were sent."""
+    return str(number)
