@@ -23,13 +23,13 @@ that has not arrived.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.attributes import matching_samples, one_way_match, parse, to_text
 from workbench.errors import AttributeFormatError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_A_NUMBER = float("nan")
-_LOOKED_AT = (*trace.KEPT, "held")
+_ONE_BY_ONE = trace.KEPT - {"interest_cached"}
 _parsed = lru_cache(maxsize=100_000)(parse)
 
 
@@ -92,31 +92,54 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
     import pandas as pd
 
-    rows = _only(rows, *_LOOKED_AT)
-    values = _deliveries(scenario, rows)
-    values.update(_coverage(scenario, rows, counts))
+    looked_at = _Rows(rows)
+    values = _deliveries(scenario, looked_at)
+    values.update(_coverage(scenario, looked_at, counts))
     values.update(_costs(scenario, counts, sizes))
-    return pd.Series({name: float(value) for name, value in values.items()}, name="metrics")
+    return pd.Series([float(value) for value in values.values()], list(values), name="metrics")
 
 
-def _select(rows: pa.Table, *events: str) -> list[dict[str, Any]]:
-    """The rows of these events as dictionaries."""
-    chosen = _only(rows, *events)
-    columns = [
-        chosen.column(field.name).cast(pa.string() if pa.types.is_dictionary(field.type) else field.type).to_pylist()
-        for field in chosen.schema
-    ]
-    return [dict(zip(chosen.schema.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+class _Rows:
+    """The rows that metrics look at: those of most events as dictionaries, made once; of some there are too many."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._events, self._names = trace.codes(table.column("event"))
+        self._by_event: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._all = self._taken(self._places(_ONE_BY_ONE))
+        for row in self._all:
+            self._by_event[row["event"]].append(row)
+
+    def _places(self, events: Collection[str]) -> np.ndarray:
+        wanted = np.array([name in events for name in self._names], np.bool_)
+        return np.flatnonzero(wanted[self._events]) if len(wanted) else np.zeros(0, np.int64)
+
+    def _taken(self, places: np.ndarray) -> list[dict[str, Any]]:
+        columns = []
+        for field in self._table.schema:
+            column = self._table.column(field.name)
+            if pa.types.is_dictionary(field.type):
+                numbers, texts = trace.codes(column)
+                columns.append([texts[number] for number in numbers[places].tolist()])
+            else:
+                columns.append(column.to_numpy()[places].tolist())
+        return [dict(zip(self._table.schema.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+    def of(self, *events: str) -> list[dict[str, Any]]:
+        """All rows of these events, in order."""
+        if len(events) == 1:
+            return self._by_event[events[0]]
+        return [row for row in self._all if row["event"] in events]
+
+    def columns(self, event: str, *names: str) -> list[np.ndarray]:
+        """Columns of all rows of an event, in order."""
+        places = self._places((event,))
+        return [self._table.column(name).to_numpy()[places] for name in names]
 
 
-def _only(rows: pa.Table, *events: str) -> pa.Table:
-    numbers, names = trace.codes(rows.column("event"))
-    return rows.filter(pa.array(np.isin(numbers, [number for number, name in enumerate(names) if name in events])))
-
-
-def _subscriptions(rows: pa.Table) -> dict[tuple[int, int], _Subscription]:
+def _subscriptions(rows: _Rows) -> dict[tuple[int, int], _Subscription]:
     found = {}
-    for row in _select(rows, "subscribed", "unsubscribed"):
+    for row in rows.of("subscribed", "unsubscribed"):
         key = row["node"], row["sequence"]
         if row["event"] == "subscribed":
             end_us = None if row["value"] < 0 else row["value"]
@@ -127,10 +150,10 @@ def _subscriptions(rows: pa.Table) -> dict[tuple[int, int], _Subscription]:
     return found
 
 
-def _down_times(rows: pa.Table) -> dict[int, list[tuple[int, int | None]]]:
+def _down_times(rows: _Rows) -> dict[int, list[tuple[int, int | None]]]:
     """node -> [(failed at, recovered at or None)]"""
     times: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
-    for row in _select(rows, "failed", "recovered"):
+    for row in rows.of("failed", "recovered"):
         if row["event"] == "failed":
             times[row["node"]].append((row["time_us"], None))
         else:
@@ -144,17 +167,17 @@ def _distances(scenario: Any, sinks: set[int]) -> dict[int, dict[int, int]]:
     return {sink: nx.single_source_shortest_path_length(backwards, sink) for sink in sinks}
 
 
-def _deliveries(scenario: Any, rows: pa.Table) -> dict[str, float]:
+def _deliveries(scenario: Any, rows: _Rows) -> dict[str, float]:
     subscriptions = _subscriptions(rows)
     distances = _distances(scenario, {subscription.node for subscription in subscriptions.values()})
-    published = {(row["node"], row["sequence"]): row for row in _select(rows, "published")}
+    published = {(row["node"], row["sequence"]): row for row in rows.of("published")}
     readings: dict[tuple[int, int], list[dict]] = defaultdict(list)  # message -> the publications it carries
-    for row in _select(rows, "originated"):
+    for row in rows.of("originated"):
         readings[row["origin"], row["sequence"]].append(published[row["node"], row["value"]])
     expected = _expected(subscriptions, published.values(), distances, _down_times(rows))
     outcome = _Outcome()
     delivered = set()
-    for row in _select(rows, "delivered"):
+    for row in rows.of("delivered"):
         delivered.add((row["node"], row["origin"], row["sequence"]))
         _credit(row, subscriptions, readings, expected, outcome)
     total = sum(expected.values())
@@ -231,32 +254,32 @@ def _percentile(ordered: list[int], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))]
 
 
-def _stretch(rows: pa.Table, delivered: set[tuple], distances: dict[int, dict[int, int]]) -> float:
+def _stretch(rows: _Rows, delivered: set[tuple], distances: dict[int, dict[int, int]]) -> float:
     ratios = []
-    at_sinks = rows.filter(pc.is_in(rows.column("node"), value_set=pa.array(sorted(distances), pa.int32())))
-    for row in _select(at_sinks, "held"):
-        shortest = distances.get(row["node"], {}).get(row["origin"], 0)
-        if shortest > 0 and (row["node"], row["origin"], row["sequence"]) in delivered:
-            ratios.append(row["value"] / shortest)
+    held = rows.columns("held", "node", "origin", "sequence", "value")
+    at_sinks = np.isin(held[0], sorted(distances))
+    for node, origin, sequence, hops in zip(*(column[at_sinks].tolist() for column in held), strict=True):
+        shortest = distances[node].get(origin, 0)
+        if shortest > 0 and (node, origin, sequence) in delivered:
+            ratios.append(hops / shortest)
     return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER
 
 
-def _coverage(scenario: Any, rows: pa.Table, counts: Counter) -> dict[str, float]:
+def _coverage(scenario: Any, rows: _Rows, counts: Counter) -> dict[str, float]:
     nodes = len(scenario.topology)
     coverage = NOT_A_NUMBER
     if scenario.protocol.disseminates:
-        originated = {(row["origin"], row["sequence"]) for row in _select(rows, "originated")}
+        originated = {(row["origin"], row["sequence"]) for row in rows.of("originated")}
         coverage = counts["held", "", ""] / (nodes * len(originated)) if originated else NOT_A_NUMBER
     return {"coverage": coverage, "interest_coverage": _interest_coverage(scenario, rows)}
 
 
-def _interest_coverage(scenario: Any, rows: pa.Table) -> float:
+def _interest_coverage(scenario: Any, rows: _Rows) -> float:
     """Mean over interests of: nodes that cached it, its sink included, over the nodes that its sink can reach."""
-    cached = _only(rows, "interest_cached")
-    if not cached.num_rows:
+    origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
+    if not len(nodes):
         return NOT_A_NUMBER
     # In numbers and not in sets: with many sinks these are most of the rows.
-    origins, sequences, nodes = (cached.column(name).to_numpy() for name in ("origin", "sequence", "node"))
     order = np.lexsort((nodes, sequences, origins))
     is_same = (np.diff(origins[order]) == 0) & (np.diff(sequences[order]) == 0)
     interests = np.split(order, np.flatnonzero(~is_same) + 1)
