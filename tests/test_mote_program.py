@@ -1,5 +1,6 @@
 """The mote's program on a board that is none: what it answers, tells and sends, without a line, a radio or a clock."""
 
+import ast
 import json
 import sys
 
@@ -8,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import draws
-from workbench.attributes import parse
+from workbench.attributes import parse, with_payload
 from workbench.links import framing
 from workbench.links import messages as link
-from workbench.links.program import HARDWARE
+from workbench.links.program import HARDWARE, boards
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
 from workbench.sim.trace import event_name
@@ -256,6 +257,30 @@ def test_a_frame_that_is_heard_is_delivered_and_sent_on(bench):
     assert names(said) == ["dropped"]
 
 
+def test_what_no_frame_of_the_link_can_carry_is_told_and_the_rest_goes_on(bench):
+    bench.configure()
+    bench.subscribe("TEMP GE 25")
+    long = make_long_reading(1990)
+    said, is_right, number, *_ = bench.ask(link.PUBLISH, rest=link.encode_attribute_list(long))
+    assert (is_right, number) == (1, 0)
+    # Neither the row of what was published nor that of its delivery fits, the frame does.
+    assert names(said) == ["told", "originated", "held", "told"]
+    assert all("is too long for a frame" in row[8] for name, row in rows(said) if name == "told")
+    [(_, frame)] = frames(said)
+    assert flooding.decode(frame)[3] == long
+
+
+def test_a_frame_that_does_not_fit_is_told_and_the_next_one_is_sent(bench):
+    bench.configure()
+    bench.mote.node.outbox = [(None, bytes(2044)), (None, b"next")]
+    said, is_right, *_ = bench.ask(link.WAKE)
+    assert (is_right, names(said), frames(said)) == (1, ["told"], [(NOBODY, b"next")])
+
+
+def make_long_reading(size_B):
+    return with_payload(parse("TEMP IS 26"), bytes(size_B))
+
+
 def test_samples_that_were_told_are_not_kept(bench):
     bench.configure()
     number = bench.subscribe("TEMP GE 25")[2]
@@ -270,7 +295,20 @@ def test_a_subscription_ends_once(bench):
     number = bench.subscribe("TEMP GE 25")[2]
     said, is_right, *_ = bench.ask(link.UNSUBSCRIBE, number)
     assert is_right == 1 and names(said)[0] == "unsubscribed"
-    assert bench.ask(link.UNSUBSCRIBE, number)[5] == f"there is no subscription {number} at node 4"
+    said, is_right, *_ = bench.ask(link.UNSUBSCRIBE, number)  # As in the contract: it has ended already.
+    assert (said, is_right) == ([], 1)
+    assert bench.ask(link.UNSUBSCRIBE, number + 1)[5] == f"there is no subscription {number + 1} at node 4"
+
+
+def test_a_subscription_that_has_expired_is_forgotten_when_the_next_is_made(bench):
+    bench.configure()
+    number = bench.subscribe("TEMP GE 25", 1.0)[2]
+    lasting = bench.subscribe("TEMP GE 26")[2]
+    assert set(bench.mote.subscriptions) == {number, lasting}
+    bench.board.time_us = SECOND
+    last = bench.subscribe("TEMP GE 27", 1.0)[2]
+    assert set(bench.mote.subscriptions) == {lasting, last}
+    assert bench.ask(link.UNSUBSCRIBE, number)[1] == 1
 
 
 def test_a_neighbor_is_put_on_the_black_list(bench):
@@ -524,7 +562,7 @@ class Radio:
     next_us = None
 
     def __init__(self):
-        self.sent, self.heard = [], []
+        self.sent, self.heard, self.is_closed = [], [], False
 
     def send(self, destination, frame, now):
         self.sent.append((destination, frame))
@@ -532,6 +570,9 @@ class Radio:
     def poll(self, now):
         heard, self.heard = self.heard, []
         return heard
+
+    def close(self):
+        self.is_closed = True
 
 
 class BoardWithRadio(Board):
@@ -556,3 +597,55 @@ def test_a_radio_of_its_own_is_used_and_its_frames_are_told(program):
     bench.board.radio.heard = [(flooding.encode(flooding.Flood(9, 1, 5, ())), 2, True), (b"\xff", 3, True)]
     bench.mote.step()
     assert names(bench.said())[:2] == ["received", "held"]
+
+
+def test_what_a_radio_hears_while_the_clock_is_held_is_thrown_away(program):
+    bench = Bench(program, BoardWithRadio())
+    bench.greet()
+    bench.configure()
+    bench.set_time(0, link.HELD)
+    bench.board.radio.heard = [(flooding.encode(flooding.Flood(9, 1, 5, ())), 2, True)]
+    assert bench.mote.step() is None
+    assert bench.board.radio.heard == []
+    bench.set_time(10)
+    bench.mote.step()
+    assert bench.said() == []
+
+
+def test_a_radio_is_given_back_before_the_next_one_is_made(program):
+    bench = Bench(program, BoardWithRadio())
+    bench.greet()
+    bench.configure()
+    first = bench.board.radio
+    bench.configure()
+    assert first.is_closed and not bench.board.radio.is_closed
+    bench.configure(protocol={**FLOODING, "settings": {"ttl": 0}})
+    assert not bench.board.radio.is_closed
+
+
+# Boards
+
+CALLED = {"boots": 0, "now_us": 0, "write": 1, "memory": 0, "reset": 0, "make_radio": 3, "run": 1}
+
+
+@pytest.mark.parametrize("board", boards())
+def test_every_board_has_what_the_program_asks_for(board):
+    # Read and not imported: most import what there is on their board alone.
+    tree = ast.parse((HARDWARE / "mote" / "boards" / f"{board}.py").read_text())
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert {name: len(functions[name].args.args) for name in CALLED if name in functions} == CALLED
+    named = [node for node in tree.body if isinstance(node, ast.Assign)]
+    values = {node.targets[0].id: node.value for node in named if isinstance(node.targets[0], ast.Name)}
+    assert ast.literal_eval(values["NAME"]) == board
+    assert isinstance(ast.literal_eval(values["HAS_RADIO"]), bool)
+    if "read_sensor" in functions:
+        assert len(functions["read_sensor"].args.args) == 1
+
+
+@pytest.mark.parametrize("file", sorted((HARDWARE / "mote").glob("radio_*.py")), ids=lambda file: file.stem)
+def test_every_radio_has_what_the_program_asks_for(file):
+    [radio] = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ClassDef)]
+    functions = {node.name: len(node.args.args) - 1 for node in radio.body if isinstance(node, ast.FunctionDef)}
+    assert {name: functions.get(name) for name in ("send", "poll", "close")} == {"send": 3, "poll": 1, "close": 0}
+    text = file.read_text()
+    assert "next_us" in text and "is_serial = " in text

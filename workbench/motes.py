@@ -7,12 +7,14 @@
 
 A virtual mote is the MicroPython interpreter running the program of hardware/mote behind a loopback socket; the host
 talks to it as it would to a board. Boards without a radio of their own, virtual motes among them, hear each other
-through the host, which applies the topology's links. Used in a ``with``, virtual motes stay up from run to run.
+through the host, which applies the topology's links. Used in a ``with``, virtual motes stay up from run to run; those
+that were killed, or whose program has ended, are started again for the next one.
 """
 
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,25 +22,47 @@ from typing import Any
 from workbench.errors import LinkError, ParameterError
 from workbench.links import port
 from workbench.links.program import can_compile, compile_file, program_files
-from workbench.links.rack import Memory, Rack
+from workbench.links.rack import Memory, Rack, log_crash
 
 
 class Motes:
     """Where motes come from. ``speed``: of the run's clock; ``lockstep``: the simulator's time drives them.
 
-    ``radio``: settings for radios of the motes' own.
+    ``radio``: settings for radios of the motes' own. A run takes motes and gives them back: one at a time.
     """
 
     speed = 1.0
     lockstep = False
     radio: Mapping[str, Any] = {}
+    _holder: Any = None
+    _taking = threading.Lock()
+
+    def take(self, scenario: Any, run: Any) -> dict[int, str]:
+        """Start them for a run; returns their URLs by node. LinkError if another run has them."""
+        with self._taking:
+            if self._holder is not None:
+                raise LinkError("these motes are in a run that goes on; wait() for its end, or stop() it")
+            self._holder = run
+        try:
+            return self.start(scenario)
+        except BaseException:
+            self._holder = None
+            raise
+
+    def give_back(self, run: Any) -> None:
+        """A run has ended; one that does not have them changes nothing."""
+        if self._holder is run:
+            try:
+                self.end()
+            finally:
+                self._holder = None
 
     def start(self, scenario: Any) -> dict[int, str]:
         """Have a mote for each node of a scenario; returns their URLs."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """A run has ended."""
+        """The run that had them has ended."""
 
 
 class VirtualMotes(Motes):
@@ -53,16 +77,20 @@ class VirtualMotes(Motes):
         self._is_kept = False
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start them, unless as many are up already."""
+        """Start them, or those that are not up, if the same program runs on as many already."""
         nodes = tuple(sorted(scenario.topology.nodes))
         files = (*program_files("virtual"), *_protocol_file(scenario.protocol))
         # A key has one meaning for as long as a mote is up.
         keys = tuple(map(tuple, scenario.user_keys()))
-        if self.rack is not None and (len(nodes), files, keys) != (len(self._nodes), self._files, self._keys):
+        is_other = (len(nodes), files, keys) != (len(self._nodes), self._files, self._keys)
+        if self.rack is not None and (is_other or not self.rack.is_alive):
             self.close()
         self._nodes, self._files, self._keys = nodes, files, keys
         if self.rack is None:
-            self.rack = Rack(len(nodes), list(files), self.speed)
+            self.rack = Rack(len(nodes), list(files), self.speed, on_crash=self._crashed)
+        for place in range(len(nodes)):
+            if not self.rack.is_running(place):
+                self.rack.restart(place)
         return dict(zip(nodes, self.rack.urls, strict=True))
 
     def end(self) -> None:
@@ -89,6 +117,11 @@ class VirtualMotes(Motes):
         rss_B, allocated_B = self._up().memory()
         return Memory(rss_B, {self._nodes[place]: used_B for place, used_B in allocated_B.items()})
 
+    def _crashed(self, place: int, traceback: str) -> None:
+        log_crash(place, traceback)
+        if hasattr(self._holder, "note"):
+            self._holder.note(f"node {self._nodes[place]}: the mote's program ended: {traceback.strip()}")
+
     def _place(self, node: int) -> int:
         if node not in self._nodes:
             raise LinkError(f"there is no mote for node {node}")
@@ -105,6 +138,8 @@ class VirtualMotes(Motes):
 
     def __exit__(self, *_: object) -> None:
         self._is_kept = False
+        if hasattr(self._holder, "stop"):
+            self._holder.stop()
         self.close()
 
 
@@ -163,10 +198,12 @@ def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = Non
     from workbench.links import lockstep
     from workbench.sim.run import Run
 
+    taken_by = object()
+    urls = on.take(scenario, taken_by)
     try:
-        return Run(scenario, "motes in lockstep", lockstep.play(scenario, on.start(scenario), progress))
+        return Run(scenario, "motes in lockstep", lockstep.play(scenario, urls, progress))
     finally:
-        on.end()
+        on.give_back(taken_by)
 
 
 def _protocol_file(protocol: Any) -> list[tuple[str, bytes]]:

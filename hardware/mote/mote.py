@@ -6,12 +6,15 @@ Theory of operation
     next. After whatever happened, the node's events go to the host and its frames to the radio.
 
     The mote belongs to the host that greeted it last, as long as that one is heard of at least every BUSY_US. A mote
-    without a host goes on with what it was doing.
+    without a host goes on with what it was doing; one whose clock is held, as it is after a run, stays silent.
+
+    What no frame of the host link can carry, be it an event or a frame, is told as a complaint; the rest of what
+    the node did goes on.
 
 Clock
     ``now()`` is the board's clock plus an offset, both in µs; the host sets it to the time of its run. A host may also
     hold it: then time stands still until it is set again, and timers go off when the host says so, which is how a
-    simulator drives motes in its own time.
+    simulator drives motes in its own time. What a radio of the mote's own hears meanwhile is thrown away.
 
 This file runs under MicroPython.
 """
@@ -42,7 +45,6 @@ class Mote:
         self.radio = None
         self.sensor = None
         self.random = None
-        self.subscriptions = {}
         self._deframer = framing.Deframer()
         self._spoilt = 0
         self._session = 0
@@ -71,9 +73,12 @@ class Mote:
 
     def step(self):
         """Do what is due; returns in how many µs to be stepped again, None if nothing is planned."""
-        if self.node is None or self._held_us is not None:
+        if self.node is None:
             return None
         try:
+            if self._held_us is not None:
+                self.radio.poll(self._held_us)  # Heard too late, or by a node that is off: it would be old news.
+                return None
             return self._step(self.now())
         except Exception as error:  # Whatever it is, the host hears of it and the mote goes on.
             self._complain("the mote failed: %r" % error)
@@ -96,8 +101,11 @@ class Mote:
     # What it tells
 
     def write(self, body):
-        """Send a message to the host."""
-        self.board.write(framing.encode(body))
+        """Send a message to the host; one that no frame can carry is told as a complaint."""
+        try:
+            self.board.write(framing.encode(body))
+        except WorkbenchError as error:
+            self._complain(str(error))
 
     def tell(self, name, sequence, value, detail):
         """Tell the host of an event of the mote's own."""
@@ -230,7 +238,11 @@ class Mote:
 
             sensor = make_sensor(wanted["sensor"], self.now(), self.board)
         # Up to here nothing has changed: a mote that is asked for what it cannot be stays what it was.
-        self.node, self.sensor, self.random, self.subscriptions = None, sensor, random, {}
+        self.node, self.sensor, self.random = None, sensor, random
+        self.subscriptions, self.subscribed = {}, -1  # by number, without those that have expired; the last number
+        if self.radio is not None:
+            self.radio.close()
+            self.radio = None
         self.radio = self._make_radio(wanted)
         self.node = node
         # A host that makes it a node again says how often it did: a lost line is no reboot, yet memory is lost.
@@ -250,16 +262,22 @@ class Mote:
 
     def _subscribe(self, expires_s, match_all, attributes, now):
         expires_s = None if expires_s < 0 else expires_s
+        for number, old in list(self.subscriptions.items()):
+            if old.expires_us is not None and old.expires_us <= now:
+                del self.subscriptions[number]
         subscription = self.node.subscribe(attributes, now, expires_s, match_all)
         self.subscriptions[subscription.number] = subscription
+        self.subscribed = subscription.number
         if self._held_us is None:
             expires_us = NOBODY if subscription.expires_us is None else subscription.expires_us
             self.tell("subscribed", subscription.number, expires_us, attributes)
         return subscription.number
 
     def _unsubscribe(self, number, now):
-        if number not in self.subscriptions:
+        if not self.node.first_number <= number <= self.subscribed:
             raise WorkbenchError("there is no subscription %d at node %d" % (number, self.node.address))
+        if number not in self.subscriptions:
+            return  # It has ended, or expired: that is no error.
         if self._held_us is None:
             self.tell("unsubscribed", number, 0, "")
         self.node.unsubscribe(self.subscriptions.pop(number), now)

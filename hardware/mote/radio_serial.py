@@ -24,3 +24,6 @@ class SerialRadio:
     def poll(self, now):
         """What was heard comes over the host link, so there is nothing here."""
         return ()
+
+    def close(self):
+        """There is nothing to give back: the line is the host link's."""

@@ -48,9 +48,9 @@ class Clock:
 
     def to_host_us(self, mote_us: int) -> int:
         """The host's time of a time of the mote's; the same, if its clock was never read."""
-        if not self._readings:
+        readings = list(self._readings)  # Another thread may forget them.
+        if not readings:
             return mote_us
-        readings = list(self._readings)
         half = len(readings) // 2
         new = min(readings[half:], key=lambda reading: reading.error_us)
         rate = 1.0

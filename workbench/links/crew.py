@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench import draws
 from workbench.errors import LinkError
 from workbench.links.mote import Mote
 from workbench.links.mote_line import Greeting
+
+T = TypeVar("T")
+
+_AT_ONCE = 32
 
 Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
@@ -31,18 +35,24 @@ class Crew:
         self.scenario = scenario
         self._radio = dict(radio or {})
         self.motes = {node: Mote(url, _telling(tell, node), now_us) for node, url in urls.items()}
+        self.first_boots: dict[int, int] = {}  # how often each mote had begun before this run
         self._protocol = protocol_on_a_mote(scenario.protocol)
         self._keys = scenario.user_keys()
 
     def open(self, timeout_s: float = 10.0) -> None:
         """Open and greet all motes; LinkError if one does not answer, or if only some have a radio of their own."""
         try:
-            with ThreadPoolExecutor(min(32, len(self.motes))) as pool:
-                greetings = list(pool.map(lambda mote: mote.open(timeout_s), self.motes.values()))
-            _check_radios(dict(zip(self.motes, greetings, strict=True)))
-        except LinkError:
+            greetings = self.each(lambda _, mote: mote.open(timeout_s))
+            _check_radios(greetings)
+        except BaseException:
             self.close()
             raise
+        self.first_boots = {node: greeting.boot for node, greeting in greetings.items()}
+
+    def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
+        """``do(node, mote)`` for all motes at the same time; what came of it, by node, or the first failure."""
+        with ThreadPoolExecutor(min(_AT_ONCE, len(self.motes))) as pool:
+            return dict(zip(self.motes, pool.map(do, self.motes, self.motes.values()), strict=True))
 
     @property
     def has_radios(self) -> bool:
@@ -50,7 +60,11 @@ class Crew:
         return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
 
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
-        """What `Mote.configure` is to be given for a node that this run has made a node ``boot`` times before."""
+        """What `Mote.configure` is to be given for a node; ``boot``: how often it began before and lost its memory.
+
+        A run in lockstep leaves that at 0, as the simulator does. A live one counts from `first_boots` on: a mote that
+        began again while no host looked on is new to neighbors that are not in the run, too.
+        """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
         if self.has_radios:
@@ -61,9 +75,7 @@ class Crew:
 
     def close(self) -> None:
         """Let all motes go."""
-        if self.motes:
-            with ThreadPoolExecutor(min(32, len(self.motes))) as pool:
-                list(pool.map(Mote.close, self.motes.values()))
+        self.each(lambda _, mote: mote.close())
 
 
 def protocol_on_a_mote(protocol: Any) -> dict[str, Any]:

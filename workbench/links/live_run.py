@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.links.crew import Crew
-from workbench.links.live import Conductor, LiveRecorder, RunClock
+from workbench.links.live import Conductor
+from workbench.links.live_recorder import LiveRecorder, RunClock
 from workbench.sim.run import Run
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ class LiveRun(Run):
     """What `Scenario.run` returns for motes: a Run that is still going on.
 
     ``trace`` and ``metrics`` wait for its end; `so_far` does not. ``notes`` says what went wrong on the way: a mote
-    that was lost, a command that was refused.
+    that was lost, a command that was refused. ``error`` is what ended it early, if something did: `wait` raises it, and
+    trace and metrics are of what had happened until then.
     """
 
     _recorder: LiveRecorder
@@ -32,11 +35,13 @@ class LiveRun(Run):
         super().__init__(scenario, "motes", LiveRecorder())
         self._duration_us = round(scenario.duration_s * 1_000_000)
         self._progress = progress
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
+        self._notes: list[str] = []
+        self._ended_s: float | None = None
         self._clock = RunClock(motes.speed)
         self._motes = motes
         inbox: SimpleQueue = SimpleQueue()
-        urls = motes.start(scenario)
+        urls = motes.take(scenario, self)
         try:
             self._crew = Crew(
                 scenario,
@@ -46,7 +51,7 @@ class LiveRun(Run):
                 motes.radio,
             )
             self._crew.open()
-            self._conductor = Conductor(scenario, self._recorder, self._crew, self._clock, inbox)
+            self._conductor = Conductor(scenario, self._recorder, self._crew, self._clock, inbox, self._notes)
             self._conductor.prepare()
         except BaseException:
             self._release()
@@ -58,15 +63,20 @@ class LiveRun(Run):
         try:
             self._conductor.run(self._duration_us, self._progress)
         except BaseException as error:  # Raised again where the run is waited for.
-            self._error = error
+            self.error = error
+            self._notes.append(f"the run ended early: {error or type(error).__name__}")
+            self._conductor.hold()
         finally:
+            self._ended_s = min(self._clock.now_us() / 1e6, self.scenario.duration_s)
             self._release()
 
     def _release(self) -> None:
         crew = getattr(self, "_crew", None)
-        if crew is not None:
-            crew.close()
-        self._motes.end()
+        try:
+            if crew is not None:
+                crew.close()
+        finally:
+            self._motes.give_back(self)
 
     @property
     def is_running(self) -> bool:
@@ -75,33 +85,44 @@ class LiveRun(Run):
 
     @property
     def now_s(self) -> float:
-        """The run's time."""
-        return (
-            min(self._clock.now_us() / 1e6, self.scenario.duration_s) if self.is_running else self.scenario.duration_s
-        )
+        """The run's time; once it has ended, when that was."""
+        if self._ended_s is not None:
+            return self._ended_s
+        return min(self._clock.now_us() / 1e6, self.scenario.duration_s)
 
     @property
     def notes(self) -> list[str]:
         """What went wrong on the way, a sentence each."""
-        return list(self._conductor.notes)
+        return list(self._notes)
+
+    def note(self, text: str) -> None:
+        """Add to the notes."""
+        self._notes.append(text)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for its end; returns whether it has ended. An interrupt (Ctrl-C) stops the run."""
+        """Wait for its end; returns whether it has ended, and raises what ended it early.
+
+        An interrupt (Ctrl-C) stops the run.
+        """
+        self._join(timeout_s)
+        if self.is_running:
+            return False
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def _join(self, timeout_s: float | None = None) -> None:
         try:
             self._thread.join(timeout_s)
         except KeyboardInterrupt:
             self.stop()
             raise
-        if self.is_running:
-            return False
-        if self._error is not None:
-            raise self._error
-        return True
 
-    def stop(self) -> None:
-        """End it now; what has happened stays."""
+    def stop(self, timeout_s: float = 10.0) -> bool:
+        """End it now; what has happened stays. Returns whether it has ended within that time."""
         self._conductor.stopped.set()
-        self._thread.join(10)
+        self._thread.join(timeout_s)
+        return not self.is_running
 
     def so_far(self) -> Run:
         """What has happened until now, as a run like any other."""
@@ -109,22 +130,31 @@ class LiveRun(Run):
 
     @property
     def _rows(self) -> pa.Table:  # type: ignore[override]
-        self.wait()
-        return self._recorder.table()
+        self._join()
+        return super()._rows
 
     @property
     def metrics(self) -> pd.Series:  # type: ignore[override]
         """As `Run.metrics`, once it has ended."""
-        self.wait()
+        self._join()
         return super().metrics
 
     def show(self) -> Any:
         """Follow it while it goes on; then the player, as for any run."""
         from workbench import views
 
-        return views.show_live(self) if self.is_running else views.show(self)
+        if self.is_running:
+            return views.show_live(self)
+        if self.error is not None:
+            print(self._notes[-1], file=sys.stderr)
+        return views.show(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        # As the last expression of a cell it must not hold up the notebook until the run has ended.
+        return {"text/plain": repr(self)} if self.is_running else super()._repr_mimebundle_(include, exclude)
 
     def __repr__(self) -> str:
         if self.is_running:
             return f"LiveRun({self.scenario!r}, {self.now_s:.0f} of {self.scenario.duration_s:g} s)"
-        return super().__repr__()
+        early = "" if self.error is None else f", ended early at {self.now_s:.1f} s: {self.error}"
+        return super().__repr__() + early

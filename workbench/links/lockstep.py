@@ -121,8 +121,8 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
             nodes[node].told(kind, value)
 
     crew = Crew(scenario, urls, lambda: 0.0, tell)
-    crew.open()
     try:
+        crew.open()
         if crew.has_radios:
             raise LinkError("these motes have radios of their own, which no simulator's time can hold; use them live")
         recorder = Recorder()

@@ -22,6 +22,7 @@ from workbench.links.clock import Clock
 from workbench.links.mote_line import Answer, Greeting, MoteLine, Tell
 
 ANSWER_S = 3.0
+CONFIGURED_S = 10.0  # a mote loads its protocol meanwhile
 GOODBYE_S = 1.0
 
 
@@ -69,7 +70,8 @@ class Mote(MoteLine):
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
         """Make the mote a node: ``protocol`` as {"protocol": "module:class", "settings": {...}}."""
-        return self.command(messages.CONFIGURE, rest=configuration(address, protocol, key, **more))
+        rest = configuration(address, protocol, key, **more)
+        return self.command(messages.CONFIGURE, rest=rest, timeout_s=CONFIGURED_S)
 
     def subscribe(
         self, attributes: Iterable[Attribute], expires_s: float | None = None, match_all: bool = False

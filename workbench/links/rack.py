@@ -17,7 +17,7 @@ Limits
     The interpreter's heap grows when it is full, so a program that fits here need not fit a board: `memory` tells what
     it takes. Timers go off a millisecond or two late, `speed` times that on the mote's clock. A host that does not read
     its line loses what the mote says. A dead mote's port is free for others meanwhile, and who connects to it again and
-    again may meet himself there: a socket whose two ends have the same address is no mote.
+    again may meet himself there, which `port.open_port` notices.
 """
 
 from __future__ import annotations
@@ -81,8 +81,18 @@ def _log_print(mote: int, text: str) -> None:
     _log.info("mote %d: %s", mote, text)
 
 
-def _log_crash(mote: int, text: str) -> None:
+def log_crash(mote: int, text: str) -> None:
+    """What is done with a crash unless a rack's caller wants something else."""
     _log.error("mote %d crashed: %s", mote, text)
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    """The JSON object in a line; None if it is none."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
 
 
 def _last_sentence(lines: Sequence[str]) -> str:
@@ -119,7 +129,7 @@ class Rack:
             raise LinkError(reason)
         self.count = count
         self._on_print = _log_print if on_print is None else on_print
-        self._on_crash = _log_crash if on_crash is None else on_crash
+        self._on_crash = log_crash if on_crash is None else on_crash
         self._heard = threading.Condition()
         self._commands = threading.Lock()
         self._ports: dict[int, int] = {}
@@ -182,6 +192,16 @@ class Rack:
         """The tracebacks of the motes whose program ended, by number."""
         with self._heard:
             return dict(self._crashes)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process that holds the motes runs."""
+        return not self._is_closed and not self._has_ended
+
+    def is_running(self, mote: int) -> bool:
+        """Whether a mote is up: neither killed, nor ended by its program."""
+        self._check(mote)
+        return mote in self._running
 
     def kill(self, mote: int) -> None:
         """Take a mote's power away: its line is cut, what it knew is lost. A dead mote stays dead."""
@@ -276,9 +296,8 @@ class Rack:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            try:
-                said = json.loads(line)
-            except ValueError:  # Node.js itself, on stderr.
+            said = _object(line)
+            if said is None:  # Node.js itself, on stderr.
                 self._last_words.append(line)
                 continue
             with self._heard:

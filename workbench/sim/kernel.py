@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from workbench import draws
@@ -91,7 +91,12 @@ class Channel:
 
 
 class Kernel:
-    """One run of one scenario. Use `run(scenario, record)`."""
+    """One run of one scenario. Use `run(scenario, record)`.
+
+    A driver of nodes that live elsewhere overrides `make_node`, and the methods that do what the workload asks: `act`,
+    `subscribe`, `unsubscribe`, `publish`, `fail`, `recover`, `refuse`. One with a clock of its own calls `start` and
+    `play_until` in place of `run`, and gives what nodes send to `send`.
+    """
 
     def __init__(self, scenario: Any, recorder: Recorder) -> None:
         self.scenario = scenario
@@ -124,6 +129,14 @@ class Kernel:
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._keys(draws.JITTER), shortest_us, longest_us) if longest_us else None
         self.describe = scenario.protocol.describe
+        # By the kind of a heap entry.
+        self.handlers: tuple[Callable[[int, Any], None], ...] = (
+            self.act,
+            self._wake,
+            self._check_channel,
+            self._end_frame,
+            self._contend,
+        )
 
     def make_node(self, address: int, random: draws.Stream) -> Node:
         """The node at an address: the protocol's own, here; one that lives elsewhere, where motes are driven."""
@@ -138,15 +151,8 @@ class Kernel:
 
     def run(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
         """Play the scenario to its end."""
-        self._start(duration_us)
-        heap = self.heap
-        handlers: list[Callable[[int, Any], None]] = [
-            self._act,
-            self._wake,
-            self._check_channel,
-            self._end_frame,
-            self._contend,
-        ]
+        self.start(duration_us)
+        heap, handlers = self.heap, self.handlers
         while heap:
             for _ in range(10_000):
                 now, _, kind, argument = heappop(heap)
@@ -161,7 +167,19 @@ class Kernel:
             for node in self.nodes:
                 self.recorder.count_drops(node.drops)
 
-    def _start(self, duration_us: int) -> None:
+    def play_until(self, time_us: int) -> None:
+        """Play what is due up to a time, that time included."""
+        while self.heap and self.heap[0][0] <= time_us:
+            now, _, kind, argument = heappop(self.heap)
+            self.handlers[kind](now, argument)
+
+    def forget_actions(self) -> None:
+        """From now on nobody publishes and no timer fires: only frames that are on their way are played."""
+        self.heap[:] = [entry for entry in self.heap if entry[2] not in (ACTION, WAKE)]
+        heapify(self.heap)
+
+    def start(self, duration_us: int) -> None:
+        """Begin: the workload is planned, the nodes are started and told of their links."""
         scenario = self.scenario
         for action in workload.expand(scenario.workload, self.addresses, duration_us, scenario.seed):
             self._push(action.time_us, ACTION, action)
@@ -169,20 +187,19 @@ class Kernel:
             node.tells_all = not self.recorder.metrics_only
             node.start(0)
         if type(self.nodes[0]).link_quality is not Node.link_quality:
-            self._tell_link_quality()
+            for i in range(len(self.nodes)):
+                self.tell_links(i, 0)
         for i in range(len(self.nodes)):
             self._collect(i, 0)
 
-    def _tell_link_quality(self) -> None:
-        """Nodes start with what a link layer would have learnt of their neighbors: the true delivery ratios."""
-        ratios = {
-            (sender, receiver): ratio
-            for sender, arcs in enumerate(self.channel.receivers)
-            for receiver, ratio, _ in arcs
-        }
-        for (sender, receiver), ratio in ratios.items():
-            back = ratios.get((receiver, sender), 0.0)
-            self.nodes[receiver].link_quality(self.addresses[sender], ratio, back, 0)
+    def tell_links(self, i: int, now: int) -> None:
+        """Tell a node what a link layer would have learnt of those it hears: the true delivery ratios, both ways."""
+        channel, address = self.channel, self.addresses[i]
+        for neighbor in sorted(self.scenario.topology.predecessors(address)):
+            place = channel.place[neighbor]
+            there, back = channel.arc(place, i), channel.arc(i, place)
+            inbound, outbound = (0.0 if arc is None else arc[1] for arc in (there, back))
+            self.nodes[i].link_quality(neighbor, inbound, outbound, now)
 
     def _push(self, time: int, kind: int, argument: Any) -> None:
         self.counter += 1
@@ -190,28 +207,34 @@ class Kernel:
 
     # The application
 
-    def _act(self, now: int, action: workload.Action) -> None:
+    def act(self, now: int, action: workload.Action) -> None:
+        """Do what the workload asks for; a node that is down is asked for nothing."""
         i = self.channel.place[action.node]
         if action.kind == workload.FAIL:
-            self._fail(i, now)
+            self.fail(i, now)
         elif action.kind == workload.RECOVER:
-            self._recover(i, now)
+            self.recover(i, now)
         elif not self.down[i]:
             try:
                 self._apply(i, now, action)
             except WorkbenchError as error:
-                raise ScenarioError(f"workload item {action.index} at node {action.node}: {error}") from error
+                self.refuse(now, action, error)
             self._collect(i, now)
+
+    def refuse(self, now: int, action: workload.Action, error: WorkbenchError) -> None:
+        """What the workload asks for cannot be done: a run that is a function of its scenario ends here."""
+        raise ScenarioError(f"workload item {action.index} at node {action.node}: {error}") from error
 
     def _apply(self, i: int, now: int, action: workload.Action) -> None:
         if action.kind == workload.PUBLISH:
-            self._publish(i, now, action)
+            self.publish(i, now, action)
         elif action.kind == workload.SUBSCRIBE:
-            self._subscribe(i, now, action)
+            self.subscribe(i, now, action)
         else:
-            self._unsubscribe(i, now, action)
+            self.unsubscribe(i, now, action)
 
-    def _subscribe(self, i: int, now: int, action: workload.Action) -> None:
+    def subscribe(self, i: int, now: int, action: workload.Action) -> None:
+        """The node at place ``i`` subscribes."""
         item = action.item
         attributes = parse(item.what)
         subscription = self.nodes[i].subscribe(attributes, now, item.expires_s, item.match_all)
@@ -219,7 +242,8 @@ class Kernel:
         expires_us = NOBODY if subscription.expires_us is None else subscription.expires_us
         self._record_action(now, action.node, "subscribed", subscription.number, expires_us, to_text(attributes))
 
-    def _unsubscribe(self, i: int, now: int, action: workload.Action) -> None:
+    def unsubscribe(self, i: int, now: int, action: workload.Action) -> None:
+        """A subscription of its ends; one that there is not is no error."""
         subscription = self.subscriptions.pop((i, action.index), None)
         if subscription is not None:
             self._record_action(now, action.node, "unsubscribed", subscription.number, 0, "")
@@ -233,7 +257,8 @@ class Kernel:
             text = text.attributes(action.node, x_m, y_m, now / 1e6, self.scenario.extent_m)
         return parse(text)
 
-    def _publish(self, i: int, now: int, action: workload.Action) -> None:
+    def publish(self, i: int, now: int, action: workload.Action) -> None:
+        """The node at place ``i`` publishes."""
         item = action.item
         attributes = self.reading(action, now)
         number = self.nodes[i].publish(attributes, now, item.payload)
@@ -243,7 +268,8 @@ class Kernel:
     def _record_action(self, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
         self.record((now, node, event, NOBODY, "", node, sequence, 0, value, detail))
 
-    def _fail(self, i: int, now: int) -> None:
+    def fail(self, i: int, now: int) -> None:
+        """The node at place ``i`` is off from now on, until it has recovered as often as it has failed."""
         self.down[i] += 1
         if self.down[i] > 1:
             return
@@ -263,7 +289,8 @@ class Kernel:
             if transmission.sender == i:
                 transmission.end = min(transmission.end, now)
 
-    def _recover(self, i: int, now: int) -> None:
+    def recover(self, i: int, now: int) -> None:
+        """One of the reasons why the node at place ``i`` is off has ended."""
         self.down[i] -= 1
         if self.down[i] == 0:
             self.free_at[i] = now
@@ -293,7 +320,7 @@ class Kernel:
             self.recorder.protocol_events(now, self.addresses[i], node.take_events())
         if node.outbox:
             for destination, frame in node.take_frames():
-                self._send(i, destination, frame, now)
+                self.send(i, destination, frame, now)
         wake = node.next_wake
         if wake != self.wake_at[i]:
             self.wake_at[i] = wake
@@ -304,7 +331,7 @@ class Kernel:
 
     # Radio
 
-    def _send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
+    def send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
         """Give a node's radio a frame to send."""
         ready = now
         receiver = None

@@ -203,13 +203,16 @@ class Scenario:
         ``engine="auto"`` takes the compiled engine where it can and where that pays: a small run on its own is over
         before that engine is loaded. ``"compiled"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
-        with the share done, 0 to 1.
+        with the share done, 0 to 1. On motes there is the reference engine alone, and always a trace.
         """
         if engine not in ENGINES:
             raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
         if record not in RECORDS:
             raise ScenarioError(f"record is {record!r}; it must be one of {', '.join(RECORDS)}")
         if on is not None:
+            if record != "trace" or engine == "compiled":
+                asked = 'record="metrics"' if record != "trace" else 'engine="compiled"'
+                raise ScenarioError(f"{asked} is not for runs on motes; they are the reference engine's, with a trace")
             from workbench import motes
 
             return motes.run(self, on, progress)

@@ -46,9 +46,6 @@ def make_radio(mote, address, settings):
     """The UDP radio."""
     from radio_udp import UdpRadio
 
-    if mote.radio is not None:
-        mote.radio.close()
-        mote.radio = None
     return UdpRadio(address, settings, mote.random)
 
 

@@ -38,7 +38,7 @@ def write(data):
 
 
 def make_radio(mote, address, settings):
-    """None: frames go over the host link."""
+    """Never asked for: without a radio of its own frames go over the host link."""
     return None
 
 

@@ -1,0 +1,59 @@
+"""What a live run is kept in while it goes on: its clock, and rows that can be looked at while they come."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.sim.trace import SCHEMA, Recorder, to_batch
+
+_ROWS_PER_BATCH = 5000
+
+
+class RunClock:
+    """The run's time in µs: the wall clock's since it began, times ``speed``."""
+
+    def __init__(self, speed: float) -> None:
+        self.speed = speed
+        self._began_s = time.perf_counter()
+
+    def begin(self) -> None:
+        """Now is 0."""
+        self._began_s = time.perf_counter()
+
+    def now_us(self) -> int:
+        """The run's time."""
+        return int((time.perf_counter() - self._began_s) * 1e6 * self.speed)
+
+
+class LiveRecorder(Recorder):
+    """A recorder that can be looked at while rows come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._flushing = threading.Lock()
+
+    def table(self) -> pa.Table:
+        """All rows so far, by time."""
+        with self._flushing:
+            # The conductor goes on adding rows: a slice of a list is taken at one moment.
+            batches = [*self._batches, to_batch(self._cells[:])]
+        table = pa.Table.from_batches(batches, schema=SCHEMA).unify_dictionaries()
+        return table.take(pc.sort_indices(table, [("time_us", "ascending")]))
+
+    def so_far(self) -> LiveRecorder:
+        """What is recorded until now, to be kept while the run goes on."""
+        copy = LiveRecorder()
+        with self._flushing:
+            copy._batches, cells = self._batches[:], self._cells[:]
+        copy._cells.extend(cells)
+        return copy
+
+    def flush_if_large(self) -> None:
+        """Turn rows into columns when there are some thousands: a run may go on for hours."""
+        if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
+            with self._flushing:
+                self._flush()
