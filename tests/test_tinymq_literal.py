@@ -1,0 +1,116 @@
+"""TinyMQ's algorithms 3.1 and 3.2 as printed: what they answer at a node, and what they lose in a network."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinymq_checks import graphs_with_roots
+
+import workbench as wb
+from workbench.attributes import parse
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq import TinyMQ, literal
+from workbench.protocols.tinymq.overlay import Neighbor, Place
+from workbench.wire.tinymq import InfoPlace
+
+MAPPING = TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
+
+
+class Seen:
+    """An overlay of which a node knows its neighbors' places: address -> (tree, parent, key)."""
+
+    def __init__(self, **places):
+        self.neighbors = {}
+        for name, (tree, parent, key) in places.items():
+            neighbor = self.neighbors[int(name[1:])] = Neighbor()
+            neighbor.places = {tree: InfoPlace(tree, 1, parent, key)}
+
+
+def place_of(key, parent, **children):
+    place = Place(0, parent, 1, key, 0)
+    place.children = {int(name[1:]): slot for name, slot in children.items()}
+    return place
+
+
+#        0 ""            node 2 has the key 01: its universe is 4 to 7
+#       /    \           its children have 011 (6, 7) and 0101 (5), so its zone is 4
+#    1 "1"   2 "01"
+#            /    \
+#       3 "011"   4 "0101"
+NODE_2 = place_of("01", 0, n3=0, n4=1)
+AROUND_2 = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "1"), n3=(0, 2, "011"), n4=(0, 2, "0101"), n8=(1, 9, "0011"))
+
+
+def query_hops(text, overlay=AROUND_2, place=NODE_2):
+    return literal.query_hops(overlay, place, MAPPING.query_box(parse(text)), MAPPING)
+
+
+@pytest.mark.parametrize(
+    ("text", "hops"),
+    [
+        ("TEMP GE 4, TEMP LE 4.5", [NOBODY, 3, 4]),  # all children get it, though it concerns none of them
+        ("TEMP GE 6, TEMP LE 7", [3, 4]),
+        ("TEMP GE 4, TEMP LE 7", [NOBODY, 3, 4]),
+        ("TEMP GE 8, TEMP LE 9", [1]),  # the shortcut: 1 is the longest prefix
+        ("TEMP GE 4, TEMP LE 9", [1]),  # and nothing is stored here, nor sent down: the else
+        ("TEMP GE 2, TEMP LE 3", [8]),  # the longest common prefix is in another tree
+    ],
+)
+def test_printed_query_goes_where_algorithm_3_1_says(text, hops):
+    assert query_hops(text) == hops
+
+
+@pytest.mark.parametrize(
+    ("string", "hop"), [(0b0100, NOBODY), (0b0101, 4), (0b0110, 3), (0b0111, 3), (0b1000, 1), (0b0000, 8), (0b0011, 8)]
+)
+def test_printed_event_goes_where_algorithm_3_2_says(string, hop):
+    assert literal.event_hop(AROUND_2, NODE_2, string, MAPPING) == hop
+
+
+def test_of_equally_long_prefixes_the_parents_counts_and_then_the_lowest_address():
+    overlay = Seen(n0=(0, NOBODY, ""), n7=(0, 0, "11"), n5=(0, 0, "101"), n9=(0, 0, "111"))
+    place = place_of("01", 0)
+    assert literal.event_hop(overlay, place, 0b1100, MAPPING) == 7
+    assert literal.event_hop(overlay, place, 0b1000, MAPPING) == 5
+    assert literal.event_hop(overlay, place, 0b0011, MAPPING) == 0
+
+
+def test_two_nodes_that_find_each_other_nearer_send_an_event_in_a_circle():
+    # 010 and 0111 are neighbors; 00 is wanted; both have one more bit in common with it than their parent, the root.
+    one, other = place_of("010", 0), place_of("0111", 0)
+    first = Seen(n0=(0, NOBODY, ""), n2=(0, 0, "0111"))
+    second = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "010"))
+    assert literal.event_hop(first, one, 0b0000, MAPPING) == 2
+    assert literal.event_hop(second, other, 0b0000, MAPPING) == 1
+
+
+def scenario(graph, roots, seed=1, **options):
+    protocol = TinyMQ(roots=roots, dimensions=("TEMP 0 50",), retries=0, info_s=0.0, refresh_s=0.0, **options)
+    nodes = sorted(graph)
+    workload = [
+        wb.subscribe(at=nodes[i * 7 % len(nodes)], what=f"TEMP GE {i * 8}, TEMP LE {i * 8 + 12}", start_s=3)
+        for i in range(5)
+    ]
+    workload += [
+        wb.publish(at=nodes[i * 11 % len(nodes)], what=f"TEMP IS {i * 7 % 50}", start_s=6 + i * 0.1) for i in range(20)
+    ]
+    return wb.Scenario(graph, protocol, workload, duration_s=10, seed=seed)
+
+
+@given(where=graphs_with_roots(), seed=st.integers(0, 99))
+@settings(max_examples=40)
+def test_printed_algorithms_deliver_nothing_wrong_and_come_to_an_end(where, seed):
+    graph, roots = where
+    metrics = scenario(graph, roots, seed, literal=True).run(engine="reference").metrics
+    assert metrics["wrong_deliveries"] == metrics["duplicate_deliveries"] == 0
+    assert metrics["delivered"] <= metrics["expected"]
+    assert metrics.get("dropped_ttl", 0) == 0
+
+
+def test_printed_algorithms_lose_and_loop_where_the_corrected_ones_do_not():
+    graph = wb.topology.disc(80, 110, 50, radius_m=20, seed=2)
+    printed = scenario(graph, (0, 40), literal=True).run(engine="reference").metrics
+    corrected = scenario(graph, (0, 40)).run(engine="reference").metrics
+    assert printed["expected"] == corrected["expected"] > 20
+    assert corrected["delivery_ratio"] == 1.0
+    assert printed["delivery_ratio"] < 0.95
+    assert printed["dropped_loop"] > 0 and "dropped_loop" not in corrected
