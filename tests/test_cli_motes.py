@@ -1,12 +1,18 @@
 """``workbench motes``, and what ``show()`` shows of a run that goes on."""
 
+import signal
+import subprocess
+import sys
+import time
 from threading import Thread
 
 import pytest
+from until import wait_until
 
 import workbench as wb
 from workbench import cli, motes
 from workbench.links import rack
+from workbench.links.live import Conductor
 from workbench.links.mote import Mote
 from workbench.links.program import boards, program_files
 from workbench.views import live
@@ -75,6 +81,66 @@ def test_monitor_prints_who_the_mote_is_and_what_it_tells(capsys):
     assert "board virtual, no radio of its own, began 0 times before" in printed
 
 
+@needs_node
+def test_monitor_goes_on_when_the_mote_is_lost_and_says_when_it_is_back(capsys):
+    with rack.Rack(1, program_files("virtual")) as one:
+        listener = Thread(target=cli.main, args=(["motes", "monitor", one.urls[0], "--seconds", "6"],))
+        listener.start()
+        printed = []
+
+        def says(text):
+            printed.append(capsys.readouterr().out)
+            return text in "".join(printed)
+
+        wait_until(lambda: says("began 0 times before"))
+        one.kill(0)
+        wait_until(lambda: says("lost: "))
+        time.sleep(1.2)  # It asks each second: what is lost is no reason to end.
+        one.restart(0)
+        wait_until(lambda: says("ready: board virtual, no radio of its own, began 1 times before"))
+        listener.join(20)
+
+
+INTERRUPTED = """
+import signal, sys, threading
+from workbench import cli
+from workbench.links.live_run import LiveRun
+
+wait = LiveRun.wait
+
+def wait_a_moment(run):
+    threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)).start()
+    return wait(run)
+
+LiveRun.wait = wait_a_moment
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@needs_node
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="threads cannot be signalled here")
+def test_an_interrupt_ends_the_run_and_writes_what_there_is(tmp_path):
+    path = tmp_path / "long.json"
+    path.write_text(SCENARIO.replace(duration_s=300).to_json())
+    command = [sys.executable, "-c", INTERRUPTED, "motes", "run", str(path), "--out", str(tmp_path / "out")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "")
+    assert "delivery_ratio" in ran.stdout
+    assert (tmp_path / "out" / "trace.parquet").is_file()
+
+
+@needs_node
+def test_a_run_that_ends_early_says_why_and_writes_what_there_is(scenario_file, tmp_path, capsys, monkeypatch):
+    def stumble(run, *_):
+        raise RuntimeError("stumbled")
+
+    monkeypatch.setattr(Conductor, "_sync", stumble)
+    out = tmp_path / "out"
+    assert cli.main(["motes", "run", str(scenario_file), "--out", str(out)]) == 1
+    assert "the run ended early: stumbled" in capsys.readouterr().err
+    assert (out / "metrics.json").is_file()
+
+
 def test_monitor_of_nothing_ends_in_a_sentence(capsys):
     assert cli.main(["motes", "monitor", "socket://127.0.0.1:9"]) == cli.BAD_INPUT
     assert "cannot be opened" in capsys.readouterr().err
@@ -108,9 +174,61 @@ def test_show_follows_a_run_until_it_has_ended(monkeypatch):
     run = SCENARIO.run(on=motes.virtual(speed=2))
     handle = Handle()
     live._follow(run, handle, str)
+    assert "ended at 2 s" in handle.pages[-1]
     assert len(handle.pages) > 2
     assert "of 2 s" in handle.pages[0] and "<svg" in handle.pages[0]
     assert "run.show() plays it" in handle.pages[-1] and "3 delivered" in handle.pages[-1]
+
+
+class Drawn:
+    """A run as the follower sees one, without motes."""
+
+    scenario = SCENARIO
+    is_running, error, now_s = False, None, 1.5
+    notes = ("node 1: it is silent", "the run ended early: stumbled")
+
+    def so_far(self):
+        return SCENARIO.run()
+
+
+def test_what_ended_a_run_early_is_shown():
+    run = Drawn()
+    run.error = RuntimeError("stumbled")
+    page = live._page(run)
+    assert "ended early, at 1.5 s" in page and "the run ended early: stumbled" in page and "<svg" in page
+
+
+def test_a_picture_that_cannot_be_drawn_says_so_and_the_next_one_is_tried(monkeypatch):
+    run, handle = Drawn(), Handle()
+    run.is_running = True
+
+    def draw(*_):
+        run.is_running = False
+        raise ValueError("<no> picture")
+
+    monkeypatch.setattr(live, "network_drawing", draw)
+    live._follow(run, handle, str)
+    assert len(handle.pages) == 2
+    assert all("cannot be drawn: ValueError(&#x27;&lt;no&gt; picture&#x27;)" in page for page in handle.pages)
+
+
+def test_a_run_that_is_shown_twice_is_drawn_once(monkeypatch):
+    display = pytest.importorskip("IPython.display")
+    shown, followed = [], []
+
+    def show(page, display_id):
+        shown.append(display_id)
+        return display.DisplayHandle("the first") if display_id is True else None
+
+    monkeypatch.setattr(display, "display", show)
+    monkeypatch.setattr(live, "in_notebook", lambda: True)
+    monkeypatch.setattr(live, "_follow", lambda run, *_: followed.append(run))
+    run = Drawn()
+    live.show_live(run)
+    live.show_live(run)
+    wait_until(lambda: followed)
+    assert shown == [True, "the first"]
+    assert followed == [run]
 
 
 @needs_node

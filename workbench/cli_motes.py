@@ -6,10 +6,14 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import LinkError
+
+FAILED = 1
+INTERRUPTED = 130  # as a shell has it: 128 and the signal's number
 
 
 def add_parser(commands: Any) -> None:
@@ -59,18 +63,38 @@ def show_motes(_: argparse.Namespace) -> int:
 
 
 def run_on_motes(options: argparse.Namespace) -> int:
-    """Run one scenario file on motes; print how far it is, then what `workbench run` prints and writes."""
+    """Run one scenario file on motes; print how far it is, then what `workbench run` prints and writes.
+
+    Ctrl-C ends a live run; what has happened until then is printed and written.
+    """
     from workbench import cli, motes
 
     scenario = cli.read_scenario(options.scenario)
     if options.on and (options.lockstep or options.speed != 1.0):
         raise LinkError("--speed and --lockstep are for virtual motes; leave them out with --on")
     where = motes.boards(options.on) if options.on else motes.virtual(options.speed, options.lockstep)
-    run = scenario.run(on=where, progress=_progress(scenario.duration_s) if sys.stderr.isatty() else None)
-    getattr(run, "wait", lambda: None)()
+    try:
+        run = scenario.run(on=where, progress=_progress(scenario.duration_s) if sys.stderr.isatty() else None)
+    except KeyboardInterrupt:
+        print("workbench motes run: interrupted, with nothing to write yet", file=sys.stderr)
+        return INTERRUPTED
+    code = 0 if where.lockstep else _wait(run)
     cli.write_results(run, options.out or Path("out", options.scenario.stem))
     for note in getattr(run, "notes", ()):
         print(f"workbench motes run: {note}", file=sys.stderr)
+    return code
+
+
+def _wait(run: Any) -> int:
+    """Wait for a live run's end; the exit code. What ended it early is in its notes."""
+    try:
+        run.wait()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:
+        if run.error is None:
+            raise
+        return FAILED
     return 0
 
 
@@ -102,22 +126,28 @@ def monitor_mote(options: argparse.Namespace) -> int:
         elif kind == "send":
             destination, frame = value
             print(f"{'':14} send to {'all' if destination is None else destination}: {frame.hex(' ')}", flush=True)
+        elif kind == "ready":
+            print(f"{'':14} ready: {_described(value)}", flush=True)
         else:
             print(f"{'':14} {kind}: {value}", flush=True)
 
     with Mote(options.url, tell) as mote:
         assert mote.greeting is not None
-        boot, has_radio, board = mote.greeting
-        radio = "a radio of its own" if has_radio else "no radio of its own"
-        print(f"{options.url}: board {board}, {radio}, began {boot} times before", flush=True)
+        print(f"{options.url}: {_described(mote.greeting)}", flush=True)
         end = None if options.seconds is None else time.monotonic() + options.seconds
         try:
             while end is None or time.monotonic() < end:
                 time.sleep(1 if end is None else min(1, max(0, end - time.monotonic())))
-                mote.ask_clock()  # So that it knows it is not alone.
+                with suppress(LinkError):  # It is lost, which was told; it is greeted until it answers.
+                    mote.ask_clock()  # So that it knows it is not alone.
         except KeyboardInterrupt:
             print()
     return 0
+
+
+def _described(greeting: Any) -> str:
+    boot, has_radio, board = greeting
+    return f"board {board}, {'a' if has_radio else 'no'} radio of its own, began {boot} times before"
 
 
 def write_files(options: argparse.Namespace) -> int:
