@@ -75,10 +75,11 @@ from workbench.protocols.contract import Protocol
 from workbench.sim import workload
 from workbench.sim.radio import Radio
 
-# A protocol's module and name -> the module of its twin.
+# A protocol's module, name and kind of node -> the module of its twin.
 TWINS = {
     "workbench.protocols.flooding:Flooding": "workbench.sim.compiled.flooding",
     "workbench.protocols.gossip:Gossip": "workbench.sim.compiled.flooding",
+    "workbench.protocols.gossip:Gossip in pieces": "workbench.sim.compiled.gossip_pieces",
     "workbench.protocols.diffusion:Diffusion": "workbench.sim.compiled.diffusion",
     "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.sim.compiled.coded",
 }
@@ -86,7 +87,7 @@ TWINS = {
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.
 WORTH_LOADING = 500_000
 # A publication's cost on each arc, in receptions of a flood, where it is more than one.
-RECEPTIONS = {"workbench.sim.compiled.coded": 20}
+RECEPTIONS = {"workbench.sim.compiled.coded": 20, "workbench.sim.compiled.gossip_pieces": 5}
 _played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
@@ -97,11 +98,10 @@ class NotCompiledError(WorkbenchError):
 def twin_of(protocol: Protocol) -> str:
     """The module of a protocol's twin; NotCompiledError if it has none."""
     cls = type(protocol)
-    twin = TWINS.get(f"{cls.__module__}:{cls.__name__}")
+    in_pieces = " in pieces" if protocol.settings.get("pieces", 1) > 1 else ""
+    twin = TWINS.get(f"{cls.__module__}:{cls.__name__}{in_pieces}")
     if twin is None:
-        raise NotCompiledError(f"{cls.__name__} has no compiled twin")
-    if protocol.settings.get("pieces", 1) > 1:
-        raise NotCompiledError(f"{cls.__name__} in pieces has no compiled twin")
+        raise NotCompiledError(f"{cls.__name__}{in_pieces} has no compiled twin")
     return twin
 
 

@@ -1,0 +1,355 @@
+"""The twin of `workbench.protocols.gossip_pieces`: which pieces of which publication have come to whom.
+
+A message is a piece, its word the ttl. Publications are numbered as they are made, from 0. What a node keeps of one is
+a row of ``pairs`` and two sets of bits, 24 bytes or more for each node and publication; what nobody has heard of costs
+address space alone. An id is remembered if fewer than ``max_events`` others have been taken in since (see `flooding`).
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from workbench.attributes import Attribute
+from workbench.sim.compiled import NotCompiledError
+from workbench.sim.compiled.air import let_go, send, take_message
+from workbench.sim.compiled.counter_draws import stream_uniform
+from workbench.sim.compiled.layout import (
+    BROADCAST,
+    CHANCE,
+    DROPPED,
+    DUPLICATE,
+    EVICTED,
+    NONE,
+    TTL,
+    Needs,
+)
+from workbench.sim.compiled.matching import deliver
+from workbench.sim.compiled.prepare import Setup
+from workbench.sim.compiled.record import add_row, drop, tell_forwarded, tell_held, tell_originated
+from workbench.sim.compiled.reference import inlined
+from workbench.wire import pieces as wire
+from workbench.wire.event_bytes import event_bytes
+
+MESSAGES = ("", "piece")
+_PIECE = 1
+WAKES = False
+COUNTS_HOLDERS = True
+
+_MOST_PAIRS = 1 << 26
+_PUBLISHED = 0  # the place in ``numbers``
+
+_EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32)], align=True)
+
+# ``ordinal``: how many publications the node had taken in before this one, 0 if it never did; ``missing`` pieces while
+# it is being put together; ``next`` and ``previous`` link the node's publications of that kind, oldest first.
+_PAIR = np.dtype(
+    [
+        ("ordinal", np.int32),
+        ("next", np.int32),
+        ("previous", np.int32),
+        ("hops", np.int32),
+        ("missing", np.int16),
+        ("held", np.int16),
+    ],
+    align=True,
+)
+
+# ``taken``: publications taken in so far; ``partial``: those being put together, first to last.
+_NODE = np.dtype(
+    [("taken", np.int32), ("partial", np.int32), ("first", np.int32), ("last", np.int32)],
+    align=True,
+)
+
+# Of each content: its pieces, bytes and airtime of a frame with each but the last, and with that.
+_CUT = np.dtype(
+    [
+        ("pieces", np.int32),
+        ("size_B", np.int32),
+        ("airtime_us", np.int32),
+        ("last_size_B", np.int32),
+        ("last_airtime_us", np.int32),
+    ],
+    align=True,
+)
+
+# Of messages on their way: which publication they are of, and which piece.
+_PART = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
+
+State = namedtuple(
+    "State",
+    (
+        "ttl",
+        "memory",
+        "forwarding_probability",
+        "max_partial",
+        "cuts",
+        "parts",
+        "events",
+        "pairs",
+        # (publications, nodes, words): a bit for each piece that came, and for each that is kept.
+        "came",
+        "kept",
+        "nodes",
+        "numbers",
+    ),
+)
+
+
+# From a scenario to arrays
+
+
+def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
+    """Bytes of an event: what is cut."""
+    return len(event_bytes(attributes))
+
+
+def _frame_B(length_B: int, pieces: int, number: int) -> int:
+    begin, end = wire.piece_bounds(length_B, pieces, number)
+    return len(wire.encode(wire.Piece(0, 0, 1, pieces, number, length_B, bytes(end - begin))))
+
+
+def _cuts(setup: Setup) -> np.ndarray:
+    lengths_B, place = np.unique(setup.work.contents["size_B"], return_inverse=True)
+    cuts = np.zeros(max(1, len(lengths_B)), _CUT)
+    for cut, length_B in zip(cuts, lengths_B.tolist(), strict=False):
+        pieces = wire.number_of_pieces(length_B, setup.protocol.settings["pieces"])
+        first_B, last_B = (_frame_B(length_B, pieces, number) for number in (0, pieces - 1))
+        airtimes_us = setup.radio.airtime_us(first_B), setup.radio.airtime_us(last_B)
+        cut["pieces"], cut["size_B"], cut["last_size_B"] = pieces, first_B, last_B
+        cut["airtime_us"], cut["last_airtime_us"] = airtimes_us
+    return cuts[place] if len(place) else cuts
+
+
+def longest_frame_B(setup: Setup) -> int:
+    """Bytes of the longest frame that can be sent."""
+    return int(_cuts(setup)["size_B"].max(initial=1))
+
+
+def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
+    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
+    pieces = int(_cuts(setup)["pieces"].max())
+    return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
+
+
+def make_state(setup: Setup, messages: int) -> State:
+    """The memory of all nodes, for so many messages on their way at once."""
+    settings = setup.protocol.settings
+    count, publications = len(setup.network.addresses), max(1, setup.work.publications)
+    words = -(-settings["pieces"] // 64)
+    if count * publications * words > _MOST_PAIRS:
+        raise NotCompiledError(
+            f"pieces of {publications} publications at {count} nodes are more than it can keep in mind"
+        )
+    nodes = np.zeros(count, _NODE)
+    nodes["first"] = nodes["last"] = NONE
+    return State(
+        ttl=settings["ttl"],
+        memory=settings["max_events"],
+        forwarding_probability=float(settings["forwarding_probability"]),
+        max_partial=settings["max_partial"],
+        cuts=_cuts(setup),
+        parts=np.zeros(messages, _PART),
+        events=np.zeros(publications, _EVENT),
+        pairs=np.zeros((publications, count), _PAIR),
+        came=np.zeros((publications, count, words), np.uint64),
+        kept=np.zeros((publications, count, words), np.uint64),
+        nodes=nodes,
+        numbers=np.zeros(1, np.int64),
+    )
+
+
+def with_more_messages(state: State, messages: int) -> State:
+    """The same with room for more messages on their way."""
+    parts = np.zeros(messages, _PART)
+    parts[: len(state.parts)] = state.parts
+    return state._replace(parts=parts)
+
+
+@inlined
+def has_room(core, state):  # type: ignore[no-untyped-def]
+    """What a node remembers is made beforehand."""
+    return True
+
+
+def with_more_room(state: State) -> State:
+    """Never asked for."""
+    return state
+
+
+def text(setup: Setup, state: State, number: int) -> str:
+    """All texts are those of the workload."""
+    raise IndexError(number)
+
+
+# What a node remembers
+
+
+@inlined
+def _has(bits, event, i, number):  # type: ignore[no-untyped-def]
+    return bits[event, i, number >> 6] >> np.uint64(number & 63) & np.uint64(1) != 0
+
+
+@inlined
+def _add(bits, event, i, number):  # type: ignore[no-untyped-def]
+    bits[event, i, number >> 6] |= np.uint64(1) << np.uint64(number & 63)
+
+
+@inlined
+def _clear(bits, event, i):  # type: ignore[no-untyped-def]
+    for word in range(bits.shape[2]):
+        bits[event, i, word] = np.uint64(0)
+
+
+@inlined
+def _is_known(state, i, event):  # type: ignore[no-untyped-def]
+    ordinal = state.pairs[event, i].ordinal
+    return ordinal > 0 and state.nodes[i].taken - ordinal < state.memory
+
+
+@inlined
+def _take_in(state, i, event):  # type: ignore[no-untyped-def]
+    """Remember a publication, none of whose pieces has come as far as node ``i`` remembers."""
+    state.nodes[i].taken += 1
+    state.pairs[event, i].ordinal = state.nodes[i].taken
+    _clear(state.came, event, i)
+
+
+@inlined
+def _begin(core, state, i, event, pieces, now):  # type: ignore[no-untyped-def]
+    """Put a publication together, in place of the oldest if there are as many as may be."""
+    node = state.nodes[i]
+    if node.partial >= state.max_partial:
+        oldest = node.first
+        _forget(state, i, oldest)
+        if core.traces:
+            it = state.events[oldest]
+            add_row(core, now, i, DROPPED, NONE, _PIECE, it.origin, it.sequence, 0, 0, EVICTED)
+        else:
+            core.dropped[EVICTED] += 1
+    pair = state.pairs[event, i]
+    pair.missing = pieces
+    pair.hops = 0
+    pair.next = NONE
+    pair.previous = node.last
+    if node.last == NONE:
+        node.first = event
+    else:
+        state.pairs[node.last, i].next = event
+    node.last = event
+    node.partial += 1
+    _clear(state.kept, event, i)
+
+
+@inlined
+def _forget(state, i, event):  # type: ignore[no-untyped-def]
+    pair, node = state.pairs[event, i], state.nodes[i]
+    pair.missing = 0
+    node.partial -= 1
+    if pair.previous == NONE:
+        node.first = pair.next
+    else:
+        state.pairs[pair.previous, i].next = pair.next
+    if pair.next == NONE:
+        node.last = pair.previous
+    else:
+        state.pairs[pair.next, i].previous = pair.previous
+
+
+@inlined
+def _hold(core, state, i, peer, message, event, hops, now):  # type: ignore[no-untyped-def]
+    pair = state.pairs[event, i]
+    is_first = not pair.held
+    pair.held = 1
+    tell_held(core, now, i, peer, message, hops, is_first)
+    if core.nodes[i].first_subscription != NONE:
+        deliver(core, now, i, peer, message)
+
+
+@inlined
+def _keep(core, state, i, peer, message, ttl, now):  # type: ignore[no-untyped-def]
+    event, number = state.parts[message].event, state.parts[message].number
+    pair = state.pairs[event, i]
+    is_known = _is_known(state, i, event)
+    if not is_known and pair.missing == 0:
+        _begin(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
+    if not is_known:
+        _take_in(state, i, event)
+    _add(state.came, event, i, number)
+    # Nothing missing: it was given up. There already: it was begun before its id was forgotten.
+    if pair.missing == 0 or _has(state.kept, event, i, number):
+        return
+    _add(state.kept, event, i, number)
+    pair.missing -= 1
+    pair.hops = max(pair.hops, state.ttl - ttl + 1)
+    if pair.missing == 0:
+        _forget(state, i, event)
+        _hold(core, state, i, peer, message, event, pair.hops, now)
+
+
+# What the loop calls
+
+
+@inlined
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Nothing to begin with."""
+
+
+@inlined
+def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """Broadcast a publication piece by piece."""
+    event = state.numbers[_PUBLISHED]
+    state.numbers[_PUBLISHED] = event + 1
+    state.events[event].origin = core.addresses[i]
+    state.events[event].sequence = number
+    _take_in(state, i, event)
+    cut = state.cuts[content]
+    for piece in range(cut.pieces):
+        is_last = piece == cut.pieces - 1
+        size_B = cut.last_size_B if is_last else cut.size_B
+        airtime_us = cut.last_airtime_us if is_last else cut.airtime_us
+        message = take_message(core, _PIECE, core.addresses[i], number, content, size_B, airtime_us)
+        state.parts[message].event = event
+        state.parts[message].number = piece
+        _add(state.came, event, i, piece)
+        if piece == 0:
+            tell_originated(core, now, i, message, number)
+            _hold(core, state, i, NONE, message, event, 0, now)
+        send(core, now, i, BROADCAST, message, state.ttl)
+        let_go(core, message)
+
+
+@inlined
+def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+    """Keep a piece heard for the first time, and pass it on if chance has it."""
+    peer = core.addresses[sender]
+    event = state.parts[message].event
+    if _is_known(state, i, event) and _has(state.came, event, i, state.parts[message].number):
+        drop(core, now, i, peer, message, DUPLICATE)
+        return
+    _keep(core, state, i, peer, message, word, now)
+    if word <= 1:
+        drop(core, now, i, peer, message, TTL)
+    elif stream_uniform(core, i) >= state.forwarding_probability:
+        drop(core, now, i, peer, message, CHANCE)
+    else:
+        tell_forwarded(core, now, i, peer, message, 0)
+        send(core, now, i, BROADCAST, message, word - 1)
+
+
+@inlined
+def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Subscriptions are never sent."""
+
+
+@inlined
+def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Nobody else knows of it."""
+
+
+@inlined
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """No timers."""
