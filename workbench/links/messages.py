@@ -4,13 +4,17 @@ Theory of operation
     The host greets the mote with the version it speaks and a number of its own (its session); the mote answers with
     what it is, or why not. Then the host sends commands. Each has a token; the mote acts, tells what came of it
     (events, frames to send), and then answers with that token. Token 0 wants no answer. What happens later is told when
-    it happens.
+    it happens. Commands carry no session: a host whose mote was greeted by another one learns that from the READY that
+    names the other's session, and stops; its tokens began at a random number, so the other's are hardly taken for them.
 
 Layout (little-endian; one byte says what it is)
     host -> mote
     HELLO          magic "WB", version u8, session u32
     GOODBYE        token u16
-    CONFIGURE      token u16, JSON: address, protocol (its module, class and settings), key of its draws, sensor, radio
+    CONFIGURE      token u16, JSON: address; protocol ("module:class") and its settings; key of its draws; and, where
+                   they are wanted, boot (how often the node began before and lost its memory; the mote's own count if
+                   left out), keys (the user's own: number, name, type, unit, steps, minimum, maximum), sensor (see
+                   hardware/mote/sensors.py), radio (for the board's make_radio: jitter_ms, neighbors, the user's own)
     SUBSCRIBE      token u16, number of seconds f64 (negative: for ever), match all u8, attributes
     UNSUBSCRIBE    token u16, the subscription's number u32
     PUBLISH        token u16, attributes
@@ -30,6 +34,11 @@ Layout (little-endian; one byte says what it is)
     SEND           destination i32 (-1: broadcast), frame: for a radio that is attached to the host
 
     Attributes: number of them u8, then as in every frame (wire/attribute_list.py). Texts are UTF-8.
+
+Changes
+    A message of a new type, or an event at the end of EVENTS or OWN_EVENTS, needs no other VERSION: who does not know
+    it counts it as noise. VERSION rises when a layout changes, when a number comes to mean something else, or when a
+    host cannot do without the new message.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -70,7 +79,8 @@ BUSY = 2
 IS_TEXT = 0
 IS_ATTRIBUTES = 1
 
-# What a mote tells: the protocols' events and, after them, its own. The place in this list is what goes over the line.
+# What a mote tells: the protocols' events and, after them, its own. The place in this list is what goes over the line,
+# so new ones go to the end, and none is taken out.
 EVENTS = (
     contract.Originated,
     contract.Held,
