@@ -34,6 +34,7 @@ def built(protocol, graph, seed, seconds=5):
 @given(
     where=graphs_with_roots(), key_bits=st.integers(1, 12), seed=st.integers(0, 999), seconds=st.sampled_from((5, 47))
 )
+@settings(max_examples=60)
 def test_overlay_is_whole_in_whatever_order_links_deliver(cls, where, key_bits, seed, seconds):
     graph, roots = where
     network = built(cls(roots=roots, key_bits=key_bits), graph, seed, seconds)

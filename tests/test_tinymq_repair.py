@@ -48,7 +48,7 @@ def asked_and_published(sinks, publishers, start_s):
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(where=graphs_with_roots(), publish=st.sampled_from(("all", "own")), data=st.data(), seed=st.integers(0, 99))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_after_failures_the_overlay_is_whole_again_and_nothing_is_missed(cls, where, publish, data, seed):
     graph, roots = where
     dead = data.draw(st.sets(st.sampled_from(sorted(graph)), max_size=max(1, len(graph) // 3)))

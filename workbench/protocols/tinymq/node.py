@@ -10,9 +10,9 @@ from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import literal
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import SECOND_US, OwnQuery, QueryStore
+from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key
 from workbench.protocols.tinymq.unicast import Unicast
-from workbench.protocols.tinymq.zones import intersect, subtract
 from workbench.wire import tinymq as wire
 
 
@@ -27,6 +27,7 @@ class TinyMQNode(Node):
         self.unicast = Unicast(self)
         self.overlay = Overlay(self, self.every_tree)
         self.queries = QueryStore(self)
+        self.rendezvous = Rendezvous(self)
         self.own_queries = []
         # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
         self._waiting = []
@@ -83,7 +84,7 @@ class TinyMQNode(Node):
         wire.encode(0, event)
         self._published += 1
         self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
-        self._hold(event, "event", NOBODY)
+        self.hold(event, "event", NOBODY)
         self._send_to_trees(wire.with_tree(event, None), now)
         self._plan_wake()
         return number
@@ -127,11 +128,6 @@ class TinyMQNode(Node):
             self.route(self._query(own, tree, lease_s, now), NOBODY, now)
         own.refresh_us = now + int(settings.refresh_s * SECOND_US) if settings.refresh_s else None
 
-    def tree_found(self, now):
-        """The overlay knows the way to one more tree."""
-        self._send_what_waits(now)
-        self._ask_again(now)
-
     def _ask_again(self, now):
         # Keys and trees come and change many at a time.
         if self._ask_again_us is None:
@@ -171,6 +167,8 @@ class TinyMQNode(Node):
             wrong = message.tree >= trees
         if isinstance(message, (wire.Query, wire.Event)):
             wrong = wrong or message.key_bits != self.mapping.key_bits
+        if isinstance(message, (wire.Query, wire.Notification)):
+            wrong = wrong or message.sink_tree >= trees
         if wrong:
             raise DecodeError("a message of a network with other trees, or with another key space")
 
@@ -216,7 +214,7 @@ class TinyMQNode(Node):
         for neighbor, region in parts:
             part = wire.with_region(message, region)
             if neighbor == NOBODY:
-                self._meet(part, previous_hop, now)
+                self.rendezvous.meet(part, previous_hop, now)
             else:
                 self.unicast.send(neighbor, part, now)
 
@@ -253,7 +251,7 @@ class TinyMQNode(Node):
 
     def _route_notification(self, message, previous_hop, now):
         if message.sink == self.address:
-            self._deliver(message, "notification", previous_hop, now)
+            self.deliver(message, "notification", previous_hop, now)
             return
         if not message.by_key:
             neighbor = self.queries.path(message.tree, message.sink, message.query)
@@ -290,46 +288,15 @@ class TinyMQNode(Node):
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
 
-    # Rendezvous
+    # Events that have come
 
-    def _meet(self, message, previous_hop, now):
-        """This is a rendezvous node of a query or an event."""
-        if isinstance(message, wire.Query):
-            self.queries.store(message, previous_hop, now)
-            return
-        self._hold(message, "event", previous_hop)
-        told = set()
-        for query in self.queries.in_tree(message.tree, now):
-            # One for each sink is enough: it looks at all of its subscriptions.
-            if query.sink not in told and matching_samples(query.attributes, message.attributes):
-                told.add(query.sink)
-                self._notify(query, message, previous_hop, now)
-
-    def _notify(self, query, event, previous_hop, now):
-        if query.sink == self.address:
-            self._deliver(event, "event", previous_hop, now)
-            return
-        notification = wire.Notification(
-            event.tree,
-            query.sink,
-            query.query,
-            False,
-            event.publisher,
-            event.sequence,
-            event.hops,
-            query.sink_tree,
-            query.sink_key,
-            event.attributes,
-        )
-        self.route(notification, NOBODY, now)
-
-    def _deliver(self, message, name, previous_hop, now):
+    def deliver(self, message, name, previous_hop, now):
         """Hand an event to the subscriptions that it matches, once, however many rendezvous nodes send it."""
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
             self._drop(message, previous_hop, "duplicate")
             return
-        self._hold(message, name, previous_hop)
+        self.hold(message, name, previous_hop)
         self._events.put(event_id, True)
         for own in self.own_queries:
             subscription = own.subscription
@@ -341,40 +308,29 @@ class TinyMQNode(Node):
                     Delivered(previous_hop, name, message.publisher, message.sequence, subscription.number, sample)
                 )
 
-    def _hold(self, message, name, previous_hop):
+    def hold(self, message, name, previous_hop):
+        """Tell that an event is held, the first time."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
             self.events.append(Held(previous_hop, name, message.publisher, message.sequence, message.hops, ""))
 
-    # Hand-over
+    # What the overlay tells
 
-    def child_added(self, place, child, reach, now):
-        """A child has joined: what is now its part of the stored queries goes to it."""
-        for query_id in [] if self.settings.literal else list(self.queries.ids()):
-            if query_id[0] != place.tree:
-                continue
-            query = self.queries.take_out(query_id, now)
-            box = self.mapping.query_box(query.attributes)
-            part = self.mapping.clip(box, intersect(query.region, reach))
-            if not part:
-                continue
-            self.unicast.send(child, wire.with_region(query, part), now)
-            rest = self.mapping.clip(box, subtract(query.region, reach))
-            if rest:
-                self.queries.keep(query_id, rest)
-            else:
-                self.queries.forget(query_id)
+    def tree_found(self, now):
+        """The overlay knows the way to one more tree."""
+        self._send_what_waits(now)
+        self._ask_again(now)
 
     def key_changed(self, place, now):
-        """This node has a key, or another one: what waited can go, and the stored queries to where they now belong."""
+        """This node has a key, or another one."""
         self._send_what_waits(now)
-        for query_id in [] if self.settings.literal else list(self.queries.ids()):
-            if query_id[0] == place.tree or self.overlay.place(query_id[0]) is None:
-                query = self.queries.take_out(query_id, now)
-                self.queries.forget(query_id)
-                self.route(query, NOBODY, now)
+        self.rendezvous.key_changed(place, now)
         self._ask_again(now)
+
+    def child_added(self, place, child, reach, now):
+        """A child has a key, and with it a part of this node's zone."""
+        self.rendezvous.child_added(place, child, reach, now)
 
     # Time
 
