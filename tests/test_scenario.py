@@ -456,3 +456,4 @@ def test_a_pickled_scenario_is_the_same_scenario():
     copy = pickle.loads(pickle.dumps(scenario))
     assert copy == scenario
     assert copy.replace(seed=2) == scenario.replace(seed=2)
+    assert copy.replace(seed=2).topology is copy.topology  # checked once, on a worker of a sweep as well

@@ -89,13 +89,17 @@ class Scenario:
                 if not is_whole(node) or node not in nodes:
                     raise ScenarioError(f"filter {one.name} is at node {node!r:.60}, which the topology does not have")
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A graph that was pickled is another one: checked here once, not for each scenario that it is handed on to.
+        self.__dict__.update(state)
+        object.__setattr__(self, "topology", _in_normal_form(self.topology))
+
     # What it is
 
     @cached_property
     def hash(self) -> str:
         """16 hex digits that are the same wherever the scenario is, and differ for any other."""
-        # Normal form again, because a scenario that was pickled comes back with a graph of its own.
-        content = self._to_dict(_digests[_in_normal_form(self.topology)])
+        content = self._to_dict(_digests[self.topology])
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
