@@ -89,6 +89,24 @@ def test_what_was_read_before_a_clock_was_set_is_forgotten():
     assert clock.to_host_us(2 * SECOND_US) == 2 * SECOND_US
 
 
+def test_a_clock_that_is_forgotten_while_it_is_asked_gives_a_time():
+    class Forgetful(Clock):
+        """Whose readings are gone as soon as somebody has looked whether there are any."""
+
+        def __init__(self):
+            super().__init__()
+            self._readings = Vanishing()
+
+    class Vanishing(list):
+        def __bool__(self):
+            self.clear()
+            return True
+
+    clock = Forgetful()
+    clock.add(0, 0, 7)
+    assert clock.to_host_us(8) in (1, 8)
+
+
 def test_old_answers_make_room_for_new_ones():
     clock = Clock()
     Oscillator(0).ask(clock, 0, 0, 0)

@@ -325,6 +325,15 @@ def test_a_node_too_old_is_told(monkeypatch, tmp_path):
         Rack(1, program())
 
 
+def test_what_node_itself_says_may_look_like_json(monkeypatch, tmp_path):
+    loud = tmp_path / "node"
+    loud.write_text("""#!/bin/sh\necho 5\necho '["warning"]'\necho '{"node": "16.20.2"}'\nread line\n""")
+    loud.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(LinkError, match=r"`node` is 16\.20\.2"):
+        Rack(1, program())
+
+
 @pytest.mark.parametrize(
     ("count", "files", "speed", "sentence"),
     [
