@@ -287,6 +287,66 @@ def test_without_retries_nothing_is_acknowledged():
     assert sent(node) == [] and not node.unicast.pending
 
 
+tree_numbers = st.integers(0, 1)
+addresses = st.sampled_from((0, 1, 5, 6, 7))
+bit_strings = st.sampled_from(("", "1", "11", "01", "0001", "110", "00", "0" * 70 + "1", "0" * 65534 + "1"))
+spans = st.sampled_from((((0, 255),), ((0, 0),), ((3, 9), (200, 220)), ((255, 255),)))
+rounds = st.integers(0, 255)
+readings = st.sampled_from(("TEMP IS 20", "HUMIDITY IS 4", "TEMP IS 1, TEMP IS 9", "")).map(parse)
+wishes = st.sampled_from(("TEMP GE 20", "TEMP LE 1", "UV EQ_ANY", "")).map(parse)
+leases = st.sampled_from((0, 1, 60, 65535))
+any_message = st.one_of(
+    st.builds(
+        lambda places, distances: wire.Info(tuple(places), tuple(distances)),
+        st.lists(st.builds(wire.InfoPlace, tree_numbers, st.integers(0, 9), addresses, bit_strings), max_size=2),
+        st.lists(st.builds(wire.InfoDistance, tree_numbers, st.integers(0, 9), st.integers(0, 65535)), max_size=2),
+    ),
+    st.builds(wire.Ack, st.integers(0, 65535)),
+    st.builds(wire.Join, tree_numbers),
+    st.builds(wire.Grant, tree_numbers, st.integers(0, 9), bit_strings),
+    st.builds(
+        wire.Query,
+        *(tree_numbers, addresses, tree_numbers, rounds, leases, rounds, tree_numbers, bit_strings),
+        *(st.just(8), spans, wishes),
+    ),
+    st.builds(wire.Event, tree_numbers, addresses, rounds, rounds, st.just(8), spans, readings),
+    st.builds(
+        wire.Notification,
+        *(tree_numbers, addresses, tree_numbers, st.booleans(), addresses, rounds, rounds, tree_numbers),
+        *(bit_strings, readings),
+    ),
+)
+
+
+@pytest.mark.parametrize("cls", PROTOCOLS)
+@given(
+    heard=st.lists(st.tuples(any_message, addresses, st.booleans()), max_size=25),
+    address=st.sampled_from((0, 5)),
+    retries=st.sampled_from((0, 2)),
+    seed=st.integers(0, 9),
+)
+def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls, heard, address, retries, seed):
+    node = cls(roots=(0, 7), retries=retries).make_node(address, draws.Stream(seed))
+    now = 1000
+    node.start(now)
+    subscription = node.subscribe(HOT, now)
+    for number, (message, neighbor, passes) in enumerate(heard):
+        if isinstance(message, wire.Info):
+            frame = wire.encode_info(message)
+        else:
+            frame = wire.encode_ack(message.number) if isinstance(message, wire.Ack) else wire.encode(number, message)
+        node.receive(frame, neighbor, now, isinstance(message, wire.Info))
+        node.publish(parse("TEMP IS 3"), now)
+        for _ in range(10 if passes else 0):
+            now = node.next_wake
+            node.wake(now)
+            assert node.next_wake > now
+        for _, made in node.take_frames():
+            wire.decode(made)
+    assert all(place.key is None or place.key == "" or place.parent != NOBODY for place in node.overlay.places.values())
+    subscription.unsubscribe(now)
+
+
 #  0 --- 1 --- 2        2 asks; when 1 no longer knows the way back, the sink's key does
 def test_notification_finds_the_sink_by_its_key_where_the_reverse_path_is_gone():
     network = Network(TinyMQ(roots=(0,)), [(0, 1), (1, 2)])

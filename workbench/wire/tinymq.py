@@ -250,13 +250,13 @@ class _Reader:
 
     def key(self):
         """A key."""
-        (bits,) = self.take("<H")
-        size_B = (bits + 7) // 8
+        (length,) = self.take("<H")
+        size_B = (length + 7) // 8
         number = self.number(size_B)
-        padding = 8 * size_B - bits
+        padding = 8 * size_B - length
         if number & ((1 << padding) - 1):
             raise DecodeError("bits behind the end of a key are not zero")
-        return _bits(number >> padding, bits)
+        return bits(number >> padding, length)
 
     def region(self):
         """(bits of the key space, intervals)"""
@@ -289,9 +289,10 @@ class _Reader:
             raise DecodeError("a frame of %d bytes is cut off" % len(self.frame))
 
 
-def _bits(number, count):
-    """The lowest ``count`` bits as text, the highest first."""
-    return "".join(["1" if number >> place & 1 else "0" for place in range(count - 1, -1, -1)])
+def bits(number, count):
+    """A number of ``count`` bits as text, the highest first."""
+    digits = bin(number)[2:] if number else ""
+    return "0" * (count - len(digits)) + digits
 
 
 def _decode_info(reader):

@@ -25,6 +25,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq.zones import intersect, universe
+from workbench.wire.tinymq import bits
 
 WIDEST_KEY_SPACE = 16
 
@@ -37,7 +38,7 @@ def query_hops(overlay, place, box, mapping):
     if outside:
         hops = []
         for string in outside:
-            hop = _hop_outside(overlay, place, _text(string, mapping.key_bits))
+            hop = _hop_outside(overlay, place, bits(string, mapping.key_bits))
             if hop not in hops:
                 hops.append(hop)
         return sorted(hops)
@@ -50,7 +51,7 @@ def query_hops(overlay, place, box, mapping):
 
 def event_hop(overlay, place, string, mapping):
     """The neighbor that algorithm 3.2 sends an event on to; NOBODY: it is matched here."""
-    target = _text(string, mapping.key_bits)
+    target = bits(string, mapping.key_bits)
     if not target.startswith(place.key):
         return _hop_outside(overlay, place, target)
     for child, key in place.child_keys():
@@ -88,7 +89,3 @@ def _common(one, other):
 
 def _is_in(string, region):
     return bool(intersect(((string, string),), region))
-
-
-def _text(number, bits):
-    return "".join(["1" if number >> place & 1 else "0" for place in range(bits - 1, -1, -1)])

@@ -210,6 +210,8 @@ class TinyMQNode(Node):
         else:
             box = self._box(message)
             parts = fragments(self.overlay, place, box, message.region, self.mapping, self.settings.shortcuts)
+            if not parts:
+                self._drop(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
         self._tell_forwarded(message, previous_hop, len([one for one in parts if one[0] != NOBODY]))
         for neighbor, region in parts:
             part = wire.with_region(message, region)

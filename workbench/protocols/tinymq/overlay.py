@@ -311,19 +311,22 @@ class Overlay:
         place = self.place(join.tree)
         if place is None or place.parent == child:
             return False
-        self._adopt(place, child, place.children.get(child, 0), now)
-        return True
+        return self._adopt(place, child, place.children.get(child, 0), now)
 
     def _adopt(self, place, child, slot, now):
-        """Give a child the slot it has if it is free, or the first that is, and tell it."""
+        """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
         taken = {other for address, other in place.children.items() if address != child}
-        if slot in taken:
+        longest = wire.LONGEST_KEY - len(place.key) - 1
+        if slot in taken or slot > longest:
             slot = free_slot(taken)
+        if slot > longest:
+            return False
         place.children[child] = slot
         place.changed()
         key = child_key(place.key, slot)
         self.node.unicast.send(child, wire.Grant(place.tree, place.epoch, key), now)
         self.node.child_added(place, child, universe(key, self.node.settings.key_bits), now)
+        return True
 
     def _remove_child(self, place, child):
         del place.children[child]
