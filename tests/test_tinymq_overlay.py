@@ -1,5 +1,6 @@
 """TinyMQ's overlay: built by the nodes' own messages on random connected networks, then every property of it."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -150,12 +151,18 @@ def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
         ({"dimensions": ("TEMP 50 0",)}, "from a lower to a higher value"),
         ({"dimensions": ("TEMP 0 x",)}, "must be two numbers"),
         ({"dimensions": (5,)}, "write a key"),
+        ({"roots": (1.0,)}, "it must name"),
+        ({"lease_s": 20.0}, "lease_s is 20.0 and refresh_s 30.0; a lease must be longer"),
         ({"publish": "some"}, "it must be one of 'all', 'own'"),
     ],
 )
 def test_wrong_settings_are_told(setting, message):
     with pytest.raises(ParameterError, match=message):
         TinyMQ(**setting)
+
+
+def test_roots_may_come_from_numpy():
+    assert TinyMQ(roots=list(np.arange(3))) == TinyMQ(roots=(0, 1, 2))
 
 
 def test_pub2sub_has_no_literal_mode():

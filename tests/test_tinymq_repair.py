@@ -280,6 +280,14 @@ def test_frame_that_comes_again_is_acknowledged_again_and_nothing_else():
     assert node.drops == {"repeated": 1}
 
 
+def test_frames_that_wait_for_an_answer_have_a_bound():
+    node = joined(max_known=2)
+    for _ in range(3):
+        node.publish(parse("TEMP IS 0"), node_time(node))
+    assert [type(message) for _, message in sent(node)] == [wire.Event, wire.Event]
+    assert node.drops == {"full": 1}
+
+
 def test_without_retries_nothing_is_acknowledged():
     node = TinyMQ(retries=0, roots=(5,)).make_node(5, draws.Stream(1))
     node.start(0)

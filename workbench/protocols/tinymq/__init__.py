@@ -81,7 +81,9 @@ PARAMETERS = (
     Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
     Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
     Parameter("max_waiting", 50, 1, 65535, "messages", "what a node without a key keeps for later"),
-    Parameter("max_known", 1000, 1, 65535, "ids", "events, paths of queries, frames of neighbors: as Flooding"),
+    Parameter(
+        "max_known", 1000, 1, 65535, "ids", "events, paths of queries, frames to and from neighbors: as Flooding"
+    ),
     Parameter("max_hops", 1000, 1, 65534, "hops", "more than any network here is deep"),
 )
 
@@ -97,6 +99,11 @@ class TinyMQ(Protocol):
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
         self._check_roots()
+        if self.lease_s <= self.refresh_s:
+            raise ParameterError(
+                "%s: lease_s is %s and refresh_s %s; a lease must be longer, or queries end before they are sent again"
+                % (type(self).__name__, self.lease_s, self.refresh_s)
+            )
         if self.literal and self.key_bits > literal.WIDEST_KEY_SPACE:
             raise ParameterError(
                 "%s: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"
@@ -105,7 +112,7 @@ class TinyMQ(Protocol):
         self.mapping = Mapping(self._dimensions(), self.key_bits)
 
     def _check_roots(self):
-        roots = self.settings["roots"]
+        roots = self.settings["roots"] = tuple([_whole(root) for root in self.settings["roots"]])
         is_right = 1 <= len(roots) <= MOST_ROOTS and len(set(roots)) == len(roots)
         for root in roots:
             is_right = is_right and isinstance(root, int) and not isinstance(root, bool) and root >= 0
@@ -122,6 +129,12 @@ class TinyMQ(Protocol):
                 "%s: dimensions is %r; it must name one key or several, each once" % (type(self).__name__, names)
             )
         return found
+
+
+def _whole(number):
+    """A whole number of another library as Python's; all else as it is."""
+    is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
+    return number.__index__() if is_foreign else number
 
 
 def _dimension(owner, text):

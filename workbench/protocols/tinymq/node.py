@@ -153,7 +153,7 @@ class TinyMQNode(Node):
         elif self.unicast.take(previous_hop, number):
             self._take(message, previous_hop, now)
         else:
-            self._drop(message, previous_hop, "repeated")
+            self.drop_message(message, previous_hop, "repeated")
         self._plan_wake()
 
     def _check(self, message):
@@ -175,12 +175,12 @@ class TinyMQNode(Node):
     def _take(self, message, previous_hop, now):
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
-                self._drop(message, previous_hop, "no_place")
+                self.drop_message(message, previous_hop, "no_place")
         elif isinstance(message, wire.Grant):
             if not self.overlay.take_grant(message, previous_hop, now):
-                self._drop(message, previous_hop, "unasked")
+                self.drop_message(message, previous_hop, "unasked")
         elif message.hops >= self.settings.max_hops:
-            self._drop(message, previous_hop, "ttl")
+            self.drop_message(message, previous_hop, "ttl")
         else:
             self.route(wire.with_hops(message, message.hops + 1), previous_hop, now)
 
@@ -196,10 +196,10 @@ class TinyMQNode(Node):
             return
         if isinstance(message, wire.Query):
             if self.settings.literal and self.queries.has_seen(message):
-                self._drop(message, previous_hop, "duplicate")
+                self.drop_message(message, previous_hop, "duplicate")
                 return
             if not self.queries.note_path(message, previous_hop):
-                self._drop(message, previous_hop, "stale")
+                self.drop_message(message, previous_hop, "stale")
                 return
         place = self.overlay.place(message.tree)
         if place is None:
@@ -211,7 +211,7 @@ class TinyMQNode(Node):
             box = self._box(message)
             parts = fragments(self.overlay, place, box, message.region, self.mapping, self.settings.shortcuts)
             if not parts:
-                self._drop(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+                self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
         self._tell_forwarded(message, previous_hop, len([one for one in parts if one[0] != NOBODY]))
         for neighbor, region in parts:
             part = wire.with_region(message, region)
@@ -237,7 +237,7 @@ class TinyMQNode(Node):
         else:
             passed = message.tree, message.publisher, message.sequence
             if passed in self._passed:
-                self._drop(message, previous_hop, "loop")
+                self.drop_message(message, previous_hop, "loop")
                 return []
             self._passed.put(passed)
             target = self.mapping.first_cell(self._box(message))
@@ -267,21 +267,23 @@ class TinyMQNode(Node):
         else:
             neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
             if neighbor in (None, NOBODY):
-                self._drop(message, previous_hop, "no_sink")  # It has another key by now, and its next query says so.
+                self.drop_message(
+                    message, previous_hop, "no_sink"
+                )  # It has another key by now, and its next query says so.
                 return
         self._send(neighbor, message, previous_hop, now)
 
     def _wait(self, message, previous_hop, now):
         if len(self._waiting) >= self.settings.max_waiting:
             dropped, from_hop, _ = self._waiting.pop(0)
-            self._drop(dropped, from_hop, "full")
+            self.drop_message(dropped, from_hop, "full")
         self._waiting.append((message, previous_hop, now))
 
     def _send_what_waits(self, now):
         waiting, self._waiting = self._waiting, []
         for message, previous_hop, since_us in waiting:
             if self._longest_wait_us and now - since_us > self._longest_wait_us:
-                self._drop(message, previous_hop, "waited")
+                self.drop_message(message, previous_hop, "waited")
             elif message.tree is None:
                 self._send_to_trees(message, now)
             else:
@@ -296,7 +298,7 @@ class TinyMQNode(Node):
         """Hand an event to the subscriptions that it matches, once, however many rendezvous nodes send it."""
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
-            self._drop(message, previous_hop, "duplicate")
+            self.drop_message(message, previous_hop, "duplicate")
             return
         self.hold(message, name, previous_hop)
         self._events.put(event_id, True)
@@ -380,7 +382,8 @@ class TinyMQNode(Node):
             name, origin, sequence = _label(message)
             self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
 
-    def _drop(self, message, previous_hop, reason):
+    def drop_message(self, message, previous_hop, reason):
+        """`drop` for a message that was decoded."""
         name, origin, sequence = _label(message)
         self.drop(previous_hop, name, origin, sequence, reason)
 

@@ -10,6 +10,7 @@ Theory of operation
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.wire import tinymq as wire
 
@@ -43,7 +44,10 @@ class Unicast:
         self._number = node.random.below(wire.U16 + 1)
 
     def send(self, neighbor, message, now):
-        """Send a message to a neighbor."""
+        """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
+        if len(self.pending) >= self.node.settings.max_known:
+            self.node.drop_message(message, NOBODY, "full")
+            return
         self._number = (self._number + 1) & wire.U16
         frame = wire.encode(self._number, message)
         if not self._retries:
