@@ -1,5 +1,7 @@
 """TinyMQ's overlay: built by the nodes' own messages on random connected networks, then every property of it."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -96,6 +98,21 @@ def test_keys_of_children_are_the_shortest_that_are_free():
     assert {address: event.detail for address, event in told.items()} == keys
     assert told[0] == KeySet(NOBODY, "grant", 0, 1, 0, "")
     assert told[1] == KeySet(0, "grant", 0, 1, 1, "1")
+
+
+def test_info_that_tells_of_a_change_is_repeated_ever_more_seldom():
+    root = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
+    root.start(0)
+    times = []
+    while root.next_wake < 10_000_000:
+        now = root.next_wake
+        root.wake(now)
+        times += [now] * len(root.take_frames())
+    # The epoch that the tick brings is none of these.
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert len(gaps) >= 4
+    for gap, after_us in zip(gaps[:4], (250_000, 500_000, 1_000_000, 2_000_000), strict=True):
+        assert after_us / 2 <= gap <= after_us
 
 
 def test_child_that_is_granted_its_key_twice_keeps_its_slot():

@@ -5,7 +5,8 @@ Theory of operation
     the first info it hears with a *join*; the neighbor becomes its parent, takes the first free slot for it and says
     so in a *grant*: the key. From then on the node broadcasts infos itself: when its key or a distance has changed,
     when its parent's info brings a new epoch, and when it has not done so for long. An info holds the node's place
-    (tree, epoch, parent, key) and its distances to all roots.
+    (tree, epoch, parent, key) and its distances to all roots. As nobody acknowledges it, one that tells of a change is
+    repeated after a quarter of a second, and again and again with twice the time between, up to ``info_s``.
 
     Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info for each node
     gives a subtree that moved its new keys. A parent that hears a child claim a key it does not know of takes it in
@@ -31,6 +32,7 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 from workbench.wire import tinymq as wire
 
 SECOND_US = 1000000
+FIRST_REPEAT_US = 250000
 HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
 
 
@@ -107,6 +109,8 @@ class Overlay:
         self.joining = {}  # tree -> Joining
         self.info_due_us = None
         self.tick_us = None
+        self._repeat_us = None  # when the last info is due again
+        self._repeat_after_us = 0  # how long after it; 0: it told of no change
         self._info_sent_us = 0
         self._info_us = int(settings.info_s * SECOND_US)
         self._lost_after_us = int(settings.info_s * settings.lost_after * SECOND_US)
@@ -122,7 +126,7 @@ class Overlay:
             self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
             self.distances[tree] = Distance(epoch, 0, NOBODY, now)
             self._tell_key(self.places[tree])
-            self._info_soon(now)
+            self._tell_change(now)
         if self._info_us:
             self.tick_us = now + self._info_us // 2 + self.node.random.below(self._info_us)
 
@@ -222,11 +226,11 @@ class Overlay:
         if known is None or known.next_hop is None:
             self.node.tree_found(now)
         if known is None or known.next_hop is None or known.hops != hops:
-            self._info_soon(now)
+            self._tell_change(now)
 
     def _break(self, tree, now):
         self.distances[tree].next_hop = None
-        self._info_soon(now)
+        self._tell_change(now)
 
     def _take_claim(self, place, claimed, neighbor, now):
         """What a neighbor's info says of being this node's child."""
@@ -252,15 +256,21 @@ class Overlay:
                 return
             self._set_key(place, key, now)
 
+    def _tell_change(self, now):
+        """What the next info says is new, so it is to be repeated."""
+        self._repeat_after_us = FIRST_REPEAT_US
+        self._info_soon(now)
+
     def _info_soon(self, now):
         """Send an info after a moment in which more may change, and in which neighbors send theirs."""
         if self.info_due_us is None:
             self.info_due_us = now + self._gather_us // 2 + self.node.random.below(self._gather_us // 2 + 1)
 
     def _send_info(self, now):
-        self.info_due_us = None
+        self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return
+        self._plan_repetition(now)
         self._info_sent_us = now
         places = [
             wire.InfoPlace(tree, self.places[tree].epoch, self.places[tree].parent, self.places[tree].key)
@@ -272,6 +282,14 @@ class Overlay:
             for tree in self.known_trees()
         ]
         self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances)))))
+
+    def _plan_repetition(self, now):
+        if 0 < self._repeat_after_us < self._info_us:
+            half_us = self._repeat_after_us // 2
+            self._repeat_us = now + half_us + self.node.random.below(half_us)
+            self._repeat_after_us *= 2
+        else:
+            self._repeat_after_us = 0
 
     # Joining
 
@@ -339,7 +357,7 @@ class Overlay:
         joining = self.joining.get(tree)
         is_correction = place is not None and place.key is not None and place.parent == parent
         if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
-            self._info_soon(now)  # So that it hears whose child this node is.
+            self._tell_change(now)  # So that it hears whose child this node is.
             return False
         if joining is not None:
             del self.joining[tree]
@@ -365,7 +383,7 @@ class Overlay:
         place.key = key
         place.changed()
         self._tell_key(place)
-        self._info_soon(now)
+        self._tell_change(now)
         self.node.key_changed(place, now)
 
     def _tell_key(self, place):
@@ -399,7 +417,7 @@ class Overlay:
 
     def next_due_us(self):
         """When something is due, or None."""
-        times = [self.info_due_us, self.tick_us]
+        times = [self.info_due_us, self._repeat_us, self.tick_us]
         for joining in self.joining.values():
             times.append(joining.give_up_us if joining.send_us is None else joining.send_us)
         times = [time for time in times if time is not None]
@@ -420,7 +438,8 @@ class Overlay:
                     known.places.pop(tree, None)
         if self.tick_us is not None and self.tick_us <= now:
             self._tick(now)
-        if self.info_due_us is not None and self.info_due_us <= now:
+        due_us = [time for time in (self.info_due_us, self._repeat_us) if time is not None]
+        if due_us and min(due_us) <= now:
             self._send_info(now)
         self.look_for_parent(now)
 
