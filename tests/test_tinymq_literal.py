@@ -9,7 +9,8 @@ import workbench as wb
 from workbench.attributes import parse
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ, literal
-from workbench.protocols.tinymq.overlay import Neighbor, Place
+from workbench.protocols.tinymq.overlay import Neighbor
+from workbench.protocols.tinymq.place import Place
 from workbench.wire.tinymq import InfoPlace
 
 MAPPING = TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping

@@ -28,43 +28,13 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.contract import NOBODY, KeySet
-from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe, zone
+from workbench.protocols.tinymq.place import Place
+from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
 from workbench.wire import tinymq as wire
 
 SECOND_US = 1000000
 FIRST_REPEAT_US = 250000
 HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
-
-
-class Place:
-    """A node's place in a tree; key None: it has lost it, and remembers the epoch, and its children's slots."""
-
-    def __init__(self, tree, parent, epoch, key, now):
-        self.tree = tree
-        self.parent = parent
-        self.epoch = epoch
-        self.epoch_us = now
-        self.key = key
-        self.children = {}  # address -> slot
-        self._regions = None
-
-    def changed(self):
-        """The key, or who the children are, has changed."""
-        self._regions = None
-
-    def child_keys(self):
-        """[(address, key)] of the children in the order of their slots."""
-        ordered = sorted([(slot, address) for address, slot in self.children.items()])
-        return [(address, child_key(self.key, slot)) for slot, address in ordered]
-
-    def regions(self, key_bits):
-        """(universe, zone, [(child, its universe)]) of a node with a key."""
-        if self._regions is None:
-            children = self.child_keys()
-            own_zone = zone(self.key, [key for _, key in children], key_bits)
-            below = [(address, universe(key, key_bits)) for address, key in children]
-            self._regions = universe(self.key, key_bits), own_zone, below
-        return self._regions
 
 
 class Neighbor:
