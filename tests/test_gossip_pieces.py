@@ -317,10 +317,3 @@ def test_every_event_is_held_once_and_right_in_whatever_order_links_deliver(size
     for node, subscription in zip(graph, subscriptions, strict=True):
         payloads = {sample[0].value: sample[1].value for sample in subscription}
         assert payloads == {origin: bytes([origin]) * 40 for holder, origin in held if holder == node}
-
-
-def test_compiled_engine_leaves_pieces_to_the_reference():
-    wb = pytest.importorskip("workbench.sim.compiled")
-    with pytest.raises(wb.NotCompiledError, match="pieces"):
-        wb.twin_of(Gossip(pieces=2))
-    assert wb.twin_of(Gossip())

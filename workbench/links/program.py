@@ -40,6 +40,7 @@ SHARED = (
     "links/framing.py",
     "links/messages.py",
     "protocols/*.py",
+    "protocols/tinymq/*.py",
     "rlnc.py",
     "wire/*.py",
 )
