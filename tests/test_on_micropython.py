@@ -39,7 +39,6 @@ FILES = {
     },
     "test_gossip_pieces": {
         "test_every_event_is_held_once_and_right_in_whatever_order_links_deliver": NETWORKX,
-        "test_compiled_engine_leaves_pieces_to_the_reference": "a mote has no workbench.sim.compiled",
     },
     "test_fields": {"test_arithmetic_is_that_of_galois": NUMPY},
     "test_rlnc": {},
