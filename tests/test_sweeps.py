@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from conftest import REPOSITORY
@@ -412,6 +413,56 @@ def test_an_edited_filter_is_not_answered_with_old_results(tmp_path):
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
     wb.register_filter("nudge", lambda attributes: None)
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [0.0]
+
+
+# Measures of one's own
+
+
+def loudest(run):
+    sent = run.trace.filter(pc.equal(run.trace["event"], "sent"))
+    return {"loudest_node": max(sent["node"].to_pylist().count(node) for node in run.scenario.topology)}
+
+
+def test_what_a_measure_finds_in_the_trace_stands_beside_the_metrics(tmp_path):
+    over = {"workload.1.every_s": [1.0, 2.0], "seed": [1, 2]}
+    sweep = wb.Sweep(scenario(), over, measure=loudest)
+    table = sweep.run(out=tmp_path, **SILENT)
+    assert table.to_pandas()["loudest_node"].tolist() == [5, 5, 3, 3]
+    assert table.summary("workload.1.every_s", "loudest_node")["mean"].tolist() == [5, 3]
+    assert set(wb.Sweep(scenario(), over).run(**SILENT).metrics) == set(table.metrics) - {"loudest_node"}
+    (path,) = tmp_path.glob("_sweep-*.json")
+    assert json.loads(path.read_text())["measure"] == f"{__name__}:loudest"
+
+
+def test_results_are_those_of_their_measure():
+    def keys(**changes):
+        function = user_module(**changes).get(changes.get("name", "clip")) if changes else None
+        return {point.key for point in wb.Sweep(scenario(), {"seed": range(3)}, measure=function).points}
+
+    found = [keys(), keys(name="clip"), keys(name="other"), keys(name="clip", divisor=3)]
+    assert len(set.union(*found)) == 12
+    assert keys(name="clip", lead="\n\n") == found[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ([1], r"the measure answered \[1\]; it must answer {name: number}"),
+        ({"loudest": "node 3"}, "the measure answered .*; it must answer {name: number}"),
+        ({"transmissions": 1}, "the measure has a metric transmissions, which every run has already"),
+    ],
+)
+def test_a_measure_that_answers_something_else_is_told(answer, sentence):
+    def measure(run):
+        return answer
+
+    with pytest.raises(wb.WorkbenchError, match=sentence):
+        wb.Sweep(scenario(), {"seed": [1]}, measure=measure).run(**SILENT)
+
+
+def test_a_measure_must_be_a_function():
+    with pytest.raises(wb.ScenarioError, match="measure is 'loudest'; it must be a function that takes a run"):
+        wb.Sweep(scenario(), {"seed": [1]}, measure="loudest")
 
 
 # Summary and figure

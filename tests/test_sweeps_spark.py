@@ -39,12 +39,13 @@ def scenario(**changes):
     return line.replace(**changes)
 
 
-def assert_same_here_and_on_spark(scenario, over, warning=None):
+def assert_same_here_and_on_spark(scenario, over, warning=None, measure=None):
     """Runs a sweep on Spark and in this process: the frame, the same but for the wall time and the engine taken."""
     frames = []
     for runner in (SparkRunner(), LocalRunner()):
         with pytest.warns(UserWarning, match=warning) if warning else nullcontext():
-            frames.append(wb.Sweep(scenario, over).run(runner=runner).to_pandas().drop(columns=["wall_s", "engine"]))
+            table = wb.Sweep(scenario, over, measure=measure).run(runner=runner)
+            frames.append(table.to_pandas().drop(columns=["wall_s", "engine"]))
     pd.testing.assert_frame_equal(*frames)
     return frames[0]
 
@@ -79,6 +80,9 @@ class QuietNode(FloodingNode):
 
 class Quiet(wb.Flooding):
     node = QuietNode
+
+def with_margin(run):
+    return {"rows_and_margin": run.trace.num_rows + MARGIN}
 """
 
 
@@ -94,7 +98,7 @@ def users_module(tmp_path, monkeypatch):
     del sys.modules["users_module"]
 
 
-def test_filters_protocols_and_keys_of_the_user_go_along(users_module):
+def test_filters_protocols_keys_and_measures_of_the_user_go_along(users_module):
     wb.register_key(172, "GAS", unit="ppm")
     wb.register_filter("warmer", users_module.warmer)
     workload = [wb.subscribe(at=0, what="GAS GE 400"), wb.publish(at=4, what="GAS IS 200", every_s=2)]
@@ -103,6 +107,8 @@ def test_filters_protocols_and_keys_of_the_user_go_along(users_module):
     assert frame.groupby("protocol")["wrong_deliveries"].sum().to_dict() == {"plain": 0, "filtered": 0}
     frame = assert_same_here_and_on_spark(scenario(), {"protocol": [users_module.Quiet(), wb.Flooding()]})
     assert frame["sent_flood"].tolist() == [10, 15]
+    frame = assert_same_here_and_on_spark(scenario(), {"seed": [1, 2]}, measure=users_module.with_margin)
+    assert frame["rows_and_margin"].min() > users_module.MARGIN
 
 
 def explode(attributes):

@@ -2,15 +2,17 @@
 
 A point is the base scenario with some things replaced. It is named by a number (its place in the plan, which
 workers turn back into a scenario) and by a key (what its result is kept under): the key is a hash of the scenario's
-own hash, the engine asked for, the package's version and the code of user filters and protocols that take part.
+own hash, the engine asked for, the package's version and the code of user filters and protocols that take part, and
+of the measure, if there is one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -23,6 +25,7 @@ from workbench.sim.scenario import ENGINES, Scenario
 from workbench.sim.workload import Item, to_dict
 from workbench.sweeps import user_code
 
+Measure = Callable[[Any], Mapping[str, float]]
 _LONGEST_LABEL = 60
 _WRONG_VALUE = (WorkbenchError, TypeError, ValueError, AttributeError, KeyError)
 
@@ -61,13 +64,15 @@ class _Built(NamedTuple):
 class Plan:
     """A base scenario, axes and the engine that is asked for: all that a worker needs to run point ``number``.
 
-    ``protocols`` are examples of all user code that takes part, for runners that have to ship it.
+    ``protocols`` are examples of all user code that takes part, for runners that have to ship it. ``measure`` is a
+    function that is given a run with its trace, and answers with metrics of its own: name -> number.
     """
 
     scenario: Scenario
     axes: tuple[Axis, ...]
     engine: str = "auto"
     protocols: tuple[Protocol, ...] = ()
+    measure: Measure | None = None
 
     def __len__(self) -> int:
         return math.prod(len(axis.values) for axis in self.axes)
@@ -101,14 +106,19 @@ class Plan:
 class CheckedPlan:
     """A plan of which every scenario was built once: ScenarioError names the path whose value cannot be used."""
 
-    def __init__(self, scenario: Scenario, over: Mapping[str, Any], engine: str) -> None:
+    def __init__(
+        self, scenario: Scenario, over: Mapping[str, Any], engine: str, measure: Measure | None = None
+    ) -> None:
         if not isinstance(scenario, Scenario):
             raise ScenarioError(f"a sweep is over a Scenario, not over {scenario!r:.80}")
         if not isinstance(over, Mapping) or not over:
             raise ScenarioError(f'over is {over!r:.80}; it must say what to vary: over={{"seed": range(30)}}')
         if engine not in ENGINES:
             raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
-        plan = Plan(scenario, tuple(_axis(path, values) for path, values in over.items()), engine)
+        if measure is not None and not isinstance(measure, FunctionType):
+            raise ScenarioError(f"measure is {measure!r:.80}; it must be a function that takes a run")
+        axes = tuple(_axis(path, values) for path, values in over.items())
+        plan = Plan(scenario, axes, engine, measure=measure)
         self._built = [_build(plan, number) for number in range(len(plan))]
         self.plan = replace(plan, protocols=_examples(built.protocol for built in self._built))
         self._check_distinct()
@@ -126,9 +136,10 @@ class CheckedPlan:
     def points(self) -> list[Point]:
         """All points in order. Keys follow the user's code as it is now: a filter may be registered anew."""
         codes = user_code.Digests()
+        measure = user_code.words_of(self.plan.measure)
         points = []
         for number, built in enumerate(self._built):
-            words = (built.hash, self.plan.engine, workbench.__version__, codes.of(built.protocol))
+            words = (built.hash, self.plan.engine, workbench.__version__, codes.of(built.protocol), *measure)
             key = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
             points.append(Point(number, key, built.hash, built.seed, self.plan.labels(number)))
         return points

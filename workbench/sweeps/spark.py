@@ -118,9 +118,10 @@ class Chunks:
 
 def _packed(plan: Plan) -> bytes:
     try:
-        return user_code.pack(plan, plan.protocols)
+        return user_code.pack(plan, plan.protocols, plan.measure)
     except Exception as error:
-        what = ", ".join(sorted(name for protocol in plan.protocols for name in user_code.of(protocol))) or "it"
+        names = {name for protocol in plan.protocols for name in user_code.of(protocol)}
+        what = ", ".join(sorted(names | ({"the measure"} if plan.measure else set()))) or "it"
         raise WorkbenchError(
             f"the sweep cannot be sent to Spark's workers: {what} cannot be pickled ({error}); let code that is sent "
             "open files and the like when it is called, or use runner=LocalRunner()"

@@ -91,6 +91,7 @@ class FolderStore:
             "version": workbench.__version__,
             "engine": plan.engine,
             "points": len(points),
+            **({} if plan.measure is None else {"measure": f"{plan.measure.__module__}:{plan.measure.__qualname__}"}),
             "over": {axis.path: list(axis.labels) for axis in plan.axes},
             "scenario": json.loads(plan.scenario.to_json()),
         }

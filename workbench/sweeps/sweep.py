@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.scenario import Scenario
-from workbench.sweeps.plan import CheckedPlan, Plan, Point
+from workbench.sweeps.plan import CheckedPlan, Measure, Plan, Point
 from workbench.sweeps.progress import Progress, display_for, duration
 from workbench.sweeps.runners import Runner
 from workbench.sweeps.spark import SparkRunner
@@ -25,11 +25,16 @@ class Sweep:
     objects (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
     ``{"topology": {"sparse": a, "dense": b}}``. The points are all combinations, the last axis turning fastest.
 
+    ``measure`` is a function of a run that answers with metrics of its own, as {name: number}; they stand in the table
+    beside the others. Its runs keep their traces as long as it looks at them, which takes time and memory.
+
     Raises ScenarioError at once if a point cannot be run, naming the path whose value is wrong.
     """
 
-    def __init__(self, scenario: Scenario, over: Mapping[str, Any], engine: str = "auto") -> None:
-        self._checked = CheckedPlan(scenario, over, engine)
+    def __init__(
+        self, scenario: Scenario, over: Mapping[str, Any], engine: str = "auto", measure: Measure | None = None
+    ) -> None:
+        self._checked = CheckedPlan(scenario, over, engine, measure)
         self._memory = MemoryStore()
 
     @property

@@ -1,4 +1,4 @@
-"""The user's own code in a sweep: registered filters, and protocol classes from outside the package.
+"""The user's own code in a sweep: registered filters, protocol classes and a measure from outside the package.
 
 A scenario only names them. So a sweep tells results apart by a digest of the code (an edited filter must not be
 answered with yesterday's rows), and ships the code by value to workers that cannot import it.
@@ -64,6 +64,14 @@ class Digests:
         if identity not in self._known:
             self._known[identity] = digest(found) if found else ""
         return self._known[identity]
+
+
+def words_of(measure: Callable | None) -> tuple[str, ...]:
+    """What tells a measure apart: its name, and the digest of its code if it is the user's; nothing without one."""
+    if measure is None:
+        return ()
+    name = f"{measure.__module__}:{measure.__qualname__}"
+    return (name,) if _package(measure) == PACKAGE else (name, digest({"measure": measure}))
 
 
 def digest(named: dict[str, Any]) -> str:
@@ -157,7 +165,7 @@ def _names(code: CodeType) -> Iterator[str]:
 # Shipping it
 
 
-def pack(work: Any, protocols: Iterable[Protocol]) -> bytes:
+def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = None) -> bytes:
     """``work`` and the user's code as bytes for a worker: classes and functions by value, user keys, search path.
 
     By value and not as JSON: a worker then needs neither the user's modules nor the data set of a testbed.
@@ -166,7 +174,7 @@ def pack(work: Any, protocols: Iterable[Protocol]) -> bytes:
 
     code = {name: thing for protocol in protocols for name, thing in of(protocol).items()}
     filters = {name.partition(" ")[2]: thing for name, thing in code.items() if name.startswith("filter ")}
-    with _by_value(cloudpickle, code.values()):
+    with _by_value(cloudpickle, [*code.values(), *([] if measure is None else [measure])]):
         content = cloudpickle.dumps((work, filters, _user_keys()))
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], content))
 

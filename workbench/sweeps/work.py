@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 import traceback
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from workbench.errors import WorkbenchError
-from workbench.sweeps.plan import Plan
+from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sweeps.plan import Measure, Plan
 
 
 class Row(NamedTuple):
@@ -26,11 +26,25 @@ def run_point(plan: Plan, number: int) -> Row:
     try:
         scenario = plan.scenario_of(number)
         begin = time.perf_counter()
-        run = scenario.run(engine=plan.engine, record="metrics")
+        run = scenario.run(engine=plan.engine, record="metrics" if plan.measure is None else "trace")
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
+        if plan.measure is not None:
+            metrics.update(_measured(plan.measure, run, metrics))
         return Row(number, run.engine, time.perf_counter() - begin, None, metrics)
     except Exception as error:
         return Row(number, plan.engine, time.perf_counter() - begin, _sentence(error), {})
+
+
+def _measured(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str, float]:
+    found = measure(run)
+    try:
+        numbers = {str(name): float(value) for name, value in found.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ScenarioError(f"the measure answered {found!r:.80}; it must answer {{name: number}}") from None
+    for name in numbers:
+        if name in metrics:
+            raise ScenarioError(f"the measure has a metric {name}, which every run has already; give it another name")
+    return numbers
 
 
 def _sentence(error: Exception) -> str:
