@@ -4,6 +4,7 @@
     strewn      disc, from_positions              links within a radius, everything delivered
     radio       random_geometric, office          delivery ratios from distance, walls and shadowing (Propagation)
     measured    from_links, testbed               delivery ratios as somebody counted them
+    numbering   spread, renumbered                sites far apart, and a numbering in which they come first
     form        check, digest, to_dict, from_dict what a scenario stores and compares
 
 Every function returns a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int
@@ -18,6 +19,7 @@ from workbench.topology.links import from_links, testbed
 from workbench.topology.office import office
 from workbench.topology.propagation import Propagation, packet_reception
 from workbench.topology.recipes import from_dict, to_dict
+from workbench.topology.sites import renumbered, spread
 
 __all__ = [
     "Propagation",
@@ -32,7 +34,9 @@ __all__ = [
     "office",
     "packet_reception",
     "random_geometric",
+    "renumbered",
     "ring",
+    "spread",
     "testbed",
     "to_dict",
 ]

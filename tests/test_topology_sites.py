@@ -1,0 +1,68 @@
+"""Sites far apart in a network, and a numbering in which they come first."""
+
+import itertools
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinymq_checks import connected_graphs
+
+import workbench as wb
+
+
+def farthest_hops(graph, sites):
+    hops = nx.multi_source_dijkstra_path_length(graph, set(sites))
+    return max(hops.values())
+
+
+def test_sites_on_a_line_are_the_middle_the_ends_and_what_is_between():
+    assert wb.topology.spread(wb.topology.line(9), 5) == (4, 0, 8, 2, 6)
+
+
+@given(graph=connected_graphs(most_nodes=9), count=st.integers(1, 4))
+@settings(max_examples=60)
+def test_sites_are_at_most_twice_as_far_as_the_best_can_be(graph, count):
+    graph = wb.topology.check(graph)
+    count = min(count, len(graph))
+    sites = wb.topology.spread(graph, count)
+    assert len(set(sites)) == count
+    best = min(farthest_hops(graph, chosen) for chosen in itertools.combinations(graph, count))
+    assert farthest_hops(graph, sites) <= 2 * best
+
+
+def test_fewer_sites_are_the_first_of_more():
+    graph = wb.topology.disc(120, 140, 60, seed=4)
+    assert wb.topology.spread(graph, 10)[:4] == wb.topology.spread(graph, 4)
+
+
+def test_a_part_that_cannot_be_reached_gets_a_site_before_any_other():
+    graph = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (7, 8)])
+    nx.set_node_attributes(graph, {node: (10.0 * node, 0.0) for node in graph}, "pos")
+    assert wb.topology.spread(graph, 2) == (4, 7)
+
+
+def test_more_sites_than_nodes_are_refused():
+    with pytest.raises(wb.ParameterError, match="count is 4; it must be a whole number from 1 to 3"):
+        wb.topology.spread(wb.topology.line(3), 4)
+
+
+def test_renumbered_network_has_the_chosen_nodes_first_and_is_the_same_otherwise():
+    graph = wb.topology.disc(40, 80, 40, seed=3)
+    first = (17, 3, 30)
+    other = wb.topology.renumbered(graph, first)
+    order = [*first, *(node for node in graph if node not in first)]
+    assert sorted(other) == list(range(40))
+    for node in other:
+        assert other.nodes[node]["pos"] == graph.nodes[order[node]]["pos"]
+        assert {order[neighbor] for neighbor in other[node]} == set(graph[order[node]])
+    assert wb.topology.digest(wb.topology.from_dict(wb.topology.to_dict(other))) == wb.topology.digest(other)
+
+
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [((1, 9), "first has 9, which is no node"), ((1, 1), "it must name each node once"), (("1",), "first has '1'")],
+)
+def test_a_numbering_that_cannot_be_says_so(first, sentence):
+    with pytest.raises(wb.ParameterError, match=sentence):
+        wb.topology.renumbered(wb.topology.line(5), first)

@@ -1,0 +1,131 @@
+"""Workloads drawn at random: queries over ranges, events, failures. Made of the items that one could write by hand.
+
+    range_queries     subscriptions at random nodes, to intervals of random place and Zipf-distributed length
+    range_events      publications at random nodes, uniform in the space of the dimensions
+    random_outage     a random share of nodes that fail
+
+Theory of operation
+    Dimensions are named as TinyMQ names them ("TEMP 0 50"). An interval is L of ``cells`` equal parts of its dimension
+    long, times ``longest``; L is from 1 to ``cells`` and has a probability proportional to L ** -exponent (Zipf's law):
+    many are short, few are long. ``exponent=0`` makes all lengths equally likely, ``cells=1`` all of them ``longest``.
+    Each of several dimensions has a length of its own. An interval lies anywhere within its dimension, uniformly.
+
+    Draws are counter-based (`workbench.draws`), a stream for each kind of item: the first n of many queries are the n
+    queries there would be, and events do not depend on queries.
+
+Cost
+    Some 20 µs an item.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from workbench import draws
+from workbench.attributes import key_of
+from workbench.errors import ScenarioError
+from workbench.protocols.tinymq import TinyMQ
+from workbench.sim.workload import Outage, Publish, Subscribe, outage, publish, subscribe
+from workbench.topology.graphs import is_number, is_whole
+
+_QUERIES, _EVENTS, _OUTAGES = range(3)
+_MOST_CELLS = 1 << 20
+
+
+def range_queries(
+    nodes: Iterable[int],
+    count: int,
+    dimensions: Sequence[str] = ("TEMP 0 50",),
+    *,
+    exponent: float = 1.0,
+    cells: int = 256,
+    longest: float = 1.0,
+    start_s: float = 0.0,
+    every_s: float = 0.0,
+    seed: int = 1,
+) -> list[Subscribe]:
+    """``count`` subscriptions, each at one of ``nodes``, to one interval of each dimension.
+
+    The first is made at ``start_s``, and each one ``every_s`` after the one before it. ``longest`` is a share of the
+    dimension, above 0 and up to 1. Raises ScenarioError or ParameterError for what cannot be drawn.
+    """
+    if not is_whole(cells) or not 1 <= cells <= _MOST_CELLS:
+        raise ScenarioError(f"cells is {cells!r:.60}; it must be a whole number from 1 to {_MOST_CELLS:,}")
+    if not is_number(exponent) or not 0 <= exponent <= 100:
+        raise ScenarioError(f"exponent is {exponent!r:.60}; it must be a number from 0 to 100")
+    _check_share("longest", longest)
+    weights = list(accumulate(length**-exponent for length in range(1, cells + 1)))
+    spaces = _spaces(dimensions)
+    items = []
+    for number, node, stream in _draws(nodes, count, seed, _QUERIES):
+        words = []
+        for name, steps, low, high in spaces:
+            length = 1 + min(cells - 1, bisect(weights, stream.uniform() * weights[-1]))
+            width = max(1, round((high - low) * longest * length / cells))
+            first = low + stream.below(high - low - width + 1)
+            words += [f"{name} GE {first / steps:.10g}", f"{name} LE {(first + width) / steps:.10g}"]
+        items.append(subscribe(node, ", ".join(words), start_s=start_s + number * every_s))
+    return items
+
+
+def range_events(
+    nodes: Iterable[int],
+    count: int,
+    dimensions: Sequence[str] = ("TEMP 0 50",),
+    *,
+    start_s: float = 0.0,
+    every_s: float = 0.01,
+    seed: int = 1,
+) -> list[Publish]:
+    """``count`` publications, each at one of ``nodes`` and with a value of each dimension; times as `range_queries`."""
+    spaces = _spaces(dimensions)
+    items = []
+    for number, node, stream in _draws(nodes, count, seed, _EVENTS):
+        words = [f"{name} IS {(low + stream.below(high - low + 1)) / steps:.10g}" for name, steps, low, high in spaces]
+        items.append(publish(node, ", ".join(words), start_s=start_s + number * every_s))
+    return items
+
+
+def random_outage(
+    nodes: Iterable[int], share: float, start_s: float, stop_s: float | None = None, *, seed: int = 1
+) -> Outage:
+    """That share of ``nodes``, rounded and at least one, is off from ``start_s`` to ``stop_s`` (None: to the end)."""
+    _check_share("share", share)
+    nodes = _nodes(nodes)
+    key = draws.make_key(seed, draws.WORKLOAD, _OUTAGES)
+    chosen = sorted(nodes, key=lambda node: draws.bits(key, node))[: max(1, round(share * len(nodes)))]
+    return outage(sorted(chosen), start_s, stop_s)
+
+
+def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:
+    """(number, node, stream of its own) of each item."""
+    nodes = _nodes(nodes)
+    if not is_whole(count) or count < 0:
+        raise ScenarioError(f"count is {count!r:.60}; it must be a whole number, 0 or more")
+    for number in range(count):
+        stream = draws.Stream(draws.make_key(seed, draws.WORKLOAD, kind, number))
+        yield number, nodes[stream.below(len(nodes))], stream
+
+
+def _nodes(nodes: Iterable[int]) -> list[int]:
+    found = sorted(nodes)
+    if not found:
+        raise ScenarioError("nodes is empty; it must name one node or several, such as range(100) or a topology")
+    return found
+
+
+def _spaces(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
+    """(name, steps to a unit, lowest, highest value in steps) of each dimension."""
+    found = []
+    for dimension in TinyMQ(dimensions=dimensions).mapping.dimensions:
+        key = key_of(dimension.key)
+        found.append((key.name, key.steps, dimension.low, dimension.high))
+    return found
+
+
+def _check_share(name: str, value: Any) -> None:
+    if not is_number(value) or not 0 < value <= 1:
+        raise ScenarioError(f"{name} is {value!r:.60}; it must be a share, above 0 and up to 1")
