@@ -26,7 +26,7 @@ NOTEBOOKS = sorted(
 # Rooms of the package from left to right: a module imports from its own rank or from the left of it.
 RANKS = (
     ("errors", "draws", "attributes", "keys", "attribute_text", "fields", "rlnc"),
-    ("wire",),
+    ("bloom", "cose", "topics", "wire"),
     ("protocols",),
     ("array_draws", "bulk_fields", "bulk_kernels"),
     ("datasets", "topology", "sensor_field"),

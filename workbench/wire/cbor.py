@@ -1,0 +1,234 @@
+"""The part of CBOR that DPS's messages are made of: bytes <-> items, read one after the other.
+
+Theory of operation
+    DPS walks its maps: keys must ascend, what it does not know is skipped, and lengths must be definite. A library that
+    hands out dictionaries has forgotten the order of keys, a key that came twice and how a length was written, so the
+    messages are read item by item here. cbor2 is this reader's oracle in the tests.
+
+    ``Reader`` says at each step what must come next; anything else is a DecodeError that names the byte. Lengths and
+    counts are compared with what is left before anything is made, and items are skipped without recursion, so the time
+    is linear in the bytes and the memory no more than a copy of them.
+
+    The writers give the shortest form of one item each; an array or map is its head and then its items.
+
+Limits
+    Definite lengths only; integers up to 64 bits. No floats, but they can be skipped. Any width of an integer is read.
+
+Reference
+    RFC 8949.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from struct import pack, unpack_from
+
+from workbench.errors import DecodeError, EncodeError
+
+UNSIGNED, NEGATIVE, BYTES, TEXT, ARRAY, MAP, TAG, SIMPLE = range(8)
+NAMES = (
+    "an unsigned integer",
+    "a negative integer",
+    "a byte string",
+    "a text",
+    "an array",
+    "a map",
+    "a tag",
+    "a simple value",
+)
+FALSE, TRUE, NULL = b"\xf4", b"\xf5", b"\xf6"
+_LARGEST = 0xFFFFFFFFFFFFFFFF
+_LAYOUTS = (("B", 1), (">H", 2), (">I", 4), (">Q", 8))  # of an argument behind the first byte, and its size
+
+
+def head(major, argument):
+    """The first bytes of an item: its major type (0 to 7) and its argument (a value, a length or a count)."""
+    if not 0 <= argument <= _LARGEST:
+        raise EncodeError("%d cannot be written in CBOR's 64 bits" % argument)
+    if argument < 24:
+        return bytes((major << 5 | argument,))
+    which = 0 if argument <= 0xFF else 1 if argument <= 0xFFFF else 2 if argument <= 0xFFFFFFFF else 3
+    return bytes((major << 5 | 24 + which,)) + pack(_LAYOUTS[which][0], argument)
+
+
+def unsigned(value):
+    """An unsigned integer."""
+    return head(UNSIGNED, value)
+
+
+def integer(value):
+    """An integer of either sign."""
+    return head(NEGATIVE, -1 - value) if value < 0 else head(UNSIGNED, value)
+
+
+def byte_string(data):
+    """A byte string."""
+    return head(BYTES, len(data)) + data
+
+
+def text(data):
+    """A text, given as its bytes (UTF-8 if it is to be read by others; it is not checked)."""
+    return head(TEXT, len(data)) + data
+
+
+def array(count):
+    """The head of an array; so many items follow."""
+    return head(ARRAY, count)
+
+
+def mapping(count):
+    """The head of a map; so many pairs of key and value follow."""
+    return head(MAP, count)
+
+
+def tag(number):
+    """The head of a tagged item, which follows."""
+    return head(TAG, number)
+
+
+def boolean(value):
+    """True or false."""
+    return TRUE if value else FALSE
+
+
+class Reader:
+    """Reads items from bytes, one after the other; ``at`` is the next byte. It raises DecodeError and nothing else."""
+
+    def __init__(self, data, at=0):
+        self.data = data
+        self.at = at
+
+    def head(self, what):
+        """(major type, argument) of the next item; what: the name of what should be there."""
+        data = self.data
+        at = self.at
+        left = len(data) - at
+        if left <= 0:
+            raise DecodeError("%s is missing: the %d bytes end before it" % (what, len(data)))
+        first = data[at]
+        information = first & 31
+        if information < 24:
+            self.at = at + 1
+            return first >> 5, information
+        if information > 27:
+            raise DecodeError("byte %d: %s has an indefinite or reserved length; DPS writes definite ones" % (at, what))
+        layout, width_B = _LAYOUTS[information - 24]
+        if left <= width_B:
+            raise DecodeError("byte %d: %s is cut short" % (at, what))
+        self.at = at + 1 + width_B
+        return first >> 5, unpack_from(layout, data, at + 1)[0]
+
+    def _expect(self, major, what):
+        at = self.at
+        given, argument = self.head(what)
+        if given != major:
+            raise DecodeError("byte %d: %s is %s; it must be %s" % (at, what, NAMES[given], NAMES[major]))
+        return argument
+
+    def unsigned(self, what, largest=_LARGEST):
+        """An unsigned integer up to ``largest``."""
+        at = self.at
+        value = self._expect(UNSIGNED, what)
+        if value > largest:
+            raise DecodeError("byte %d: %s is %d; it may be %d at most" % (at, what, value, largest))
+        return value
+
+    def integer(self, what, smallest, largest):
+        """An integer of either sign in a range."""
+        at = self.at
+        major, argument = self.head(what)
+        if major > NEGATIVE:
+            raise DecodeError("byte %d: %s is %s; it must be an integer" % (at, what, NAMES[major]))
+        value = -1 - argument if major == NEGATIVE else argument
+        if not smallest <= value <= largest:
+            raise DecodeError("byte %d: %s is %d; it may be %d to %d" % (at, what, value, smallest, largest))
+        return value
+
+    def byte_string(self, what, length=None):
+        """A byte string, of a given length if one is given."""
+        at = self.at
+        data = self._string(BYTES, what)
+        if length is not None and len(data) != length:
+            raise DecodeError("byte %d: %s has %d bytes; it must have %d" % (at, what, len(data), length))
+        return data
+
+    def text(self, what):
+        """The bytes of a text."""
+        return self._string(TEXT, what)
+
+    def _string(self, major, what):
+        at = self.at
+        size = self._expect(major, what)
+        begin = self.at
+        if size > len(self.data) - begin:
+            raise DecodeError("byte %d: %s says that it has %d bytes, more than follow" % (at, what, size))
+        self.at = begin + size
+        return bytes(self.data[begin : begin + size])
+
+    def array(self, what, count=None):
+        """The number of items of an array; DecodeError if it is not ``count``, or is more than the bytes could hold."""
+        at = self.at
+        given = self._expect(ARRAY, what)
+        if count is not None and given != count:
+            raise DecodeError("byte %d: %s has %d items; it must have %d" % (at, what, given, count))
+        self._check_count(given, at, what)
+        return given
+
+    def mapping(self, what):
+        """The number of pairs of a map; DecodeError if it is more than the bytes could hold."""
+        at = self.at
+        given = self._expect(MAP, what)
+        self._check_count(2 * given, at, what)
+        return given
+
+    def _check_count(self, items, at, what):
+        if items > len(self.data) - self.at:
+            raise DecodeError("byte %d: %s says that it has %d items, more than the bytes hold" % (at, what, items))
+
+    def tag(self, what):
+        """The number of a tag."""
+        return self._expect(TAG, what)
+
+    def boolean(self, what):
+        """True or false."""
+        at = self.at
+        value = self.data[at : at + 1]
+        if value != TRUE and value != FALSE:
+            raise DecodeError("byte %d: %s is neither true nor false" % (at, what))
+        self.at = at + 1
+        return value == TRUE
+
+    def peek(self):
+        """The major type of the next item, or None at the end."""
+        return self.data[self.at] >> 5 if self.at < len(self.data) else None
+
+    def skip(self, what):
+        """Pass over the next item, whatever it is; returns its bytes. An item in an item costs no stack."""
+        start = self.at
+        items = 1
+        while items:
+            items -= 1
+            at = self.at
+            major, argument = self.head(what)
+            if major in (BYTES, TEXT):
+                if argument > len(self.data) - self.at:
+                    raise DecodeError("byte %d: %s says that it has %d bytes, more than follow" % (at, what, argument))
+                self.at += argument
+            elif major in (ARRAY, MAP):
+                more = 2 * argument if major == MAP else argument
+                self._check_count(more, at, what)
+                items += more
+            elif major == TAG:
+                items += 1
+        return bytes(self.data[start : self.at])
+
+    def skip_mapping(self, what):
+        """Pass over a map and all that is in it."""
+        at = self.at
+        self.mapping(what)
+        self.at = at
+        self.skip(what)
+
+    def end(self):
+        """DecodeError unless all bytes are read."""
+        if self.at != len(self.data):
+            raise DecodeError("byte %d: %d bytes too many" % (self.at, len(self.data) - self.at))
