@@ -87,14 +87,30 @@ def test_who_never_decodes_keeps_its_rank_to_the_end():
     assert seen_of(trace_of((10, 1, "innovative", 1, "0"))) == [(1, 1, "0", 10, 100)]
 
 
-def test_an_evicted_generation_is_gone_and_its_next_packet_begins_anew():
+def test_a_generation_that_was_given_up_is_gone_and_its_next_packet_begins_anew():
     trace = trace_of(
         (10, 1, "innovative", 1, "0"),
         (20, 1, "innovative", 2, "1"),
-        (40, 1, "dropped", 0, "evicted"),
+        (40, 1, "dropped", 0, "expired"),
         (70, 1, "innovative", 1, "1"),
     )
     assert seen_of(trace) == [(1, 1, "0", 10, 20), (1, 2, "0 1", 20, 40), (1, 1, "1", 70, 100)]
+
+
+def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
+    run = wb.Scenario(
+        topology=wb.topology.line(4),
+        protocol=wb.CodedDiffusion(bootstrap_factor=1, max_events=1, forget_after_s=1),
+        workload=[wb.publish(at=0, what="TEMP IS 20", payload=bytes(50), start_s=1, every_s=9)],
+        radio=wb.Radio(loss="none"),
+        duration_s=20,
+    ).run(engine="reference")
+    rows = run.trace.to_pylist()
+    given_up = {(row["node"], row["sequence"]): row["time_us"] for row in rows if row["detail"] == "expired"}
+    spans = decoding.decoding_spans(read(run.trace), 20 * SECOND)
+    ends = {(span.node, span.sequence): span.until_us for span in spans if (span.node, span.sequence) in given_up}
+    assert given_up
+    assert ends == given_up
 
 
 def test_pivots_are_in_the_order_of_their_columns_also_beyond_nine():

@@ -9,7 +9,8 @@
 Theory of operation
     An ``innovative`` row says that a node's rank of an event is ``value`` and that the new row has its pivot in the
     column ``detail``. It closes the interval of the last rank and opens the next. ``held`` ends the decoding: the node
-    has the event. So does an eviction, and then the node has nothing of it; a rank of 1 always begins anew.
+    has the event. So does the row that tells when it was given up (``dropped``, "expired"), and then the node has nothing of
+    it; a rank of 1 always begins anew.
 
 Cost
     A step in Python for each innovative packet; rows of frames are never looked at.
@@ -62,8 +63,8 @@ def decoding_spans(columns: Columns, duration_us: int) -> list[Span]:
             closed.append(span._replace(until_us=min(time_us, duration_us)))
         return span
 
-    evicted = columns.where(event="dropped", detail="evicted")
-    rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), evicted]))
+    given_up = columns.where(event="dropped", detail="expired")
+    rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
     numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
     words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
     for time_us, node, peer, rank, what, detail, event in zip(*numbers, *words, _events(columns, rows), strict=True):
