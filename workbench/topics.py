@@ -95,8 +95,8 @@ def matches(
 ) -> bool:
     """Whether each topic of a subscription matches one or more topics of a publication.
 
-    Without ``wildcards`` a topic matches only itself: what the filter of a publication without wildcards comes to, which
-    a message does not tell.
+    Without ``wildcards`` a topic matches only itself: what the filter of a publication without wildcards comes to. No
+    message tells that it is one.
 
     A topic alone will do for a list of one. AttributeFormatError if a subscription's topic is invalid; publications may
     come from the wire, where nobody has checked them, and are compared as they are.
@@ -208,7 +208,12 @@ def _placed(segments: list[bytes], between: list[bytes], place: int) -> bytes:
 
 def _bytes(topic: str | bytes) -> bytes:
     # What is no UTF-8 on the wire is a lone surrogate in a text, and becomes the same bytes again.
-    return topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else bytes(topic)
+    if not isinstance(topic, str):
+        return bytes(topic)
+    try:
+        return topic.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise _error(topic, f"position {error.start} is half of a character, which UTF-8 cannot hold") from None
 
 
 def _like(topic: AnyStr, items: list[bytes]) -> list[AnyStr]:

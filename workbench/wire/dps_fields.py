@@ -1,0 +1,133 @@
+"""The fields of DPS's messages: their keys in the maps, how each is written, and how a map of them is read.
+
+`workbench.wire.dps` says which message has which. Times are whole seconds, up to 32,767; a text that is no UTF-8
+becomes lone surrogates, and the same bytes again when it is written.
+"""
+
+from workbench.bloom import FUZZY_HASH_B, BitVector
+from workbench.errors import DecodeError, EncodeError
+from workbench.wire import cbor
+
+ID_B = 16
+LONGEST_TTL_S = 0x7FFF
+U8, U16, U32, I31 = 0xFF, 0xFFFF, 0xFFFFFFFF, 0x7FFFFFFF
+(
+    PORT,
+    TTL,
+    ID,
+    SEQUENCE,
+    ACKNOWLEDGE,
+    FILTER,
+    FLAGS,
+    MESH,
+    NEEDS,
+    INTERESTS,
+    TOPICS,
+    DATA,
+    ACKNOWLEDGED,
+    PATH,
+    HOPS,
+) = range(1, 16)
+
+
+def number(key, value, largest):
+    """A key and an unsigned integer; EncodeError if it is out of range."""
+    if not (isinstance(value, int) and 0 <= value <= largest):
+        raise EncodeError("field %d is %r; it may be 0 to %d" % (key, value, largest))
+    return cbor.unsigned(key) + cbor.unsigned(value)
+
+
+def byte_string(key, data, length=None):
+    """A key and a byte string; EncodeError if it is not as long as it should be."""
+    if not isinstance(data, (bytes, bytearray)) or (length is not None and len(data) != length):
+        raise EncodeError("field %d is %r; it must be %s bytes" % (key, data, "some" if length is None else length))
+    return cbor.unsigned(key) + cbor.byte_string(bytes(data))
+
+
+def seconds(value):
+    """The field ttl; EncodeError if it is out of range."""
+    if not isinstance(value, int) or not -1 - LONGEST_TTL_S <= value <= LONGEST_TTL_S:
+        raise EncodeError("a ttl of %r s; it may be up to %d" % (value, LONGEST_TTL_S))
+    return cbor.unsigned(TTL) + cbor.integer(value)
+
+
+def text(value):
+    """A text, given as one or as its bytes; EncodeError if it has no bytes in UTF-8."""
+    if isinstance(value, bytes):
+        return cbor.text(value)
+    try:
+        return cbor.text(value.encode("utf-8", "surrogateescape"))
+    except UnicodeError:
+        raise EncodeError("%r has half of a character, which UTF-8 cannot hold" % (value,)) from None
+
+
+def read_map(reader, where, known, filter_bits=None):
+    """{key: value} of a map; the keys of ``known`` are read and the others skipped. All keys must ascend."""
+    found = {}
+    last = None
+    for _ in range(reader.mapping(where)):
+        at = reader.at
+        key = reader.integer("a key", -1 - I31, I31)
+        if last is not None and key <= last:
+            raise DecodeError("byte %d: key %d after key %d; the keys of a map must ascend" % (at, key, last))
+        last = key
+        if key in known:
+            found[key] = _READ[key](reader, filter_bits)
+        else:
+            reader.skip("the value of key %d" % (key,))
+    return found
+
+
+def require(found, keys, where):
+    """DecodeError if one of the keys was not found there."""
+    for key in keys:
+        if key not in found:
+            raise DecodeError("the %s is without %s" % (where, NAMES[key]))
+
+
+def _read_ttl(reader, filter_bits):
+    return reader.integer("ttl", -1 - LONGEST_TTL_S, LONGEST_TTL_S)
+
+
+def _read_topics(reader, filter_bits):
+    return tuple([_text(reader, "a topic") for _ in range(reader.array("topics"))])
+
+
+def _text(reader, what):
+    return reader.text(what).decode("utf-8", "surrogateescape")
+
+
+NAMES = {
+    PORT: "port",
+    TTL: "ttl",
+    ID: "publication id",
+    SEQUENCE: "sequence number",
+    ACKNOWLEDGE: "acknowledgement request",
+    FILTER: "Bloom filter",
+    FLAGS: "flags",
+    MESH: "mesh id",
+    NEEDS: "needs",
+    INTERESTS: "interests",
+    TOPICS: "topics",
+    DATA: "data",
+    ACKNOWLEDGED: "acknowledged sequence number",
+    PATH: "path",
+    HOPS: "hop count",
+}
+_READ = {
+    PORT: lambda reader, filter_bits: reader.unsigned("port", U16),
+    TTL: _read_ttl,
+    ID: lambda reader, filter_bits: reader.byte_string("publication id", ID_B),
+    SEQUENCE: lambda reader, filter_bits: reader.unsigned("sequence number", U32),
+    ACKNOWLEDGE: lambda reader, filter_bits: reader.boolean("acknowledgement request"),
+    FILTER: lambda reader, filter_bits: BitVector.read(reader, filter_bits),
+    FLAGS: lambda reader, filter_bits: reader.unsigned("flags", U8),
+    MESH: lambda reader, filter_bits: reader.byte_string("mesh id", ID_B),
+    NEEDS: lambda reader, filter_bits: reader.byte_string("needs", FUZZY_HASH_B),
+    INTERESTS: lambda reader, filter_bits: BitVector.read(reader, filter_bits),
+    TOPICS: _read_topics,
+    DATA: lambda reader, filter_bits: reader.byte_string("data"),
+    ACKNOWLEDGED: lambda reader, filter_bits: reader.unsigned("acknowledged sequence number", U32),
+    PATH: lambda reader, filter_bits: _text(reader, "path"),
+    HOPS: lambda reader, filter_bits: reader.unsigned("hop count", U16),
+}
