@@ -1,0 +1,130 @@
+"""Metrics of overlay trees: against what the nodes themselves know, and counted by hand on small networks."""
+
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinymq_checks import graphs_with_roots
+
+import workbench as wb
+from workbench.protocols.pub2sub import Pub2Sub
+from workbench.protocols.tinymq import TinyMQ
+from workbench.sim.kernel import Kernel
+from workbench.sim.overlay_metrics import load_metrics, query_metrics, repair_metrics
+from workbench.sim.run import Run
+from workbench.sim.trace import Recorder
+
+ONCE = {"dimensions": ("TEMP 0 50",), "info_s": 0.0, "refresh_s": 0.0, "retries": 0}
+REPAIRED = {"dimensions": ("TEMP 0 50",), "info_s": 1.0, "lost_after": 2.0, "refresh_s": 0.0, "retries": 0}
+
+
+def played(scenario):
+    """(nodes, run) of the reference engine."""
+    recorder = Recorder()
+    kernel = Kernel(scenario, recorder)
+    kernel.run(round(scenario.duration_s * 1e6), None)
+    return {node.address: node for node in kernel.nodes}, Run(scenario, "reference", recorder)
+
+
+@pytest.mark.parametrize("cls", [TinyMQ, Pub2Sub])
+@given(where=graphs_with_roots(), key_bits=st.integers(1, 8), shortcuts=st.booleans(), seed=st.integers(0, 99))
+@settings(max_examples=30)
+def test_stored_queries_and_their_hops_are_those_that_the_nodes_know(cls, where, key_bits, shortcuts, seed):
+    graph, roots = where
+    protocol = cls(roots=roots, key_bits=key_bits, shortcuts=shortcuts, **ONCE)
+    workload = wb.range_queries(graph, 6, start_s=5, seed=seed)
+    nodes, run = played(wb.Scenario(graph, protocol, workload, duration_s=7, seed=seed))
+    everywhere, near = defaultdict(list), defaultdict(list)
+    for node in nodes.values():
+        for (tree, sink, number), stored in node.queries.stored.items():
+            everywhere[sink, number].append(stored.message.hops)
+            if nodes[sink].overlay.place(tree) is not None:
+                near[sink, number].append(stored.message.hops)
+    found = query_metrics(run)
+    assert found["queries_asked"] == len(everywhere) == 6
+    stored = sum(map(len, everywhere.values())) / 6
+    assert found["stored_per_query"] == pytest.approx(stored)
+    assert found["stored_per_tree"] == pytest.approx(stored / len(roots))
+    for name, hops in (("hops_all_trees", everywhere), ("hops_own_tree", near)):
+        assert found[name] == pytest.approx(sum(sum(one) / len(one) for one in hops.values()) / 6)
+
+
+def test_hops_that_cannot_be_followed_are_not_guessed():
+    graph = wb.topology.disc(30, 60, 40, seed=2)
+    lossy = TinyMQ(**{**ONCE, "retries": 5})
+    workload = wb.range_queries(graph, 3, start_s=5)
+    run = wb.Scenario(graph, lossy, workload, radio=wb.Radio(loss=0.3), duration_s=7).run(engine="reference")
+    with pytest.raises(wb.ParameterError, match="hops of queries cannot be followed"):
+        query_metrics(run)
+
+
+@pytest.mark.parametrize("publish", ["all", "own"])
+def test_load_is_counted_frame_by_frame(publish):
+    graph = wb.topology.disc(60, 80, 50, seed=2)
+    protocol = TinyMQ(roots=(0, 30, 50), publish=publish, **ONCE)
+    workload = [*wb.range_queries(graph, 5, start_s=3), *wb.range_events(graph, 20, start_s=5)]
+    run = wb.Scenario(graph, protocol, workload, duration_s=7).run(engine="reference")
+    relays, traffic = Counter(), Counter()
+    for row in run.trace.to_pylist():
+        if row["event"] == "sent" and row["message"] in ("event", "notification"):
+            traffic[row["node"]] += 1
+            relays[row["node"]] += row["message"] == "event" and row["node"] != row["origin"]
+    found = load_metrics(run)
+    assert found["events_published"] == 20
+    assert found["event_hops"] == pytest.approx(run.metrics["sent_event"] / 20)
+    assert found["notification_hops"] == pytest.approx(run.metrics["sent_notification"] / 20)
+    assert found["relays_mean"] == pytest.approx(relays.total() / 20 / 60)
+    assert found["relays_busiest"] == pytest.approx(max(relays.values()) / 20)
+    assert found["traffic_busiest"] == pytest.approx(max(traffic.values()) / 20)
+
+
+def test_repair_counts_nodes_with_other_keys_and_nodes_with_other_distances():
+    # From the root, node 0, the ring is 1, 2, 3 on one side and 6, 5, 4 on the other; 3 and 4 are neighbors.
+    scenario = wb.Scenario(wb.topology.ring(7), TinyMQ(**REPAIRED), [wb.outage(1, start_s=10)], duration_s=40)
+    nodes, run = played(scenario)
+    found = repair_metrics(run)
+    assert (found["failed_nodes"], found["live_nodes"], found["unplaced_nodes"]) == (1, 6, 0)
+    assert (nodes[3].overlay.place(0).parent, nodes[2].overlay.place(0).parent) == (4, 3)
+    assert (found["rekeyed_nodes"], found["moved_nodes"], found["affected_nodes"]) == (2, 2, 2)
+    assert 0 < found["repair_s"] < 20
+
+
+def test_distances_change_where_keys_do_not_and_who_is_cut_off_has_none():
+    # Two trees, rooted at the ends: node 3's failure cuts the line, and each part keeps its tree.
+    graph = wb.topology.line(7)
+    scenario = wb.Scenario(graph, TinyMQ(roots=(0, 6), **REPAIRED), [wb.outage(3, start_s=10)], duration_s=40)
+    found = repair_metrics(scenario.run(engine="reference"))
+    assert (found["rekeyed_nodes"], found["moved_nodes"], found["unplaced_nodes"]) == (0, 6, 0)
+    alone = scenario.replace(protocol=TinyMQ(**REPAIRED)).run(engine="reference")
+    found = repair_metrics(alone)
+    assert (found["rekeyed_nodes"], found["moved_nodes"], found["unplaced_nodes"]) == (3, 3, 3)
+
+
+@given(where=graphs_with_roots(), share=st.sampled_from((0.1, 0.3)), seed=st.integers(0, 99))
+@settings(max_examples=20)
+def test_distances_that_have_changed_are_those_that_the_nodes_know(where, share, seed):
+    graph, roots = where
+    others = [node for node in graph if node not in roots] or [roots[-1]]
+    scenario = wb.Scenario(graph, TinyMQ(roots=roots, **REPAIRED), duration_s=10, seed=seed)
+    before, _ = played(scenario)
+    workload = [wb.random_outage(others, share, 10.0, seed=seed)]
+    after, run = played(scenario.replace(workload=workload, duration_s=60))
+    live = [node for node in after if node not in workload[0].at]
+
+    def vector(node):
+        distances = node.overlay.distances
+        return {tree: distances[tree].hops for tree in node.overlay.known_trees()}
+
+    def keys(node):
+        return {tree: place.key for tree, place in node.overlay.places.items() if place.key is not None}
+
+    found = repair_metrics(run)
+    assert found["moved_nodes"] == sum(vector(before[node]) != vector(after[node]) for node in live)
+    assert found["rekeyed_nodes"] == sum(keys(before[node]) != keys(after[node]) for node in live)
+
+
+def test_repair_without_a_failure_says_what_is_missing():
+    run = wb.Scenario(wb.topology.line(3), TinyMQ(**ONCE), duration_s=2).run(engine="reference")
+    with pytest.raises(wb.ParameterError, match=r"nothing fails in this run; its workload needs an outage"):
+        repair_metrics(run)

@@ -1,0 +1,210 @@
+"""Metrics of overlay trees and rendezvous nodes: what a query, an event and a failure cost TinyMQ and PUB-2-SUB+.
+
+Each function takes a run that has kept its trace and answers {name: number}, so that a sweep can use it as its
+``measure``. They look at the rows that only these protocols make (key_set, query_stored), and at the frames that
+are called "query", "event" and "notification".
+
+    query_metrics
+        queries_asked                 subscriptions
+        stored_per_query, _tree       nodes that store a query, in all trees and on average in one; means over queries.
+                                      A node that stores it in several trees counts in each
+        hops_own_tree, hops_all_trees hops from the sink to a node that stores the query: mean over these nodes, in the
+                                      trees that the sink has a place in and in all; then mean over queries
+    load_metrics
+        events_published              readings
+        event_hops, notification_hops frames of that name for each reading
+        relays_mean, relays_busiest   frames of others' events that a node sends for each reading: mean over all nodes,
+                                      and that of the node that sends most
+        traffic_busiest               the same with the node's own events and with notifications
+    repair_metrics
+        failed_nodes, live_nodes      nodes that are off in the end, and the others
+        rekeyed_nodes                 live nodes whose trees and keys in the end are not those before the first failure
+        moved_nodes                   live nodes whose distances to the roots, a distance vector, are others
+        affected_nodes                live nodes of which the one or the other is true
+        unplaced_nodes                live nodes that have no key in the end
+        repair_s                      from the first failure to the last time that a node got a key or lost it
+
+Theory of operation
+    A trace does not say which frame came of which. But a node's radio sends unicast frames in the order it was given
+    them, so the frames it sends of a query are those that its rows "forwarded" speak of, in their order; and from one
+    neighbor frames come in the order they were sent. Followed row by row, that gives the hops of every copy.
+
+    Distances are those of the topology, before with all nodes and after with those that are up: infos make the nodes'
+    distances the shortest ones.
+
+Limits
+    Hops cannot be followed where the protocol sends frames again or hands stored queries over; that is told by a
+    ParameterError. Set ``retries=0`` on links that lose nothing, and subscribe when the overlay has settled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.errors import ParameterError
+from workbench.protocols.contract import NOBODY
+from workbench.sim.run import Run
+
+NOT_A_NUMBER = float("nan")
+Places = dict[int, dict[int, str]]  # node -> tree -> key
+
+
+def query_metrics(run: Run) -> dict[str, float]:
+    """What queries cost: where they are stored, and how far that is. ParameterError if hops cannot be followed."""
+    trace = run.trace
+    places = _places(_rows(trace, ("key_set",)))
+    trees = {tree for held in places.values() for tree in held}
+    asked = [(row["node"], row["sequence"]) for row in _rows(trace, ("subscribed",))]
+    everywhere: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
+    near: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
+    for node, query, hops in _stores(_rows(trace, ("sent", "received", "lost", "forwarded", "query_stored"), "query")):
+        everywhere[query].append(hops)
+        if places[node].keys() & places[query[0]].keys():
+            near[query].append(hops)
+    stored = _mean([len(found) for found in everywhere.values()])
+    return {
+        "queries_asked": len(asked),
+        "stored_per_query": stored,
+        "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
+        "hops_own_tree": _mean([_mean(found) for found in near.values() if found]),
+        "hops_all_trees": _mean([_mean(found) for found in everywhere.values() if found]),
+    }
+
+
+def load_metrics(run: Run) -> dict[str, float]:
+    """What events cost, in all and at the busiest node."""
+    trace = run.trace
+    events = _count(trace, "originated", "event")
+    frames = trace.filter(_is(trace, "event", ("sent",)))
+    sent = frames.filter(_is(frames, "message", ("event",)))
+    nodes, origins = (sent.column(name).to_numpy() for name in ("node", "origin"))
+    relays = Counter(nodes[nodes != origins].tolist())
+    traffic = frames.filter(_is(frames, "message", ("event", "notification"))).column("node")
+    share = 1 / events if events else NOT_A_NUMBER
+    return {
+        "events_published": events,
+        "event_hops": len(nodes) * share,
+        "notification_hops": (len(traffic) - len(nodes)) * share,
+        "relays_mean": relays.total() / len(run.scenario.topology) * share,
+        "relays_busiest": max(relays.values(), default=0) * share,
+        "traffic_busiest": max(Counter(traffic.to_numpy().tolist()).values(), default=0) * share,
+    }
+
+
+def repair_metrics(run: Run) -> dict[str, float]:
+    """What failures cost: the nodes whose place or distances have changed. ParameterError if nothing fails."""
+    trace = run.trace
+    down, first_us = set(), None
+    for row in _rows(trace, ("failed", "recovered")):
+        first_us = row["time_us"] if first_us is None else first_us
+        (down.add if row["event"] == "failed" else down.discard)(row["node"])
+    if first_us is None:
+        raise ParameterError("nothing fails in this run; its workload needs an outage(...) for a repair to be measured")
+    changes = list(_rows(trace, ("key_set",)))
+    earlier = [row for row in changes if row["time_us"] < first_us]
+    before, after = _places(earlier), _places(changes)
+    topology = run.scenario.topology
+    live = [node for node in topology if node not in down]
+    roots = {tree: node for node, held in before.items() for tree, key in held.items() if not key}
+    vectors = _distances(topology, roots), _distances(topology.subgraph(live), roots)
+    rekeyed = {node for node in live if before.get(node, {}) != after.get(node, {})}
+    moved = {node for node in live if any(of[0].get(node) != of[1].get(node) for of in zip(*vectors, strict=True))}
+    return {
+        "failed_nodes": len(down),
+        "live_nodes": len(live),
+        "rekeyed_nodes": len(rekeyed),
+        "moved_nodes": len(moved),
+        "affected_nodes": len(rekeyed | moved),
+        "unplaced_nodes": sum(not after.get(node) for node in live),
+        "repair_s": max(0, max((row["time_us"] for row in changes), default=0) - first_us) / 1e6,
+    }
+
+
+# Rows
+
+
+def _is(table: pa.Table, column: str, names: tuple[str, ...]) -> pa.ChunkedArray:
+    return pc.is_in(table.column(column).cast(pa.string()), value_set=pa.array(names, pa.string()))
+
+
+def _count(trace: pa.Table, event: str, message: str) -> int:
+    some = trace.filter(_is(trace, "event", (event,)))
+    return int(pc.sum(_is(some, "message", (message,))).as_py() or 0)
+
+
+def _rows(trace: pa.Table, events: tuple[str, ...], message: str | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of some events, and of one message if it is named, in order."""
+    some = trace.filter(_is(trace, "event", events))
+    if message is not None:
+        some = some.filter(_is(some, "message", (message,)))
+    columns = ("time_us", "node", "event", "peer", "origin", "sequence", "value", "detail")
+    cells = [some.column(name).to_pylist() for name in columns]
+    return (dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True))
+
+
+def _places(key_sets: Any) -> Places:
+    """Which key each node has in which tree after these rows."""
+    places: Places = defaultdict(dict)
+    for row in key_sets:
+        if row["value"] == NOBODY:
+            places[row["node"]].pop(row["origin"], None)
+        else:
+            places[row["node"]][row["origin"]] = row["detail"]
+    return places
+
+
+# Hops
+
+
+def _stores(rows: Iterator[dict[str, Any]]) -> Iterator[tuple[int, tuple[int, int], int]]:
+    """(node, (sink, number of the query), hops from the sink) each time that a node comes to store a query."""
+    waiting: defaultdict[tuple, deque[int]] = defaultdict(deque)  # at a node, to be sent
+    flying: defaultdict[tuple, deque[int]] = defaultdict(deque)  # from a node to another
+    arrived: dict[tuple, int] = {}  # at a node from another, the last one
+    for row in rows:
+        event, node, peer = row["event"], row["node"], row["peer"]
+        query = row["origin"], row["sequence"]
+        if event == "forwarded":
+            waiting[node, query].extend([_hops(arrived, node, peer, query)] * row["value"])
+        elif event == "sent":
+            flying[node, peer, query].append(_next(waiting[node, query]) + 1)
+        elif event == "received":
+            arrived[node, peer, query] = _next(flying[peer, node, query])
+        elif event == "lost":
+            _next(flying[peer, node, query])
+        elif row["value"] == 1:
+            yield node, query, _hops(arrived, node, peer, query)
+    if any(waiting.values()):
+        _next(deque())
+
+
+def _hops(arrived: dict[tuple, int], node: int, peer: int, query: tuple[int, int]) -> int:
+    return 0 if peer == NOBODY else arrived[node, peer, query]
+
+
+def _next(queue: deque[int]) -> int:
+    if not queue:
+        raise ParameterError(
+            "the hops of queries cannot be followed in this run: frames were sent again, given up, or handed over; "
+            "use retries=0, links that lose nothing, and subscribe when the overlay has settled"
+        )
+    return queue.popleft()
+
+
+def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:
+    """Hops from the root of each tree to each node; nothing of what cannot be reached."""
+    return [
+        nx.single_source_shortest_path_length(topology, root) if root in topology else {}
+        for _, root in sorted(roots.items())
+    ]
+
+
+def _mean(values: list) -> float:
+    return float(np.mean(values)) if values else NOT_A_NUMBER
