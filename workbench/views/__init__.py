@@ -13,6 +13,8 @@
     completion_chart(m, fields, trials)   how many random packets a generation takes, by field
     equal_parameter_savings(table, ...)   what a protocol saves beside another; equal_coverage_savings(table, ...)
     sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
+    overlay_drawing(run, time_s=None)     TinyMQ's trees over the network; overlay_of(run) is what it draws
+    zones_drawing(run, time_s=None)       how they share out the key space; plane_drawing(...) in two dimensions
     inspect_node(run, node, time_s=None)  what a node knew and had counted
     bundle(run)                           a run's rich display
 
@@ -37,10 +39,14 @@ _HOME = {
     "step_through": "decoding_stepper",
     "completion_chart": "decoding_chances",
     "completion_table": "decoding_chances",
-    "equal_parameter_savings": "decoding_savings",
-    "equal_coverage_savings": "decoding_savings",
-    "sweep_chart": "decoding_savings",
-    "cost_chart": "decoding_savings",
+    "equal_parameter_savings": "sweep_savings",
+    "equal_coverage_savings": "sweep_savings",
+    "sweep_chart": "sweep_savings",
+    "cost_chart": "sweep_savings",
+    "overlay_of": "overlay",
+    "overlay_drawing": "overlay_drawing",
+    "zones_drawing": "overlay_zone_drawing",
+    "plane_drawing": "overlay_zone_drawing",
     "inspect_node": "inspector",
     "bundle": "rich",
 }

@@ -1,0 +1,220 @@
+"""The overlay's trees over the network at a time, as a static figure; the ground that other figures of it share.
+
+overlay_drawing(run, time_s=None)      trees in their colors, roots, keys, who lost its place and who got a new key
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.views import caption, palette
+from workbench.views.drawing import Drawing, text_width
+from workbench.views.figure import MARGIN, SMALL, Scene
+from workbench.views.film import Film
+from workbench.views.intervals import Intervals
+from workbench.views.overlay import Overlay, PlaceSpan, overlay_of
+from workbench.views.overlay_looks import ORPHAN, REKEYED, tree_colour
+from workbench.views.plan import Plan, lay_out
+
+WIDTH = 760
+MOST_KEYS = 60  # nodes whose keys are written
+LINE = 17.0
+
+Entry = tuple[str, str, str]  # how it is drawn, its color, what it says
+
+_NOTHING = Intervals({}, Film(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 1)
+
+
+def time_us_of(run: Any, time_s: float | None, what: str) -> int:
+    """A time of the run in µs (None: its end); ParameterError for one outside of it."""
+    duration_s = run.scenario.duration_s
+    if time_s is not None and not 0 <= time_s <= duration_s:
+        raise ParameterError(f"{what}: time_s is {time_s!r}; this run lasts from 0 to {duration_s:g} s")
+    return round((duration_s if time_s is None else time_s) * 1e6)
+
+
+def overlay_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None) -> Drawing:
+    """The trees at a time (None: at the run's end). ``keys``: whether keys are written (None: in networks of up to 60).
+
+    Raises ParameterError for a time outside of the run, or a run without an overlay.
+    """
+    time_us = time_us_of(run, time_s, "overlay_drawing")
+    seen, plan = overlay_of(run), lay_out(run.scenario.topology)
+    scene = TreeScene(plan, seen, time_us, width)
+    if keys if keys is not None else len(plan.ids) <= MOST_KEYS:
+        scene.names = {node: str(node) for node in plan.ids.tolist()}
+        scene.names |= {place.node: key_label(place) for place in scene.places}
+    return scene.page(f"{caption.title(run)}: the overlay", tree_entries(scene))
+
+
+def key_label(place: PlaceSpan) -> str:
+    """A node and its key, as it is written beside it."""
+    return f"{place.node}: {place.key or 'root'}"
+
+
+class TreeScene(Scene):
+    """The trees at a time on a page. ``names``: node -> what is written beside it."""
+
+    def __init__(self, plan: Plan, seen: Overlay, time_us: int, width: int, is_faint: bool = False) -> None:
+        # A network without anything that moves: the trees are drawn in its place.
+        super().__init__(plan, _NOTHING, time_us, width)
+        self.overlay, self.is_faint = seen, is_faint
+        self.places, self.orphans, self.down = seen.places_at(time_us), seen.orphans_at(time_us), seen.down_at(time_us)
+        self.node = min(self.node * 1.25, 7.5)
+        self.names: dict[int, str] = {}
+        self.place_of = {node: index for index, node in enumerate(plan.ids.tolist())}
+
+    def at(self, node: int) -> tuple[float, float]:
+        """Where a node is on the page."""
+        index = self.place_of[node]
+        return float(self.x[index]), float(self.y[index])
+
+    def page(self, title: str, entries: Sequence[Entry], note: str = "") -> Drawing:
+        """Title and time, the scene, what it means."""
+        picture = self.draw()
+        legend = legend_drawing(entries, self.width)
+        drawing = Drawing(self.width, 40 + picture.height + legend.height + (16 if note else 0), title=title)
+        drawing.text(MARGIN, 26, title, size=15, bold=True)
+        clock = f"t = {self.time_us / 1e6:,.3f} s"
+        drawing.text(self.width - MARGIN, 26, clock, size=14, anchor="end")
+        drawing.add(picture, 0, 40)
+        drawing.add(legend, 0, 40 + picture.height)
+        if note:
+            drawing.text(MARGIN, drawing.height - 6, note, size=SMALL, colour=palette.FAINT_TEXT)
+        return drawing
+
+    def draw(self) -> Drawing:
+        """Everything, lowest first."""
+        self._links()
+        self._trees()
+        self.over()
+        self._places()
+        self._names()
+        self._scale_bar()
+        return self.drawing
+
+    def over(self) -> None:
+        """What a figure draws between trees and nodes."""
+
+    def _trees(self) -> None:
+        opacity = 0.3 if self.is_faint else 1.0
+        for place in self.places:
+            if place.parent in self.place_of:
+                ends = (*self.at(place.node), *self.at(place.parent))
+                width = max(0.55 * self.node, 1.2)
+                self.drawing.segment(*ends, colour=tree_colour(place.tree), width=width, opacity=opacity)
+                self.band += self._along(place.node, place.parent)
+
+    def _along(self, a: int, b: int) -> list[tuple[float, float]]:
+        return [self._between(self.place_of[a], self.place_of[b], share / 20) for share in range(1, 20)]
+
+    def _places(self) -> None:
+        homeless = {orphan.node for orphan in self.orphans}
+        for node in self.place_of:
+            if node in self.down:
+                self.drawing.cross(*self.at(node), 0.9 * self.node, colour=palette.FAILED, width=0.4 * self.node)
+            elif node in homeless:
+                look = {"fill": palette.BACKGROUND, "stroke": ORPHAN, "width": max(0.4 * self.node, 1.2)}
+                self.drawing.circle(*self.at(node), self.node, **look)
+        for place in sorted(self.places, key=lambda place: (place.parent < 0, place.tree)):
+            if place.node not in homeless or place.parent < 0:
+                self._place(place)
+
+    def _place(self, place: PlaceSpan) -> None:
+        x, y = self.at(place.node)
+        colour = tree_colour(place.tree)
+        if place.is_rekeyed:
+            self.drawing.circle(x, y, 1.55 * self.node, stroke=REKEYED, width=max(0.25 * self.node, 1.0))
+        if place.parent < 0:
+            self.drawing.marker("square", x, y, max(1.6 * self.node, 6), colour, palette.TEXT, 1.4)
+        else:
+            self.drawing.circle(x, y, self.node, fill=colour, stroke=palette.BACKGROUND, width=0.7)
+
+    def _hidden(self, box: tuple[float, float, float, float], taken: list[tuple]) -> float:
+        # Keys are long and nodes many: here a line of a tree below a name counts more than in a picture of a few names.
+        left, top, right, bottom = box
+        crossed = sum(left - 2 < x < right + 2 and top - 2 < y < bottom + 2 for x, y in self.band)
+        return super()._hidden(box, taken) + 1.5 * crossed
+
+    def _names(self) -> None:
+        taken: list[tuple[float, float, float, float]] = []
+        roots_first = sorted(self.names, key=lambda node: (node not in self.overlay.roots, node))
+        for node in roots_first:
+            index, text = self.place_of[node], self.names[node]
+            boxes = self._boxes(index, text_width(text, SMALL))
+            box, x, y = min(boxes, key=lambda found: self._hidden(found[0], taken))
+            taken.append(box)
+            is_root = node in self.overlay.roots
+            self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=is_root)
+
+
+def tree_entries(scene: TreeScene) -> list[Entry]:
+    """What a picture of trees has to explain."""
+    trees = sorted({place.tree for place in scene.places})
+    entries: list[Entry] = [("tree", tree_colour(tree), f"tree of root {scene.overlay.roots[tree]}") for tree in trees]
+    entries.append(("root", palette.LINK_GOOD, "root"))
+    entries.append(("line", palette.LINK_GOOD, "link"))
+    if any(place.is_rekeyed for place in scene.places):
+        entries.append(("rekeyed", REKEYED, "other key than before the failure"))
+    if scene.orphans:
+        lost = any(orphan.had_place for orphan in scene.orphans)
+        entries.append(("orphan", ORPHAN, "has lost its place" if lost else "has no place yet"))
+    if scene.down:
+        entries.append(("down", palette.FAILED, "failed node"))
+    return entries
+
+
+def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
+    """Entries side by side, in as many lines as they need."""
+    drawing = Drawing(width, 0)
+    x, y = float(MARGIN), 18.0
+    for how, colour, said in entries:
+        wide = 27 + 1.06 * text_width(said, SMALL)
+        if x + wide > width - MARGIN and x > MARGIN:
+            x, y = float(MARGIN), y + LINE
+        swatch(drawing, how, colour, x + 10, y - 4)
+        drawing.text(x + 25, y, said, size=SMALL)
+        x += wide + 14
+    drawing.height = y + 10
+    return drawing
+
+
+def framed(drawing: Drawing, x: float, y: float, wide: float, high: float, **look: Any) -> None:
+    """A rectangle whose outline may have a width."""
+    drawing.polygon([(x, y), (x + wide, y), (x + wide, y + high), (x, y + high)], **look)
+
+
+def swatch(drawing: Drawing, how: str, colour: str, x: float, y: float) -> None:
+    """A sample, 20 px wide, around a point."""
+    if how == "tree":
+        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=2.5)
+        drawing.circle(x, y, 5, fill=colour, stroke=palette.BACKGROUND, width=0.7)
+    elif how == "root":
+        drawing.marker("square", x, y, 7, colour, palette.TEXT, 1.4)
+    elif how == "rekeyed":
+        drawing.circle(x, y, 4, fill=palette.LINK_GOOD)
+        drawing.circle(x, y, 7, stroke=colour, width=1.4)
+    elif how == "orphan":
+        drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=colour, width=2)
+    elif how == "down":
+        drawing.cross(x, y, 5, colour=colour, width=2.4)
+    elif how == "lost":
+        drawing.cross(x, y, 4, colour=colour, width=1.8)
+    elif how == "ring":
+        drawing.circle(x, y, 6.5, stroke=colour, width=2.4)
+    elif how == "box":
+        framed(drawing, x - 9, y - 5, 18, 10, fill=colour, stroke=palette.OUTLINE, width=0.6)
+    elif how == "frame":
+        framed(drawing, x - 9, y - 5, 18, 10, stroke=colour, width=2)
+    elif how == "arrow":
+        drawing.arrow(x - 10, y, x + 10, y, head=8, at=0.7, colour=colour, width=2.6)
+    elif how == "square":
+        drawing.marker("square", x, y, 5.5, colour, palette.BACKGROUND, 1)
+    elif how == "triangle":
+        drawing.marker("triangle", x, y, 5.5, colour, palette.BACKGROUND, 1)
+    else:
+        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4)
