@@ -24,7 +24,7 @@ _T_975 = (
 )
 _Z_975 = 1.959964
 
-_SHARES = ("delivery_ratio", "coverage", "interest_coverage")
+SHARES = ("delivery_ratio", "coverage", "interest_coverage")
 _UNITS = (
     ("_uJ_per_B", "µJ/B"),
     ("_bps", "bit/s"),
@@ -75,10 +75,7 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
     rows = []
     for names, values in frame.groupby(keys, sort=False, observed=True)[y]:
         mean, half, runs = interval([float(value) for value in values.dropna()])
-        low, high = mean - half, mean + half
-        if y in _SHARES and high > 1:
-            high = 1.0
-        rows.append((*names, mean, 0.0 if low < 0 else low, high, runs))
+        rows.append((*names, mean, *_cut_off(mean, half, 1.0 if y in SHARES else math.inf), runs))
     result = pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "runs"])
     for key in reversed(keys):
         if pd.api.types.is_numeric_dtype(result[key]):
@@ -116,6 +113,17 @@ def interval(values: list[float]) -> tuple[float, float, int]:
         return mean, math.nan, 1
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (runs - 1))
     return mean, student_t(runs - 1) * deviation / math.sqrt(runs), runs
+
+
+def share_interval(values: list[float]) -> tuple[float, float, float]:
+    """(mean, low, high) of shares: their 95 % confidence interval, cut off at 0 and 1."""
+    mean, half, _ = interval(values)
+    return (mean, *_cut_off(mean, half, 1.0))
+
+
+def _cut_off(mean: float, half: float, largest: float) -> tuple[float, float]:
+    low, high = mean - half, mean + half
+    return 0.0 if low < 0 else low, largest if high > largest else high
 
 
 def texts(plan: Plan, x: str, y: str, by: str | None) -> Texts:

@@ -113,6 +113,12 @@ class SweepTable:
         legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
         return views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note)
 
+    def name_of(self, column: str) -> str:
+        """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
+        from workbench.sweeps import chart
+
+        return chart.name_of(column, self._plan)
+
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))
         for name in (x,) if by is None else (x, by):

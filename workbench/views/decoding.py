@@ -9,8 +9,8 @@
 Theory of operation
     An ``innovative`` row says that a node's rank of an event is ``value`` and that the new row has its pivot in the
     column ``detail``. It closes the interval of the last rank and opens the next. ``held`` ends the decoding: the node
-    has the event. So does the row that tells when it was given up (``dropped``, "expired"), and then the node has nothing of
-    it; a rank of 1 always begins anew.
+    has the event. So does the row that says when it was given up (``dropped``, "expired"), and then the node has
+    nothing of it; a rank of 1 always begins anew.
 
 Cost
     A step in Python for each innovative packet; rows of frames are never looked at.
@@ -121,15 +121,13 @@ class Progress:
     """How one event spread.
 
     event: (origin, sequence); generation_size: m, 0 if no innovative packet ever came; made_us: when it was made;
-    held_us, begun_us: node -> when it first held the event, when it first had the event or a packet of it;
-    spans: its decoding intervals.
+    held_us: node -> when it first held the event; spans: its decoding intervals.
     """
 
     event: Event
     generation_size: int
     made_us: int
     held_us: dict[int, int]
-    begun_us: dict[int, int]
     spans: tuple[Span, ...]
 
     def at(self, time_us: int) -> dict[int, Span]:
@@ -140,15 +138,11 @@ class Progress:
         """The nodes that held the event at a time."""
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
-    def coverage(self, nodes: int, ages_s: Sequence[float]) -> dict[str, np.ndarray]:
-        """Shares of ``nodes`` nodes at times after the event was made, each of shape (len(ages_s),).
-
-        "holds": those that hold the event; "begun": those that hold it or have a packet of it.
-        """
+    def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
+        """The share of ``nodes`` nodes that hold the event at times after it was made, of shape (len(ages_s),)."""
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
-        return {
-            name: _share(found, times_us, nodes) for name, found in (("holds", self.held_us), ("begun", self.begun_us))
-        }
+        ordered = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
+        return np.searchsorted(ordered, times_us, "right") / nodes
 
 
 def progress(trace: pa.Table, event: Event | None = None) -> Progress:
@@ -158,22 +152,16 @@ def progress(trace: pa.Table, event: Event | None = None) -> Progress:
     last_us = int(columns["time_us"].max()) + 1
     made = columns.where(event="originated")
     held_us = _first(columns, columns.where(event="held"))
-    begun_us = _first(columns, columns.where(event=("held", "innovative")))
     size = generation_sizes(Columns(trace)).get(event, 0)
     spans = tuple(span for span in decoding_spans(columns, last_us) if (span.origin, span.sequence) == event)
     # Who never decoded stays as it was, however long one waits.
     spans = tuple(span._replace(until_us=1 << 62) if span.until_us == last_us else span for span in spans)
-    return Progress(event, size, int(columns["time_us"][made[0]]), held_us, begun_us, spans)
+    return Progress(event, size, int(columns["time_us"][made[0]]), held_us, spans)
 
 
 def _first(columns: Columns, rows: np.ndarray) -> dict[int, int]:
     nodes, first = np.unique(columns["node"][rows], return_index=True)
     return dict(zip(nodes.tolist(), columns["time_us"][rows[first]].tolist(), strict=True))
-
-
-def _share(first_us: dict[int, int], times_us: np.ndarray, nodes: int) -> np.ndarray:
-    ordered = np.sort(np.array(list(first_us.values()), dtype=np.int64))
-    return np.searchsorted(ordered, times_us, "right") / nodes
 
 
 def matrix_cells(generation_size: int, pivots: Sequence[int]) -> list[list[str]]:

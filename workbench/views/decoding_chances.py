@@ -78,20 +78,15 @@ def completion_table(generation_size: int, orders: Sequence[int], trials: int, s
 
 def completion_chart(generation_size: int, orders: Sequence[int], trials: int, seed: int = 1) -> Drawing:
     """Share of generations decoded against packets beyond m: measured, with its 95 % confidence interval."""
-    from workbench.sweeps.chart import interval
+    from workbench.sweeps.chart import share_interval
 
     series = []
     for order in orders:
         counts = packets_until_complete(order, generation_size, trials, seed)
-        points = [interval([float(count <= generation_size + extra) for count in counts]) for extra in range(EXTRA + 1)]
+        done = [[float(count <= generation_size + extra) for count in counts] for extra in range(EXTRA + 1)]
+        means, low, high = (list(one) for one in zip(*map(share_interval, done), strict=True))
         series.append(
-            {
-                "name": repr(field_of(order)),
-                "x": list(range(EXTRA + 1)),
-                "y": [mean for mean, _, _ in points],
-                "low": [max(mean - half, 0.0) for mean, half, _ in points],
-                "high": [min(mean + half, 1.0) for mean, half, _ in points],
-            }
+            {"name": repr(field_of(order)), "x": list(range(EXTRA + 1)), "y": means, "low": low, "high": high}
         )
     return line_chart(
         series,

@@ -163,7 +163,7 @@ def coverage_chart(
     runs: name -> a run, or a list of runs (seeds), which become a mean in its 95 % confidence band. ``until_s``: where
     the axis ends; None: when the last of them has stopped to spread. ParameterError for a run without such an event.
     """
-    from workbench.sweeps.chart import interval
+    from workbench.sweeps.chart import share_interval
 
     spreads = {
         name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _several(some)]
@@ -175,13 +175,10 @@ def coverage_chart(
     ages_s = np.linspace(0, until_s, POINTS).tolist()
     series = []
     for name, some in spreads.items():
-        shares = np.array([spread.coverage(nodes, ages_s)["holds"] for spread, nodes in some])
-        means = [interval(column.tolist()) for column in shares.T]
-        line: dict[str, Any] = {"name": name, "x": ages_s, "y": [mean for mean, _, _ in means]}
-        if len(some) > 1:
-            line["low"] = [max(mean - half, 0.0) for mean, half, _ in means]
-            line["high"] = [min(mean + half, 1.0) for mean, half, _ in means]
-        series.append(line)
+        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in some])
+        means, low, high = (list(one) for one in zip(*map(share_interval, shares.T.tolist()), strict=True))
+        band = {"low": low, "high": high} if len(some) > 1 else {}
+        series.append({"name": name, "x": ages_s, "y": means, **band})
     has_bands = any("low" in line for line in series)
     return line_chart(
         series,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 BY, X = "protocol", "protocol.forwarding_probability"
 KB = 1000.0
+_SENT = "sent (KB)"
 
 
 class _Grid:
@@ -132,34 +133,36 @@ def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
 
 # Charts
 
-# What metrics and parameters are called at an axis; of a metric also what it is divided by, and its range.
-_X_LABELS = {X: "forwarding probability FP", "radio.loss": "loss (share of frames)"}
-_Y_LABELS = {"coverage": ("share of nodes with the event", 1.0, (0.0, 1.0)), "bytes_sent": ("sent (KB)", KB, None)}
-
 
 def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """A metric of a sweep against a parameter, a line for each value of ``by``: means in 95 % confidence bands.
 
-    As `SweepTable.drawing`, but with bytes in KB, coverage from 0 to 1 and short names; ``look``: titles and labels as
-    `line_chart` takes them.
+    As `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the bare values of ``by`` in the
+    legend; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError if ``x`` is no number.
     """
-    summary = table.summary(x, y, by)
-    label, scale, y_range = _Y_LABELS.get(y, (y.replace("_", " "), 1.0, None))
-    series = []
-    for name, rows in summary.groupby(by, sort=False):
-        mean, low, high = ((rows[key] / scale).tolist() for key in ("mean", "low", "high"))
-        series.append({"name": str(name), "x": rows[x].tolist(), "y": mean, "low": low, "high": high})
-    note = f"mean and 95 % confidence interval over {int(summary['runs'].min())} seeds"
-    usual = {"x_label": _X_LABELS.get(x, x), "y_label": label, "y_range": y_range, "note": note}
-    return line_chart(series, **{**usual, **look})
+    from workbench.sweeps import chart
+
+    summary = _in_KB(table.summary(x, y, by), y)
+    usual = {
+        "x_label": table.name_of(x),
+        "y_label": _SENT if y == "bytes_sent" else table.name_of(y),
+        "y_range": (0.0, 1.0) if y in chart.SHARES else None,
+        "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds",
+    }
+    return line_chart(chart.series(summary, x, by), **{**usual, **look})
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
-    cost, coverage = table.summary(x, "bytes_sent", by), table.summary(x, "coverage", by)
-    series = []
-    for name, rows in cost.groupby(by, sort=False):
-        mean, low, high = ((rows[key] / KB).tolist() for key in ("mean", "low", "high"))
-        means = coverage.loc[coverage[by] == name, "mean"].tolist()
-        series.append({"name": str(name), "x": means, "y": mean, "low": low, "high": high})
-    return line_chart(series, **{"x_label": "coverage", "y_label": "sent (KB)", **look})
+    from workbench.sweeps import chart
+
+    cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
+    points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
+    usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
+    return line_chart(chart.series(points, "coverage", by), **{**usual, **look})
+
+
+def _in_KB(summary: pd.DataFrame, y: str) -> pd.DataFrame:
+    if y != "bytes_sent":
+        return summary
+    return summary.assign(**{column: summary[column] / KB for column in ("mean", "low", "high")})
