@@ -1,0 +1,109 @@
+"""The algorithms of `workbench.cose`, on bytes, by `cryptography`.
+
+What fails because of the bytes, not of the caller, gives None or False: a wrong key, a forged text, a point on no
+curve.
+"""
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
+
+from workbench.cose.structures import ES384, ES512, Point, key_derivation_structure
+
+KEY_B, NONCE_B = 32, 12
+
+Curve = ec.SECP384R1 | ec.SECP521R1
+# Number in COSE, coordinates' size in bytes, signature algorithm, its hash: by the curve's name.
+_CURVES: dict[str, tuple[int, int, int, hashes.HashAlgorithm]] = {
+    "secp384r1": (2, 48, ES384, hashes.SHA384()),
+    "secp521r1": (3, 66, ES512, hashes.SHA512()),
+}
+_BY_NUMBER: dict[int, tuple[Curve, int]] = {2: (ec.SECP384R1(), 48), 3: (ec.SECP521R1(), 66)}
+
+
+def is_supported(curve: ec.EllipticCurve) -> bool:
+    """Whether DPS has a number for a curve."""
+    return curve.name in _CURVES
+
+
+def encrypt(key: bytes, nonce: bytes, plain: bytes, authenticated: bytes) -> bytes:
+    """AES-256-GCM: the ciphertext and its tag of 16 bytes."""
+    return AESGCM(key).encrypt(nonce, plain, authenticated)
+
+
+def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
+    """The text of a ciphertext with its tag; None if it was not made with this key, nonce and ``authenticated``."""
+    try:
+        return AESGCM(key).decrypt(nonce, content, authenticated)
+    except (InvalidTag, ValueError):
+        return None
+
+
+def wrap(wrapping: bytes, key: bytes) -> bytes:
+    """A key of 32 bytes wrapped in another: 40 bytes."""
+    return aes_key_wrap(wrapping, key)
+
+
+def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
+    """The key; None if it was not wrapped in this one, or is no key of 32 bytes."""
+    if wrapping is None:
+        return None
+    try:
+        key = aes_key_unwrap(wrapping, wrapped)
+    except (InvalidUnwrap, ValueError):
+        return None
+    return key if len(key) == KEY_B else None
+
+
+def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
+    """(the public half of a fresh key pair, the wrapping key that only the owner of ``public`` can find too)."""
+    number, size_B, _, _ = _CURVES[public.curve.name]
+    fresh = ec.generate_private_key(public.curve)
+    numbers = fresh.public_key().public_numbers()
+    point = Point(number, numbers.x.to_bytes(size_B, "big"), numbers.y.to_bytes(size_B, "big"))
+    return point, _derive(fresh.exchange(ec.ECDH(), public))
+
+
+def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:
+    """The wrapping key; None if the point is on another curve or none."""
+    curve, size_B = _BY_NUMBER.get(point.curve, (None, 0))
+    if curve is None or curve.name != private.curve.name or not len(point.x) == len(point.y) == size_B:
+        return None
+    numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(point.x, "big"), int.from_bytes(point.y, "big"), curve)
+    try:
+        return _derive(private.exchange(ec.ECDH(), numbers.public_key()))
+    except ValueError:
+        return None
+
+
+def _derive(shared: bytes) -> bytes:
+    return HKDF(hashes.SHA256(), KEY_B, salt=None, info=key_derivation_structure()).derive(shared)
+
+
+def signature_algorithm(public: ec.EllipticCurvePublicKey) -> int:
+    """The number of the algorithm that a key signs with: ES384 or ES512."""
+    return _CURVES[public.curve.name][2]
+
+
+def sign(private: ec.EllipticCurvePrivateKey, signed: bytes) -> bytes:
+    """The signature: two numbers of the curve's size, one after the other."""
+    _, size_B, _, digest = _CURVES[private.curve.name]
+    r, s = decode_dss_signature(private.sign(signed, ec.ECDSA(digest)))
+    return r.to_bytes(size_B, "big") + s.to_bytes(size_B, "big")
+
+
+def is_signed(public: ec.EllipticCurvePublicKey, value: bytes, signed: bytes) -> bool:
+    """Whether a signature is right."""
+    _, size_B, _, digest = _CURVES[public.curve.name]
+    if len(value) != 2 * size_B:
+        return False
+    r, s = int.from_bytes(value[:size_B], "big"), int.from_bytes(value[size_B:], "big")
+    try:
+        public.verify(encode_dss_signature(r, s), signed, ec.ECDSA(digest))
+    except InvalidSignature:
+        return False
+    return True

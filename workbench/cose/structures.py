@@ -1,0 +1,244 @@
+"""The arrays of COSE that DPS uses: bytes <-> named tuples, and what is authenticated or signed.
+
+Layout (CBOR; RFC 8152)
+    Encrypt0  16([h'a10103', {5: iv, ?7: countersignature}, ciphertext])
+    Encrypt   96([h'a10103', {5: iv, ?7: countersignature}, ciphertext, [recipient, ...]])
+    Sign1     18([h'a1' 01 algorithm, {4: kid}, payload, signature])
+    recipient            [h'', {1: algorithm, 4: kid}, wrapped key]
+                         [h'a101381e', {-1: {1: 2, -1: curve, -2: x, -3: y}, 4: kid}, wrapped key] with ECDH
+    countersignature     [h'a1' 01 algorithm, {4: kid}, signature]
+
+    Read is what is known of a header; other keys are skipped.
+"""
+
+from typing import NamedTuple
+
+from workbench.errors import DecodeError
+from workbench.wire import cbor
+
+ENCRYPT0, SIGN1, ENCRYPT = 16, 18, 96
+A256GCM, A256KW, DIRECT, ECDH_ES_A256KW, ES384, ES512 = 3, -5, -6, -31, -35, -36
+
+_ALGORITHM, _KID, _IV, _COUNTERSIGNATURE, _EPHEMERAL = 1, 4, 5, 7, -1
+_KEY_TYPE, _CURVE, _X, _Y, _TYPE_EC2 = 1, -1, -2, -3, 2
+_LOWEST, _HIGHEST = -(1 << 31), (1 << 31) - 1
+_CONTEXTS = {ENCRYPT0: b"Encrypt0", ENCRYPT: b"Encrypt"}
+
+
+class Signature(NamedTuple):
+    """Of a Sign1, or the countersignature of what is encrypted. ``protected``: the bytes of its header."""
+
+    protected: bytes
+    algorithm: int
+    kid: bytes
+    value: bytes
+
+
+class Point(NamedTuple):
+    """A public key: the curve's number, and the coordinates, big-endian."""
+
+    curve: int
+    x: bytes
+    y: bytes
+
+
+class Recipient(NamedTuple):
+    """For whom the key of the content is there, and how."""
+
+    algorithm: int
+    kid: bytes
+    ephemeral: Point | None
+    wrapped: bytes
+
+
+class Secured(NamedTuple):
+    """A COSE item. ``content``: the ciphertext, or what is signed."""
+
+    tag: int
+    protected: bytes
+    iv: bytes
+    content: bytes
+    recipients: tuple[Recipient, ...]
+    signature: Signature | None
+
+
+def _header(*pairs: tuple[int, bytes]) -> bytes:
+    """A map of integer keys, in the order given."""
+    return cbor.mapping(len(pairs)) + b"".join(cbor.integer(key) + value for key, value in pairs)
+
+
+def signature_header(algorithm: int) -> bytes:
+    """The protected header of a signature."""
+    return _header((_ALGORITHM, cbor.integer(algorithm)))
+
+
+CONTENT_HEADER = _header((_ALGORITHM, cbor.integer(A256GCM)))
+ECDH_HEADER = _header((_ALGORITHM, cbor.integer(ECDH_ES_A256KW)))
+
+
+def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
+    """What is authenticated with the ciphertext (Enc_structure)."""
+    return cbor.array(3) + cbor.text(_CONTEXTS[tag]) + cbor.byte_string(protected) + cbor.byte_string(external)
+
+
+def signature_structure(
+    context: str, body_protected: bytes | None, protected: bytes, external: bytes, content: bytes
+) -> bytes:
+    """What is signed (Sig_structure); a Sign1 has one protected header and no ``body_protected``."""
+    parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
+    return cbor.array(len(parts) + 1) + cbor.text(context.encode()) + b"".join(map(cbor.byte_string, parts))
+
+
+def key_derivation_structure() -> bytes:
+    """What the wrapping key of ECDH-ES+A256KW is derived with (COSE_KDF_Context): nobody is named."""
+    nobody = cbor.array(3) + 3 * cbor.NULL
+    public = cbor.array(2) + cbor.unsigned(256) + cbor.byte_string(ECDH_HEADER)
+    return cbor.array(4) + cbor.integer(A256KW) + nobody + nobody + public
+
+
+def encode(item: Secured) -> bytes:
+    """The bytes of an Encrypt0 or Encrypt."""
+    unprotected = [(_IV, cbor.byte_string(item.iv))]
+    if item.signature is not None:
+        unprotected.append((_COUNTERSIGNATURE, _encode_countersignature(item.signature)))
+    parts = [cbor.byte_string(item.protected), _header(*unprotected), cbor.byte_string(item.content)]
+    if item.tag == ENCRYPT:
+        parts.append(cbor.array(len(item.recipients)) + b"".join(map(_encode_recipient, item.recipients)))
+    return cbor.tag(item.tag) + cbor.array(len(parts)) + b"".join(parts)
+
+
+def encode_signed(signature: Signature, payload: bytes) -> bytes:
+    """The bytes of a Sign1."""
+    kid = _header((_KID, cbor.byte_string(signature.kid)))
+    parts = (cbor.byte_string(signature.protected), kid, cbor.byte_string(payload), cbor.byte_string(signature.value))
+    return cbor.tag(SIGN1) + cbor.array(len(parts)) + b"".join(parts)
+
+
+def _encode_countersignature(signature: Signature) -> bytes:
+    kid = _header((_KID, cbor.byte_string(signature.kid)))
+    return cbor.array(3) + cbor.byte_string(signature.protected) + kid + cbor.byte_string(signature.value)
+
+
+def _encode_recipient(recipient: Recipient) -> bytes:
+    kid = (_KID, cbor.byte_string(recipient.kid))
+    if recipient.ephemeral is None:
+        protected, unprotected = b"", _header((_ALGORITHM, cbor.integer(recipient.algorithm)), kid)
+    else:
+        curve, x, y = recipient.ephemeral
+        ephemeral = _header(
+            (_KEY_TYPE, cbor.unsigned(_TYPE_EC2)),
+            (_CURVE, cbor.unsigned(curve)),
+            (_X, cbor.byte_string(x)),
+            (_Y, cbor.byte_string(y)),
+        )
+        protected, unprotected = ECDH_HEADER, _header((_EPHEMERAL, ephemeral), kid)
+    return cbor.array(3) + cbor.byte_string(protected) + unprotected + cbor.byte_string(recipient.wrapped)
+
+
+def decode(data: bytes) -> Secured:
+    """The COSE item in some bytes; DecodeError for what is none, or one that DPS does not use."""
+    reader = cbor.Reader(data)
+    tag = reader.tag("a COSE item")
+    if tag == SIGN1:
+        return _decode_signed(reader)
+    if tag not in (ENCRYPT0, ENCRYPT):
+        raise DecodeError(f"a COSE item of tag {tag}; DPS uses 16, 18 and 96")
+    reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
+    protected = reader.byte_string("protected header")
+    algorithm = _algorithm(protected)
+    if algorithm != A256GCM:
+        raise DecodeError(f"content encrypted with algorithm {algorithm}; DPS uses 3, AES-256-GCM")
+    headers = _read_headers(reader)
+    content = reader.byte_string("ciphertext")
+    recipients = []
+    if tag == ENCRYPT:
+        recipients = [_decode_recipient(reader) for _ in range(reader.array("recipients"))]
+    return Secured(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
+
+
+def _decode_signed(reader: cbor.Reader) -> Secured:
+    reader.array("a signed item", 4)
+    protected = reader.byte_string("protected header")
+    headers = _read_headers(reader)
+    payload = reader.byte_string("payload")
+    value = reader.byte_string("signature")
+    signature = Signature(protected, _algorithm(protected), headers.kid, value)
+    return Secured(SIGN1, protected, b"", payload, (), signature)
+
+
+def _decode_recipient(reader: cbor.Reader) -> Recipient:
+    reader.array("a recipient", 3)
+    protected = reader.byte_string("protected header of a recipient")
+    headers = _read_headers(reader)
+    wrapped = reader.byte_string("wrapped key")
+    algorithm = _algorithm(protected) if protected else headers.algorithm
+    if algorithm not in (DIRECT, A256KW, ECDH_ES_A256KW):
+        raise DecodeError(f"a recipient with algorithm {algorithm}; DPS uses -5, -6 and -31")
+    return Recipient(algorithm, headers.kid, headers.ephemeral, wrapped)
+
+
+class _Headers(NamedTuple):
+    algorithm: int = 0
+    kid: bytes = b""
+    iv: bytes = b""
+    ephemeral: Point | None = None
+    countersignature: Signature | None = None
+
+
+def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
+    """What is known of a map of headers."""
+    found = {}
+    for _ in range(reader.mapping("headers")):
+        key = _read_key(reader)
+        if key == _ALGORITHM:
+            found["algorithm"] = reader.integer("algorithm", _LOWEST, _HIGHEST)
+        elif key == _KID:
+            found["kid"] = reader.byte_string("key identifier")
+        elif key == _IV:
+            found["iv"] = reader.byte_string("initialization vector", 12)
+        elif key == _EPHEMERAL:
+            found["ephemeral"] = _read_point(reader)
+        elif key == _COUNTERSIGNATURE and countersigned:
+            found["countersignature"] = _read_countersignature(reader)
+        else:
+            reader.skip("a header")
+    return _Headers(**found)
+
+
+def _read_key(reader: cbor.Reader) -> int | None:
+    """A key of headers; None for one that is a text, or anything else that is passed over."""
+    if reader.peek() in (cbor.UNSIGNED, cbor.NEGATIVE):
+        return reader.integer("key of a header", _LOWEST, _HIGHEST)
+    reader.skip("key of a header")
+    return None
+
+
+def _read_point(reader: cbor.Reader) -> Point:
+    curve, coordinates = 0, {_X: b"", _Y: b""}
+    for _ in range(reader.mapping("ephemeral key")):
+        key = _read_key(reader)
+        if key == _CURVE:
+            curve = reader.unsigned("curve", _HIGHEST)
+        elif key in (_X, _Y):
+            coordinates[key] = reader.byte_string("coordinate")
+        else:
+            reader.skip("a parameter of a key")
+    return Point(curve, coordinates[_X], coordinates[_Y])
+
+
+def _read_countersignature(reader: cbor.Reader) -> Signature:
+    reader.array("countersignature", 3)
+    protected = reader.byte_string("protected header of a countersignature")
+    headers = _read_headers(reader, countersigned=False)
+    value = reader.byte_string("countersignature")
+    return Signature(protected, _algorithm(protected), headers.kid, value)
+
+
+def _algorithm(protected: bytes) -> int:
+    """The algorithm in the bytes of a protected header, 0 if it names none."""
+    if not protected:
+        return 0
+    reader = cbor.Reader(protected)
+    headers = _read_headers(reader, countersigned=False)
+    reader.end()
+    return headers.algorithm
