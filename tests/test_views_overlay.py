@@ -1,6 +1,7 @@
 """Views of TinyMQ's overlay: places, zones, routes, load and repair out of traces, and what is drawn of them."""
 
 import itertools
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -12,9 +13,17 @@ import workbench as wb
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.sim.kernel import Kernel
+from workbench.sim.overlay_metrics import load_metrics
 from workbench.sim.trace import SCHEMA, Recorder
 from workbench.views import overlay as overlays
-from workbench.views import overlay_drawing, overlay_zone_drawing, overlay_zones
+from workbench.views import (
+    overlay_drawing,
+    overlay_load,
+    overlay_repair,
+    overlay_routes,
+    overlay_zone_drawing,
+    overlay_zones,
+)
 from workbench.views.drawing import Polygon, Text
 
 SECOND = 1_000_000
@@ -189,6 +198,153 @@ def test_strings_of_a_box_are_its_cells(box):
     assert all(high + 1 < low for (_, high), (low, _) in itertools.pairwise(region))
 
 
+# Routes
+
+SENT = {"origin": 9, "sequence": 3, "message": "event", "value": 2}
+
+
+def routed_run(*rows):
+    """What `route` needs of a run, with a trace written by hand: a line of ten nodes with root 0."""
+    scenario = wb.Scenario(wb.topology.line(10), wb.TinyMQ(), duration_s=1.0)
+    return SimpleNamespace(trace=trace_of(*rows), scenario=scenario)
+
+
+def test_a_hop_is_the_first_frame_that_arrived_and_a_link_that_lost_it_is_told():
+    run = routed_run(
+        (5, 9, "originated", SENT),
+        (10, 9, "sent", {**SENT, "peer": 8}),
+        (10, 8, "lost", {**SENT, "peer": 9}),
+        (20, 9, "sent", {**SENT, "peer": 8}),
+        (20, 8, "received", {**SENT, "peer": 9}),
+        (30, 9, "sent", {**SENT, "peer": 8}),
+        (30, 8, "received", {**SENT, "peer": 9}),
+        (40, 8, "sent", {**SENT, "peer": 7}),
+        (45, 8, "sent", {**SENT, "peer": 6, "sequence": 4}),
+    )
+    way = overlay_routes.route(run)
+    assert [tuple(hop) for hop in way.hops] == [(9, 8, "event", 8, 20, True), (8, 7, "event", 38, 40, False)]
+    assert way.in_words("event") == "9 → 8"
+
+
+def test_marks_tell_where_an_event_was_matched_delivered_and_given_up():
+    run = routed_run(
+        (5, 9, "originated", SENT),
+        (5, 9, "held", SENT),
+        (20, 4, "held", {**SENT, "peer": 5}),
+        (30, 2, "held", {**SENT, "peer": 3, "message": "notification"}),
+        (30, 2, "delivered", {**SENT, "peer": 3, "message": "notification"}),
+        (40, 3, "dropped", {**SENT, "detail": "repeated"}),
+        (50, 6, "dropped", {**SENT, "detail": "loop"}),
+    )
+    way = overlay_routes.route(run, ("event", 9, 3))
+    assert [(m.node, m.look, m.text) for m in way.marks] == [
+        (4, "matched", ""),
+        (2, "delivered", ""),
+        (6, "dropped", "loop"),
+    ]
+
+
+def test_a_path_follows_the_first_hop_into_each_node():
+    hops = [overlay_routes.Hop(*ends, "event", 0, 0) for ends in ((1, 2), (2, 3), (4, 3), (3, 1))]
+    way = overlay_routes.Route(("event", 1, 0), tuple(hops), ())
+    assert way.path("event", 1, 3) == [1, 2, 3]
+    assert way.path("event", 1, 7) == [] and way.path("event", 3, 3) == [3] and way.path("query", 1, 2) == []
+
+
+@given(where=graphs_with_roots(most_nodes=14), publish=st.sampled_from(("all", "own")), seed=st.integers(0, 99))
+@settings(max_examples=25)
+def test_routes_lead_from_sink_and_publisher_to_rendezvous_nodes_and_back(where, publish, seed):
+    graph, roots = where
+    nodes = sorted(graph)
+    protocol = wb.TinyMQ(roots=roots, publish=publish, dimensions=("TEMP 0 50",), key_bits=6)
+    workload = [
+        wb.subscribe(nodes[0], "TEMP GE 10, TEMP LE 30", start_s=3),
+        wb.publish(nodes[-1], "TEMP IS 20", start_s=5),
+    ]
+    run = wb.Scenario(graph, protocol, workload, duration_s=6, seed=seed).run(engine="reference")
+    query = overlay_routes.route(run, ("query", nodes[0], 0))
+    stored_at = query.nodes("stored")
+    assert sorted(stored_at) == sorted({span.node for span in overlays.overlay_of(run).stored})
+    for node in stored_at:
+        assert query.path("query", nodes[0], node)
+    event = overlay_routes.route(run)
+    assert event.what == ("event", nodes[-1], 0)
+    assert event.nodes("delivered") == [nodes[0]]
+    matched = event.nodes("matched")
+    assert 1 <= len(matched) <= (len(roots) if publish == "all" else 1)
+    for node in matched:
+        assert node in stored_at and event.path("event", nodes[-1], node)
+    assert any(event.path("notification", node, nodes[0]) for node in matched)
+
+
+def test_what_is_not_in_the_run_has_no_route():
+    run = routed_run((5, 9, "originated", SENT))
+    with pytest.raises(ParameterError, match=r"there is no \('query', 9, 3\) in this run; here: \('event', 9, 3\)"):
+        overlay_routes.route(run, ("query", 9, 3))
+    with pytest.raises(ParameterError, match="there is no None in this run; here: none"):
+        overlay_routes.route(routed_run())
+
+
+# Load and repair
+
+
+def test_load_counts_relays_for_others_frames_by_second_and_stored_queries_by_time():
+    run = routed_run(
+        (0, 9, "published", {}),
+        (0, 9, "published", {}),
+        (10, 9, "sent", {**SENT, "peer": 8}),
+        (20, 8, "sent", {**SENT, "peer": 7}),
+        (30, 8, "sent", {**SENT, "peer": 7}),
+        (40, 8, "sent", {**SENT, "message": "query", "peer": 7}),
+        (250_000, 5, "query_stored", {"origin": 1, "value": 1, "detail": "TEMP GE 1"}),
+    )
+    relays = overlay_load.node_load(run)
+    assert (relays[9], relays[8], relays[0]) == (0, 1.0, 0)
+    assert overlay_load.busiest(relays) == (8, 1.0)
+    assert overlay_load.node_load(run, "frames")[8] == 3.0
+    assert overlay_load.node_load(run, "queries")[5] == 0.75
+    with pytest.raises(ParameterError, match="what is 'bytes'; it must be one of relays, frames, queries"):
+        overlay_load.node_load(run, "bytes")
+
+
+def test_relays_are_those_of_the_metrics(run):
+    load = overlay_load.node_load(run)
+    assert overlay_load.busiest(load)[1] == pytest.approx(load_metrics(run)["relays_busiest"])
+
+
+def test_counts_of_repair_are_what_the_spans_say_at_any_time(run):
+    seen = overlays.overlay_of(run)
+    steps = overlay_repair.repair_steps(seen)
+    for time_us in range(0, 20 * SECOND, SECOND // 4):
+        step = steps["time_us"].searchsorted(time_us, "right") - 1
+        assert steps["down"][step] == len(seen.down_at(time_us))
+        assert steps["orphans"][step] == sum(orphan.had_place for orphan in seen.orphans_at(time_us))
+        assert steps["rekeyed"][step] == sum(place.is_rekeyed for place in seen.places_at(time_us))
+    assert steps["rekeyed"].max() > 0 and steps["down"].max() == 1
+
+
+def test_what_was_due_and_came_adds_up_to_the_delivery_ratio():
+    graph = wb.topology.disc(40, 60, 60, seed=3)
+    scenario = wb.Scenario(
+        graph,
+        wb.TinyMQ(roots=(0,), dimensions=("TEMP 0 50",), info_s=2.0, key_bits=6),
+        [
+            wb.subscribe(3, "TEMP GE 10, TEMP LE 40", start_s=2, stop_s=25),
+            wb.subscribe(4, "TEMP GE 30", start_s=2),
+            wb.publish([9, 20, 31], "TEMP IS 35", start_s=4, every_s=1),
+            wb.outage([3], start_s=6, stop_s=9),
+            wb.outage([1, 2, 5, 6, 7, 8, 11, 12], start_s=10),
+        ],
+        wb.Radio(loss="none"),
+        duration_s=30,
+        seed=1,
+    )
+    run = scenario.run(engine="reference")
+    found = overlay_repair.arrivals(run)
+    assert len(found) == run.metrics["expected"]
+    assert sum(one.came for one in found) == run.metrics["delivered"]
+
+
 # Figures
 
 
@@ -252,6 +408,36 @@ def test_planes_are_for_two_dimensions(run):
     assert any(isinstance(item, Polygon) and item.stroke == overlay_zone_drawing.QUERIES[0] for item in drawing.items)
     with pytest.raises(ParameterError, match="this run has 1 dimensions; a plane has two"):
         overlay_zone_drawing.plane_drawing(wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run())
+
+
+def test_routes_are_drawn_with_their_order_and_what_happened_where(run):
+    way = overlay_routes.route(run, ("event", 9, 0))
+    written = texts(overlay_routes.route_drawing(run, ("event", 9, 0)))
+    assert {"publisher", "event", "rendezvous node: matched here", "notification", "delivered"} <= set(written)
+    assert {str(number) for number in range(1, 1 + sum(hop.arrived for hop in way.hops))} <= set(written)
+    asked = texts(overlay_routes.route_drawing(run, ("query", 2, 0), until_s=4))
+    assert {"sink", "query", "stored here"} <= set(asked) and "notification" not in asked
+
+
+def test_load_maps_share_a_scale_and_name_the_busiest_node(run):
+    own = run.scenario.replace(protocol=wb.TinyMQ(**{**run.scenario.protocol.settings, "publish": "own"})).run()
+    drawing = overlay_load.load_maps({"all": run, "own": own})
+    written = texts(drawing)
+    for one in (run, own):
+        node, load = overlay_load.busiest(overlay_load.node_load(one))
+        assert any(text.startswith(f"busiest: node {node}, {load:.3g}") for text in written)
+    with pytest.raises(ParameterError, match="there are no runs"):
+        overlay_load.load_maps({})
+
+
+def test_repair_is_drawn_over_one_time_axis(run):
+    written = texts(overlay_repair.repair_chart(run, 4, 20))
+    assert {"down", "without a key", "with another key", "delivered"} <= set(written)
+    assert written.count("20") == 2
+    with pytest.raises(ParameterError, match="from_s is 20"):
+        overlay_repair.repair_chart(run, 20)
+    with pytest.raises(ParameterError, match="every_s is 0"):
+        overlay_repair.repair_chart(run, every_s=0)
 
 
 @pytest.mark.parametrize("draw", [overlay_drawing.overlay_drawing, overlay_zone_drawing.zones_drawing])

@@ -15,6 +15,9 @@
     sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
     overlay_drawing(run, time_s=None)     TinyMQ's trees over the network; overlay_of(run) is what it draws
     zones_drawing(run, time_s=None)       how they share out the key space; plane_drawing(...) in two dimensions
+    route_drawing(run, what=None)         a query's or an event's way over the trees; route(run, what) is what it draws
+    load_maps({name: run}, what)          load of each node as heat maps; node_load(run, what)
+    repair_chart(run)                     nodes without a key and with another one, and what arrives, in time
     inspect_node(run, node, time_s=None)  what a node knew and had counted
     bundle(run)                           a run's rich display
 
@@ -47,6 +50,11 @@ _HOME = {
     "overlay_drawing": "overlay_drawing",
     "zones_drawing": "overlay_zone_drawing",
     "plane_drawing": "overlay_zone_drawing",
+    "route": "overlay_routes",
+    "route_drawing": "overlay_routes",
+    "load_maps": "overlay_load",
+    "node_load": "overlay_load",
+    "repair_chart": "overlay_repair",
     "inspect_node": "inspector",
     "bundle": "rich",
 }

@@ -118,7 +118,11 @@ class TreeScene(Scene):
             if node in self.down:
                 self.drawing.cross(*self.at(node), 0.9 * self.node, colour=palette.FAILED, width=0.4 * self.node)
             elif node in homeless:
-                look = {"fill": palette.BACKGROUND, "stroke": ORPHAN, "width": max(0.4 * self.node, 1.2)}
+                look: dict[str, Any] = {
+                    "fill": palette.BACKGROUND,
+                    "stroke": ORPHAN,
+                    "width": max(0.4 * self.node, 1.2),
+                }
                 self.drawing.circle(*self.at(node), self.node, **look)
         for place in sorted(self.places, key=lambda place: (place.parent < 0, place.tree)):
             if place.node not in homeless or place.parent < 0:
@@ -212,9 +216,7 @@ def swatch(drawing: Drawing, how: str, colour: str, x: float, y: float) -> None:
         framed(drawing, x - 9, y - 5, 18, 10, stroke=colour, width=2)
     elif how == "arrow":
         drawing.arrow(x - 10, y, x + 10, y, head=8, at=0.7, colour=colour, width=2.6)
-    elif how == "square":
-        drawing.marker("square", x, y, 5.5, colour, palette.BACKGROUND, 1)
-    elif how == "triangle":
-        drawing.marker("triangle", x, y, 5.5, colour, palette.BACKGROUND, 1)
+    elif how == "diamond":
+        drawing.marker("diamond", x, y, 6.5, colour, palette.TEXT, 1.4)
     else:
         drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4)

@@ -7,9 +7,10 @@ protocols: a query is an interest, an event is data, a notification is a deliver
 
 from workbench.views import palette
 
+# None of them is the color of a message below, as messages are drawn over trees.
 TREES = (
-    *("#0072B2", "#E69F00", "#009E73", "#C46FA2", "#D55E00"),
-    *("#56B4E9", "#8C6D1F", "#5B3E99", "#6A9A1F", "#5D6875"),
+    *("#0072B2", "#C46FA2", "#8C6D1F", "#5B3E99", "#6A9A1F"),
+    *("#2BA6A6", "#B2506B", "#7A8794", "#3F6B4F", "#A58BD0"),
 )
 QUERIES = (palette.TEXT, "#B0126B", "#00757F", "#6D4C41", "#3E2A9E", "#B23A00")  # no tree has these
 MESSAGES = {"query": palette.INTEREST, "event": palette.DATA, "notification": palette.DELIVERED}

@@ -1,0 +1,186 @@
+"""Repair in time: how many nodes have no key or another key than before the failure, and what arrives meanwhile.
+
+    repair_steps(seen)                   counts of nodes after each change
+    arrivals(run)                        for each sample that was due: when it was published, and whether it came
+    repair_chart(run, from_s, until_s)   both as one figure over time
+
+Theory of operation
+    Down, orphans and re-keyed nodes are counted from the spans of `overlay.Overlay`. A sample is due to a subscription
+    that is open, at a sink that is up, when a reading that it matches is published; it came if it was ever delivered.
+    Shares are over all that was published within a step of ``every_s``, at its middle.
+
+Limits
+    A step in which nothing was due has no share, and breaks the line. `arrivals` compares each reading with each
+    subscription.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.attributes import matching_samples, parse
+from workbench.errors import ParameterError
+from workbench.views import caption
+from workbench.views.chart import Series, line_chart
+from workbench.views.columns import Columns
+from workbench.views.drawing import Drawing
+from workbench.views.intervals import read
+from workbench.views.overlay import Overlay, overlay_of
+from workbench.views.overlay_drawing import time_us_of
+from workbench.views.replay import Replay
+
+WIDTH = 760
+STEPS = 30
+COUNTS = {"down": "down", "orphans": "without a key", "rekeyed": "with another key"}
+
+
+class Arrival(NamedTuple):
+    """A sample that a subscription should get, and whether it did."""
+
+    sink: int
+    number: int
+    publisher: int
+    reading: int
+    published_us: int
+    came: bool
+
+
+def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
+    """Counts after each change: time_us, down, orphans (that had a place before), rekeyed, each shape (steps,)."""
+    changes: dict[int, dict[str, int]] = {0: dict.fromkeys(COUNTS, 0)}
+
+    def change(name: str, from_us: int, until_us: int) -> None:
+        changes.setdefault(from_us, dict.fromkeys(COUNTS, 0))[name] += 1
+        if until_us < seen.duration_us:
+            changes.setdefault(until_us, dict.fromkeys(COUNTS, 0))[name] -= 1
+
+    for _, from_us, until_us in seen.failed:
+        change("down", from_us, until_us)
+    for orphan in seen.orphans:
+        if orphan.had_place:
+            change("orphans", orphan.from_us, orphan.until_us)
+    for from_us, until_us in _rekeyed(seen):
+        change("rekeyed", from_us, until_us)
+    times = sorted(changes)
+    steps = {"time_us": np.array(times, dtype=np.int64)}
+    for name in COUNTS:
+        steps[name] = np.cumsum([changes[time_us][name] for time_us in times])
+    return steps
+
+
+def _rekeyed(seen: Overlay) -> list[tuple[int, int]]:
+    """When nodes had another key, in whatever tree; places of one node that overlap in time count once."""
+    of_node: dict[int, list[tuple[int, int]]] = {}
+    for place in sorted(seen.places, key=lambda place: place.from_us):
+        if place.is_rekeyed:
+            spans = of_node.setdefault(place.node, [])
+            if spans and place.from_us <= spans[-1][1]:
+                spans[-1] = spans[-1][0], max(spans[-1][1], place.until_us)
+            else:
+                spans.append((place.from_us, place.until_us))
+    return [span for spans in of_node.values() for span in spans]
+
+
+def arrivals(run: Any) -> list[Arrival]:
+    """All samples that were due, in order of publication."""
+    columns = read(run.trace)
+    duration_us = round(run.scenario.duration_s * 1e6)
+    spans = Replay(duration_us).run(columns)
+    down: dict[int, list[tuple[int, int]]] = {}
+    for span in spans["failed"]:
+        down.setdefault(span.node, []).append((span.from_us, span.until_us))
+    asked = [
+        (span.node, span.sequence, span.from_us, span.until_us, parse(text))
+        for span, text in zip(spans["subscription"], _texts(columns, spans["subscription"]), strict=True)
+    ]
+    came = _came(columns)
+    found = []
+    rows = columns.where(event="published")
+    numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "sequence")]
+    for time_us, node, reading, text in zip(*numbers, columns.text("detail", rows).tolist(), strict=True):
+        attributes = parse(text)
+        for sink, number, from_us, until_us, wanted in asked:
+            is_up = not any(start <= time_us < end for start, end in down.get(sink, ()))
+            if from_us <= time_us < until_us and is_up and matching_samples(wanted, attributes):
+                arrived = (sink, number, node, reading) in came
+                found.append(Arrival(sink, number, node, reading, time_us, arrived))
+    return found
+
+
+def _texts(columns: Columns, spans: Sequence[Any]) -> list[str]:
+    rows = columns.where(event="subscribed")
+    numbers = [columns[name][rows].tolist() for name in ("node", "sequence")]
+    words = dict(zip(zip(*numbers, strict=True), columns.text("detail", rows).tolist(), strict=True))
+    return [words[span.node, span.sequence] for span in spans]
+
+
+def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
+    rows = columns.where(event="delivered")
+    numbers = [columns[name][rows].tolist() for name in ("node", "value", "origin", "sequence")]
+    return set(zip(*numbers, strict=True))
+
+
+def repair_chart(
+    run: Any, from_s: float = 0.0, until_s: float | None = None, every_s: float | None = None, width: int = WIDTH
+) -> Drawing:
+    """Counts of nodes, and below them the share of what was due that came, over the same time.
+
+    ``every_s``: how long a step of the shares is (None: a thirtieth of the time). Raises ParameterError for times
+    outside of the run, or a run without an overlay.
+    """
+    end_s = time_us_of(run, until_s, "repair_chart") / 1e6
+    if not 0 <= from_s < end_s:
+        raise ParameterError(f"repair_chart: from_s is {from_s!r}; it must be a time from 0 to before {end_s:g} s")
+    every_s = (end_s - from_s) / STEPS if every_s is None else every_s
+    if not every_s > 0:
+        raise ParameterError(f"repair_chart: every_s is {every_s!r}; it must be a time above 0")
+    counts = _counts(repair_steps(overlay_of(run)), from_s, end_s)
+    shares = _shares(arrivals(run), from_s, end_s, every_s)
+    x_label = "time (s)"
+    title = f"{caption.title(run)}: repair"
+    upper = line_chart(counts, title=title, y_label="nodes", x_label=x_label, width=width, height=270)
+    note = f"by when it was published, in steps of {every_s:.3g} s"
+    lower = line_chart(
+        [shares], y_label="share of what was due", y_range=(0, 1), x_label=x_label, width=width, height=230, note=note
+    )
+    drawing = Drawing(width, upper.height + lower.height, title=title)
+    drawing.add(upper, 0, 0)
+    drawing.add(lower, 0, upper.height)
+    return drawing
+
+
+def _counts(steps: dict[str, np.ndarray], from_s: float, end_s: float) -> list[Series]:
+    """Lines that go level and then up or down, not aslant."""
+    times_s = steps["time_us"] / 1e6
+    first = max(int(np.searchsorted(times_s, from_s, "right")) - 1, 0)
+    last = int(np.searchsorted(times_s, end_s, "right"))
+    found = []
+    for name, said in COUNTS.items():
+        xs, ys = [from_s], [float(steps[name][first])]
+        for time_s, count in zip(
+            times_s[first + 1 : last].tolist(), steps[name][first + 1 : last].tolist(), strict=True
+        ):
+            if count != ys[-1]:
+                xs += [time_s, time_s]
+                ys += [ys[-1], float(count)]
+        found.append(Series(said, [*xs, end_s], [*ys, ys[-1]]))
+    return found
+
+
+def _shares(found: list[Arrival], from_s: float, end_s: float, every_s: float) -> Series:
+    count = max(1, math.ceil((end_s - from_s) / every_s - 1e-9))
+    edges = [from_s + every_s * index for index in range(count + 1)]
+    times = np.array([one.published_us / 1e6 for one in found])
+    came = np.array([one.came for one in found], dtype=float)
+    shares = []
+    for start, end in pairwise(edges):
+        here = (times >= start) & (times < end) if len(found) else np.zeros(0, dtype=bool)
+        shares.append(float(came[here].mean()) if here.any() else math.nan)
+    middles = [(start + end) / 2 for start, end in pairwise(edges)]
+    # Points without a value at both ends give the axis the range of the figure above.
+    return Series("delivered", [from_s, *middles, end_s], [math.nan, *shares, math.nan])
