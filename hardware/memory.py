@@ -64,9 +64,9 @@ LOADED = (
 LOADED_CODED = (
     *_FIRST,
     "workbench/fields",
+    "workbench/rlnc",
     "workbench/wire/event_bytes",
     "workbench/wire/coded",
-    "workbench/rlnc",
     "workbench/protocols/__init__",
     "workbench/protocols/contract",
     "workbench/protocols/coded_diffusion",

@@ -120,7 +120,7 @@ def harsh_networks(draw):
 def published(network):
     """Event id -> attributes, of what was published, as its frames have it."""
     messages = [wire.decode(frame) for _, _, frame in network.sent if frame[0] == wire.EVENT]
-    return {(message.source, message.sequence): message.attributes for message in messages}
+    return {(message.origin, message.sequence): message.attributes for message in messages}
 
 
 @settings(max_examples=60, deadline=None)
@@ -140,10 +140,10 @@ def test_rank_grows_if_and_only_if_a_packet_is_innovative(network):
     heard_so_far, over = defaultdict(list), set()
     for address, message, events in network.heard:
         if isinstance(message, wire.Event):
-            over.add((address, message.source, message.sequence))
-        if not isinstance(message, wire.Coded) or message.source == address:
+            over.add((address, message.origin, message.sequence))
+        if not isinstance(message, wire.Coded) or message.origin == address:
             continue
-        one = (address, message.source, message.sequence)
+        one = (address, message.origin, message.sequence)
         vectors = heard_so_far[one]
         before = rank(vectors, message.field)
         vectors.append(message.encoding_vector)

@@ -247,7 +247,7 @@ def test_several_events_of_several_sources_are_decoded_side_by_side():
     messages = []
     while node.next_wake is not None:
         messages += wake(node, node.next_wake)
-    assert [(message.source, message.sequence) for message in messages] == [one for one in ids[1:] for _ in range(2)]
+    assert [(message.origin, message.sequence) for message in messages] == [one for one in ids[1:] for _ in range(2)]
     assert not node.generations
 
 

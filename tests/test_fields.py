@@ -112,9 +112,22 @@ def test_what_is_no_symbol_is_refused(order, beyond):
     for operation in (gf.add, gf.subtract, gf.multiply, gf.divide):
         with pytest.raises(DecodeError, match="is no symbol of GF"):
             operation(wrong, 1)
-    for call in (lambda: gf.inverse(wrong), lambda: gf.pack([0, wrong]), lambda: gf.axpy(row, wrong, row)):
+    for call in (
+        lambda: gf.inverse(wrong),
+        lambda: gf.pack([0, wrong], DecodeError),
+        lambda: gf.axpy(row, wrong, row),
+    ):
         with pytest.raises(DecodeError, match="is no symbol of GF"):
             call()
+    with pytest.raises(EncodeError, match="is no symbol of GF"):
+        gf.pack([0, wrong])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_row_is_as_long_as_is_said_beforehand(order):
+    gf = field(order)
+    for chunk_B in (0, 2, 6):
+        assert gf.row_B(chunk_B) == len(gf.from_data(bytes(chunk_B)))
 
 
 # Rows

@@ -42,7 +42,7 @@ def test_frame_and_piece_are_each_others_translation(text, piece):
     assert wire.encode(piece) == frame
     assert wire.decode(frame) == piece
     assert wire.decode(wire.with_ttl(frame, 700)) == Piece(*piece[:2], 700, *piece[3:])
-    assert describe(frame) == ("piece", piece.source, piece.sequence)
+    assert describe(frame) == ("piece", piece.origin, piece.sequence)
 
 
 @pytest.mark.parametrize(

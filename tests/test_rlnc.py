@@ -88,6 +88,8 @@ def test_join_refuses_what_cannot_be_its_data():
         join([b"ab"], -1)
     with pytest.raises(DecodeError, match="more than zeros behind their 3 bytes"):
         join([b"ab", b"cd"], 3)
+    with pytest.raises(DecodeError, match="more than zeros behind their 1 bytes"):
+        join([b"a\0", b"\0d"], 1)
 
 
 # Decoding what was encoded
@@ -264,6 +266,14 @@ def test_wrong_sizes_and_symbols_leave_the_decoder_as_it_was():
         assert decoder.rows == [((1, 0), b"\x01\x00")]
     with pytest.raises(DecodeError, match="3 coefficients is of no generation"):
         decoder.is_innovative([1, 0, 0])
+
+
+@pytest.mark.parametrize("order", [16, 256, 257])
+def test_encoding_with_what_is_no_symbol_is_an_encode_error(order):
+    with pytest.raises(EncodeError, match="300 is no symbol"):
+        Encoder([[300]], order)
+    with pytest.raises(EncodeError, match="300 is no symbol"):
+        Encoder([[1], [2]], order).combine([300, 1])
 
 
 @pytest.mark.parametrize("order", [16, 256])

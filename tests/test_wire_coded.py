@@ -76,13 +76,13 @@ def test_frame_and_message_are_each_others_translation(text, message):
     frame = bytes.fromhex(text)
     assert encode(message) == frame
     assert decode(frame) == message and type(decode(frame)) is type(message)
-    assert describe(frame) == (NAMES[type(message)], message.source, message.sequence)
+    assert describe(frame) == (NAMES[type(message)], message.origin, message.sequence)
 
 
 TEMP = Attribute(51, IS, 2600)
 RIGHT_CODED = Coded(1, 2, 3, 2, 256, 5, (1, 2), b"abc")
 FIELDS_OF_CODED = [
-    "source",
+    "origin",
     "sequence",
     "hops",
     "generation_size",
@@ -108,7 +108,7 @@ def but(message, **changes):
         Event(0, 0, (TEMP,) * 256),
         Event(0, 0, (Attribute(PAYLOAD, IS, bytes(255)),) * 255),
         Event(0, 0, parse("TEMP GE 25")),
-        but(RIGHT_CODED, source=-1),
+        but(RIGHT_CODED, origin=-1),
         but(RIGHT_CODED, hops=0x10000),
         but(RIGHT_CODED, generation_size=0, encoding_vector=()),
         but(RIGHT_CODED, generation_size=256, encoding_vector=(1,) * 256),
@@ -117,6 +117,8 @@ def but(message, **changes):
         but(RIGHT_CODED, length_B=0, information_vector=b""),
         but(RIGHT_CODED, length_B=LONGEST_EVENT_B + 1),
         but(RIGHT_CODED, encoding_vector=(0, 0)),
+        but(RIGHT_CODED, encoding_vector=(1, 300)),
+        but(RIGHT_CODED, encoding_vector=(1, -1)),
         but(RIGHT_CODED, information_vector=b"ab"),
         but(RIGHT_CODED, information_vector=b"abcd"),
     ],

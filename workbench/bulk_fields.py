@@ -1,7 +1,7 @@
 """`workbench.fields` and the matrices of `workbench.rlnc` for whole payloads, with numpy and numba. Never on a mote.
 
 Theory of operation
-    `Rows` and `Elimination` are twins of those of `workbench.rlnc`: the same methods, the same results.
+    `Rows` and `Elimination` are counterparts of those of `workbench.rlnc`: the same methods, the same results.
 
     *Combinations in GF(2^k)* look up no products. A sum of coefficient times row is taken bit by bit of the
     coefficients (Horner's rule): beginning with the highest bit, what there is is multiplied by x, and the rows whose
@@ -160,7 +160,7 @@ def _arithmetic(field: Field) -> _Binary | _Prime:
 
 
 class Rows:
-    """Rows of one length that are combined again and again: the twin of `workbench.rlnc.Rows`."""
+    """Rows of one length that are combined again and again: the counterpart of `workbench.rlnc.Rows`."""
 
     def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
         self.arithmetic = _arithmetic(field)
@@ -181,7 +181,7 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row: the twin of `workbench.rlnc.Elimination`.
+    """A matrix in reduced row echelon form that grows row by row: `workbench.rlnc.Elimination`'s counterpart.
 
     ``matrix`` has encoding vectors and their origins in rows, each at its pivot, where ``present`` says so; ``came``
     has the information vectors as they came.
@@ -210,13 +210,13 @@ class Elimination:
         return pivot
 
     def is_innovative(self, vector: bytes) -> bool:
-        """Whether an encoding vector depends on none of the rows'."""
+        """Whether an encoding vector is no linear combination of the rows'."""
         row = np.zeros((1, self._width), self.arithmetic.element)
         self.arithmetic.load(row[0], vector)
         return bool(self.arithmetic.are_innovative(row, self.matrix, self.present)[0])
 
     def are_innovative(self, vectors: Any) -> np.ndarray:
-        """`is_innovative` of each row of a matrix of symbols, as booleans."""
+        """`is_innovative` of each row of a matrix of symbols, as booleans: for notebooks."""
         rows = self.arithmetic.pack(_symbols(self.field, vectors))
         return self.arithmetic.are_innovative(rows, self.matrix, self.present)
 
@@ -242,7 +242,7 @@ class Elimination:
 
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:
-    """The rank of each matrix of symbols in an array of shape (matrices, rows, columns)."""
+    """The rank of each matrix of symbols in an array of shape (matrices, rows, columns): for notebooks."""
     symbols = _symbols(field, matrices)
     found = np.zeros(len(symbols), np.int64)
     for index, rows in enumerate(symbols):

@@ -241,7 +241,7 @@ def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
 def are_innovative_binary(
     out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray
 ) -> None:
-    """out[k] = whether rows[k], an encoding vector, depends on none of those present. The rows are reduced."""
+    """out[k] = whether rows[k], an encoding vector, is no linear combination of those present."""
     _reduce_binary(rows, matrix, present, lanes)
     for k in range(out.size):
         bits = np.uint64(0)

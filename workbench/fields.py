@@ -78,14 +78,19 @@ def _is_prime(number):
 
 
 class Field:
-    """What all fields have. ``symbol_bits`` is the room of a symbol in a row, ``polynomial`` is 0 in prime fields."""
+    """What all fields have.
 
-    def __init__(self, order, characteristic, degree, polynomial, symbol_bits):
+    ``symbol_bits`` is the room of a symbol in a row, ``data_bits`` what it holds of a chunk; ``polynomial`` is 0 in
+    prime fields.
+    """
+
+    def __init__(self, order, characteristic, degree, polynomial, symbol_bits, data_bits):
         self.order = order
         self.characteristic = characteristic
         self.degree = degree
         self.polynomial = polynomial
         self.symbol_bits = symbol_bits
+        self.data_bits = data_bits
 
     def __repr__(self):
         return "GF(%d)" % self.order if self.degree == 1 else "GF(2^%d)" % self.degree
@@ -119,10 +124,10 @@ class Field:
             exponent >>= 1
         return result
 
-    def check(self, symbol):
-        """The symbol, if it is one of this field; DecodeError if not."""
+    def check(self, symbol, error=DecodeError):
+        """The symbol, if it is one of this field; an ``error`` if not."""
         if not 0 <= symbol < self.order:
-            raise DecodeError("%r is no symbol of %r: they go from 0 to %d" % (symbol, self, self.order - 1))
+            raise error("%r is no symbol of %r: they go from 0 to %d" % (symbol, self, self.order - 1))
         return symbol
 
     # Rows
@@ -130,6 +135,10 @@ class Field:
     def size_B(self, symbols):
         """Bytes of a row of so many symbols."""
         return (symbols * self.symbol_bits + 7) // 8
+
+    def row_B(self, chunk_B):
+        """Bytes of the row of a chunk of so many bytes (`from_data`)."""
+        return self.size_B(chunk_B * 8 // self.data_bits)
 
     def get(self, row, index):
         """The symbol at an index of a row."""
@@ -152,13 +161,16 @@ class Field:
             kept = row[position >> 3] & ~((self.order - 1) << (position & 7))
             row[position >> 3] = kept | symbol << (position & 7)
 
-    def pack(self, symbols):
-        """The row (bytearray) of a sequence of symbols; what is left of its last byte is zero."""
+    def pack(self, symbols, error=EncodeError):
+        """The row (bytearray) of a sequence of symbols; what is left of its last byte is zero.
+
+        An ``error`` is raised if one is no symbol of this field: who decodes wants a DecodeError.
+        """
         if self.order == 256 and isinstance(symbols, (bytes, bytearray, list, tuple)) and _are_bytes(symbols):
             return bytearray(symbols)
         row = bytearray(self.size_B(len(symbols)))
         for index in range(len(symbols)):
-            self.put(row, index, self.check(int(symbols[index])))
+            self.put(row, index, self.check(int(symbols[index]), error))
         return row
 
     def unpack(self, row, count=None):
@@ -183,7 +195,7 @@ class BinaryField(Field):
     """GF(2^k). Sums are exclusive ors, so a symbol is its own negative."""
 
     def __init__(self, degree):
-        Field.__init__(self, 1 << degree, 2, degree, POLYNOMIALS[degree], degree)
+        Field.__init__(self, 1 << degree, 2, degree, POLYNOMIALS[degree], degree, degree)
         self._powers = None
         self._logarithms = None
 
@@ -289,8 +301,8 @@ class PrimeField(Field):
     """GF(p): integers modulo a prime."""
 
     def __init__(self, order):
-        Field.__init__(self, order, order, 1, 0, 8 if order < 256 else 16)
-        self.data_bits = 8 if order > 256 else 4 if order > 16 else 2 if order > 4 else 1
+        data_bits = 8 if order > 256 else 4 if order > 16 else 2 if order > 4 else 1
+        Field.__init__(self, order, order, 1, 0, 8 if order < 256 else 16, data_bits)
 
     def add(self, a, b):
         """a + b."""

@@ -5,7 +5,8 @@ Theory of operation
     coefficients and an *information vector*, the linear combination of the chunks with them, symbol by symbol. Who
     holds chunks draws coefficients and encodes (`Encoder`); who holds coded packets combines those, without having
     decoded anything (`Recoder`); who holds m packets with linearly independent encoding vectors has the chunks
-    (`Decoder`). A packet is *innovative* if its encoding vector depends on none of those at hand: it adds to the rank.
+    (`Decoder`). A packet is *innovative* if its encoding vector is no linear combination of those at hand: it adds to
+    the rank.
 
     The decoder eliminates as packets come (Gauss and Jordan). After each packet its rows are in reduced row echelon
     form: the first coefficient of a row that is not zero, its *pivot*, is 1, and all other rows have 0 there. So a row
@@ -35,10 +36,16 @@ from workbench import draws
 from workbench.errors import DecodeError, EncodeError, ParameterError
 from workbench.fields import field as field_of
 
-# Bytes of a decoder's matrix from which the host's kernels are worth loading.
+# Symbols of a decoder's matrix (with a byte for each of the information vectors') from which the host's kernels pay.
 BULK_FROM_BYTES = 1024
 
 CodedPacket = namedtuple("CodedPacket", ("encoding_vector", "information_vector"))
+
+
+def chunk_B(length_B, generation_size, field):
+    """Bytes of each chunk of data of so many bytes: as few as hold it and are whole symbols of a `fields.Field`."""
+    symbol_B = (field.data_bits + 7) // 8
+    return -(-length_B // (generation_size * symbol_B)) * symbol_B
 
 
 def split(data, generation_size, field=256):
@@ -47,20 +54,29 @@ def split(data, generation_size, field=256):
     The length of the data is for the caller to keep: `join` takes it.
     """
     _check_generation_size(generation_size)
-    symbol_B = field_of(field).size_B(1) if field_of(field).characteristic == 2 else 1
-    size_B = -(-len(data) // (generation_size * symbol_B)) * symbol_B
+    size_B = chunk_B(len(data), generation_size, field_of(field))
     padded = bytes(data) + bytes(generation_size * size_B - len(data))
     return [padded[index * size_B : (index + 1) * size_B] for index in range(generation_size)]
 
 
 def join(chunks, length_B):
-    """The data that `split` made chunks of; DecodeError if they are of no data of that length."""
-    joined = b"".join([bytes(chunk) for chunk in chunks])
-    if not 0 <= length_B <= len(joined):
-        raise DecodeError("%d bytes of chunks hold no data of %r bytes" % (len(joined), length_B))
-    if any(joined[length_B:]):
+    """The data (bytearray) that `split` made chunks of; DecodeError if they are of no data of that length.
+
+    The chunks may be made one by one, as a generator does: all of them beside the whole take twice the memory.
+    """
+    joined = bytearray(max(length_B, 0))
+    size_B = 0
+    is_padded = True
+    for chunk in chunks:
+        taken = max(0, min(len(chunk), length_B - size_B))
+        joined[size_B : size_B + taken] = chunk[:taken]
+        is_padded = is_padded and not any(chunk[taken:])
+        size_B += len(chunk)
+    if not 0 <= length_B <= size_B:
+        raise DecodeError("%d bytes of chunks hold no data of %r bytes" % (size_B, length_B))
+    if not is_padded:
         raise DecodeError("chunks have more than zeros behind their %d bytes of data" % length_B)
-    return joined[:length_B]
+    return joined
 
 
 def draw_coefficients(field, count, random, density=None):
@@ -195,14 +211,14 @@ class Decoder:
                 "an encoding vector of %d coefficients is of no generation of %d chunks"
                 % (len(encoding_vector), self.generation_size)
             )
-        return self.field.pack(encoding_vector)
+        return self.field.pack(encoding_vector, DecodeError)
 
     def _information(self, information_vector):
         if _is_bytes(information_vector):
             row = information_vector
             self.field.check_row(row)
         else:
-            row = self.field.pack(information_vector)
+            row = self.field.pack(information_vector, DecodeError)
         if self._information_B is not None and len(row) != self._information_B:
             raise DecodeError(
                 "an information vector of %d bytes is none of this generation, which has %d"
@@ -286,7 +302,7 @@ class Recoder:
 
 
 class Rows:
-    """Rows of one length that are combined again and again. Its twin for the host is in `workbench.bulk_fields`."""
+    """Rows of one length that are combined again and again; the host's counterpart is in `workbench.bulk_fields`."""
 
     def __init__(self, field, rows):
         self.field = field
@@ -302,7 +318,7 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row. Its twin for the host is in `workbench.bulk_fields`.
+    """A matrix in reduced row echelon form that grows row by row; for the host there is one in `workbench.bulk_fields`.
 
     A row is an encoding vector and behind it an information vector, both packed; ``rows`` has it at its pivot.
     """
@@ -330,7 +346,7 @@ class Elimination:
         return pivot
 
     def is_innovative(self, vector):
-        """Whether an encoding vector depends on none of the rows'."""
+        """Whether an encoding vector is no linear combination of the rows'."""
         reduced = bytearray(vector)
         self._reduce(reduced)
         return any(reduced)

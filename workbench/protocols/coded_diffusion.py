@@ -31,7 +31,7 @@ Differs from the original in
     B8   BF * neighbors >= m is necessary, not sufficient: random combinations may depend on each other.
     B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
     B10  an encoding vector of zeros is drawn again; the event's length is in every packet, padding is zeros; an event
-         is known by (source, sequence), and forgotten when nothing was heard of it for ``forget_after_s``, or for
+         is known by (origin, sequence), and forgotten when nothing was heard of it for ``forget_after_s``, or for
          2 m ΔTC if that is longer: until then a neighbor may still be collecting.
     --   a source does not take its own event back, decoded or not.
     --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
@@ -60,7 +60,7 @@ from workbench.protocols.contract import (
     Protocol,
     Subscription,
 )
-from workbench.rlnc import Decoder, Encoder, Recoder, split
+from workbench.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.wire import coded as wire
 
 SECOND_US = 1000000
@@ -94,19 +94,6 @@ class Generation:
 def _header(coded):
     """What all packets of an event have in common."""
     return coded.generation_size, coded.field, coded.length_B
-
-
-def _joined(decoder, length_B):
-    """A complete decoder's data, chunk after chunk: all of them beside the whole would take a mote twice the memory."""
-    data = None
-    for index in range(decoder.generation_size):
-        chunk = decoder.field.to_data(decoder.row(index).information_vector)
-        if data is None:
-            data = bytearray(len(chunk) * decoder.generation_size)
-        data[index * len(chunk) : (index + 1) * len(chunk)] = chunk
-    if any(memoryview(data)[length_B:]):
-        raise DecodeError("chunks have more than zeros behind their %d bytes of data" % length_B)
-    return memoryview(data)[:length_B]
 
 
 class CodedDiffusionNode(Node):
@@ -166,12 +153,12 @@ class CodedDiffusionNode(Node):
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
 
     def _receive_event(self, event, previous_hop, now):
-        event_id = (event.source, event.sequence)
+        event_id = (event.origin, event.sequence)
         if self._is_over(event_id, now):
-            self.drop(previous_hop, "event", event.source, event.sequence, "duplicate")
+            self.drop(previous_hop, "event", event.origin, event.sequence, "duplicate")
             return
         if event_id not in self.generations and not self._has_room(now, 0):
-            self.drop(previous_hop, "event", event.source, event.sequence, "full")
+            self.drop(previous_hop, "event", event.origin, event.sequence, "full")
             return
         self._forget(event_id)
         self.known[event_id] = now
@@ -184,14 +171,14 @@ class CodedDiffusionNode(Node):
         self._tell_forwarded(previous_hop, event_id, settings.bootstrap_factor)
 
     def _receive_coded(self, coded, previous_hop, now):
-        event_id = (coded.source, coded.sequence)
+        event_id = (coded.origin, coded.sequence)
         if self._is_over(event_id, now):
-            self.drop(previous_hop, "coded", coded.source, coded.sequence, "decoded")
+            self.drop(previous_hop, "coded", coded.origin, coded.sequence, "decoded")
             return
         generation = self.generations.get(event_id)
         if generation is None:
             if not self._has_room(now, 1):
-                self.drop(previous_hop, "coded", coded.source, coded.sequence, "full")
+                self.drop(previous_hop, "coded", coded.origin, coded.sequence, "full")
                 return
             generation = self.generations[event_id] = Generation(coded)
             self._ids.append(event_id)
@@ -200,12 +187,12 @@ class CodedDiffusionNode(Node):
         self.known[event_id] = now
         decoder = generation.decoder
         if not decoder.add(coded.encoding_vector, coded.information_vector):
-            self.drop(previous_hop, "coded", coded.source, coded.sequence, "not_innovative")
+            self.drop(previous_hop, "coded", coded.origin, coded.sequence, "not_innovative")
             return
         generation.hops = min(generation.hops, coded.hops + 1)
         generation.fresh += 1
         self.events.append(
-            Innovative(previous_hop, "coded", coded.source, coded.sequence, decoder.rank, str(decoder.arrivals[-1]))
+            Innovative(previous_hop, "coded", coded.origin, coded.sequence, decoder.rank, str(decoder.arrivals[-1]))
         )
         if decoder.is_complete:
             self._decode(event_id, generation, previous_hop, now)
@@ -223,8 +210,10 @@ class CodedDiffusionNode(Node):
 
     def _decode(self, event_id, generation, previous_hop, now):
         generation_size, _, length_B = generation.header
+        decoder = generation.decoder
+        chunks = (decoder.field.to_data(decoder.row(index).information_vector) for index in range(generation_size))
         try:
-            attributes = wire.event_attributes(_joined(generation.decoder, length_B))
+            attributes = wire.event_attributes(memoryview(join(chunks, length_B)))
         except DecodeError:
             # Packets that do not belong together, each with a right checksum. The id stays known: to begin anew with
             # such packets might never end.
@@ -278,14 +267,14 @@ class CodedDiffusionNode(Node):
 
     def _hold(self, event_id, attributes, previous_hop, name, hops, now):
         """This node has an event: tell so, and hand it to the subscriptions that it matches."""
-        source, sequence = event_id
-        self.events.append(Held(previous_hop, name, source, sequence, hops, ""))
+        origin, sequence = event_id
+        self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
         for subscription in self.subscriptions:
             if subscription.expires_us is not None and now >= subscription.expires_us:
                 continue
             for sample in matching_samples(subscription.attributes, attributes):
                 subscription.put(sample)
-                self.events.append(Delivered(previous_hop, name, source, sequence, subscription.number, sample))
+                self.events.append(Delivered(previous_hop, name, origin, sequence, subscription.number, sample))
 
     # Sending
 

@@ -67,23 +67,23 @@ class PiecesGossipNode(FloodingNode):
         try:
             piece = wire.decode(frame)
             if self._is_duplicate(piece):
-                self.drop(previous_hop, "piece", piece.source, piece.sequence, "duplicate")
+                self.drop(previous_hop, "piece", piece.origin, piece.sequence, "duplicate")
                 return
             self._keep(piece, previous_hop, now)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         if piece.ttl <= 1:
-            self.drop(previous_hop, "piece", piece.source, piece.sequence, "ttl")
+            self.drop(previous_hop, "piece", piece.origin, piece.sequence, "ttl")
         elif self.random.uniform() >= self.settings.forwarding_probability:
-            self.drop(previous_hop, "piece", piece.source, piece.sequence, "chance")
+            self.drop(previous_hop, "piece", piece.origin, piece.sequence, "chance")
         else:
             self.outbox.append((None, wire.with_ttl(frame, piece.ttl - 1)))
             if self.tells_all:
-                self.events.append(Forwarded(previous_hop, "piece", piece.source, piece.sequence, 0, ""))
+                self.events.append(Forwarded(previous_hop, "piece", piece.origin, piece.sequence, 0, ""))
 
     def _is_duplicate(self, piece):
-        event_id = (piece.source, piece.sequence)
+        event_id = (piece.origin, piece.sequence)
         header = piece.pieces, piece.length_B
         partial, known = self.partial.get(event_id), self._known.get(event_id)
         if (partial is not None and partial.header != header) or (known is not None and known[:2] != header):
@@ -91,7 +91,7 @@ class PiecesGossipNode(FloodingNode):
         return known is not None and bool(known[2] >> piece.number & 1)
 
     def _keep(self, piece, previous_hop, now):
-        event_id = (piece.source, piece.sequence)
+        event_id = (piece.origin, piece.sequence)
         known, partial = self._known.get(event_id), self.partial.get(event_id)
         if known is None and partial is None:
             partial = self._begin(event_id, piece)
@@ -106,7 +106,7 @@ class PiecesGossipNode(FloodingNode):
         if partial.missing == 0:
             self._forget(event_id)
             attributes = event_attributes(b"".join(partial.data))
-            self._take(attributes, piece.source, piece.sequence, previous_hop, partial.hops, now)
+            self._take(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
 
     def _begin(self, event_id, piece):
         if len(self._partial_ids) >= self.settings.max_partial:

@@ -1,8 +1,8 @@
 """Coded diffusion's frames: bytes <-> a whole event, and a coded packet of an event's generation.
 
 Layout (little-endian, packed)
-    event    type u8 (0x45, "E"), source u32, sequence u32, AttNum u8, attributes, CRC-32 u32
-    coded    type u8 (0x43, "C"), source u32, sequence u32, hops u16, generation size u8, field u8, event length in
+    event    type u8 (0x45, "E"), origin u32, sequence u32, AttNum u8, attributes, CRC-32 u32
+    coded    type u8 (0x43, "C"), origin u32, sequence u32, hops u16, generation size u8, field u8, event length in
              bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
 
     Attributes lie as `wire/attribute_list.py` has them. What is coded is AttNum and the attributes: the event's bytes
@@ -20,6 +20,7 @@ from collections import namedtuple
 
 from workbench.errors import DecodeError, EncodeError
 from workbench.fields import field as field_of
+from workbench.rlnc import chunk_B
 from workbench.wire.event_bytes import (
     LONGEST_EVENT_B,
     U16,
@@ -34,11 +35,11 @@ EVENT = 0x45
 CODED = 0x43
 FIELDS = (2, 16, 256, 65536, 257)  # orders, by number
 
-Event = namedtuple("Event", ("source", "sequence", "attributes"))
+Event = namedtuple("Event", ("origin", "sequence", "attributes"))
 # vectors: of the encoding, symbols as a tuple; of the information, a packed row (`fields.Field`).
 Coded = namedtuple(
     "Coded",
-    ("source", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
+    ("origin", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
 )
 
 _EVENT = "<BII"
@@ -51,21 +52,19 @@ LARGEST_GENERATION = 255
 def information_B(length_B, generation_size, order):
     """Bytes of each information vector of an event of so many bytes; the rows are those of `rlnc.split`'s chunks."""
     field = field_of(order)
-    symbol_B = field.size_B(1) if field.characteristic == 2 else 1
-    chunk_B = -(-length_B // (generation_size * symbol_B)) * symbol_B
-    return chunk_B if field.characteristic == 2 else field.size_B(chunk_B * 8 // field.data_bits)
+    return field.row_B(chunk_B(length_B, generation_size, field))
 
 
 def encode_event(event):
     """The frame of an Event; EncodeError if a field is out of range."""
-    check_id(event.source, event.sequence)
-    return sealed(struct.pack(_EVENT, EVENT, event.source, event.sequence) + event_bytes(event.attributes))
+    check_id(event.origin, event.sequence)
+    return sealed(struct.pack(_EVENT, EVENT, event.origin, event.sequence) + event_bytes(event.attributes))
 
 
 def encode_coded(coded):
     """The frame of a Coded packet; EncodeError if a field is out of range."""
-    source, sequence, hops, generation_size, order, length_B, vector, information = coded
-    check_id(source, sequence)
+    origin, sequence, hops, generation_size, order, length_B, vector, information = coded
+    check_id(origin, sequence)
     if order not in FIELDS:
         raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELDS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
@@ -78,7 +77,7 @@ def encode_coded(coded):
     if len(information) != expected_B:
         raise EncodeError("an information vector has %d bytes; it must have %d" % (len(information), expected_B))
     number = FIELDS.index(order)
-    head = struct.pack(_CODED, CODED, source, sequence, hops, generation_size, number, length_B)
+    head = struct.pack(_CODED, CODED, origin, sequence, hops, generation_size, number, length_B)
     return sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
 
 
@@ -92,12 +91,12 @@ def decode(frame):
         return _decode_coded(frame, end)
     if end - _EVENT_B > LONGEST_EVENT_B:
         raise DecodeError("an event of %d bytes is too long" % (end - _EVENT_B))
-    _, source, sequence = struct.unpack_from(_EVENT, frame, 0)
-    return Event(source, sequence, event_attributes(frame[_EVENT_B:end]))
+    _, origin, sequence = struct.unpack_from(_EVENT, frame, 0)
+    return Event(origin, sequence, event_attributes(frame[_EVENT_B:end]))
 
 
 def _decode_coded(frame, end):
-    _, source, sequence, hops, generation_size, number, length_B = struct.unpack_from(_CODED, frame, 0)
+    _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(_CODED, frame, 0)
     if generation_size < 1 or number >= len(FIELDS) or length_B < 1:
         raise DecodeError(
             "a coded packet of generation size %d, field %d and event length %d is none"
@@ -117,10 +116,10 @@ def _decode_coded(frame, end):
         raise DecodeError("an encoding vector of zeros says nothing")
     information = bytes(frame[_CODED_B + vector_B : end])
     field.check_row(information)
-    return Coded(source, sequence, hops, generation_size, FIELDS[number], length_B, vector, information)
+    return Coded(origin, sequence, hops, generation_size, FIELDS[number], length_B, vector, information)
 
 
 def describe(frame, broadcast=True):
     """(message name, origin, sequence) of a frame this module encoded, for traces."""
-    source, sequence = struct.unpack_from("<II", frame, 1)
-    return "event" if frame[0] == EVENT else "coded", source, sequence
+    origin, sequence = struct.unpack_from("<II", frame, 1)
+    return "event" if frame[0] == EVENT else "coded", origin, sequence

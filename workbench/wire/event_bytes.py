@@ -36,10 +36,10 @@ def event_attributes(data):
     return decode_readings(data, 1, data[0])
 
 
-def check_id(source, sequence):
-    """Raise EncodeError unless source and sequence fit a frame."""
-    if not (0 <= source <= U32 and 0 <= sequence <= U32):
-        raise EncodeError("source %r and sequence %r must be from 0 to %d" % (source, sequence, U32))
+def check_id(origin, sequence):
+    """Raise EncodeError unless origin and sequence fit a frame."""
+    if not (0 <= origin <= U32 and 0 <= sequence <= U32):
+        raise EncodeError("origin %r and sequence %r must be from 0 to %d" % (origin, sequence, U32))
 
 
 def sealed(data):

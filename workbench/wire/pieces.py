@@ -1,7 +1,7 @@
 """The frame of a piece of an event: what is gossiped where an event does not go in one frame.
 
 Layout (little-endian, packed)
-    type u8 (always 0x50, "P"), source u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16, the
+    type u8 (always 0x50, "P"), origin u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16, the
     piece's bytes, CRC-32 u32: 19 bytes and the piece. What is cut is the event's bytes (wire/event_bytes.py).
 
     How long a piece is follows from the header, and a frame where it is not is refused: so all pieces of one event that
@@ -17,7 +17,7 @@ from collections import namedtuple
 from workbench.errors import DecodeError, EncodeError
 from workbench.wire.event_bytes import CHECKSUM_B, LONGEST_EVENT_B, U16, check_id, sealed, unsealed_B
 
-Piece = namedtuple("Piece", ("source", "sequence", "ttl", "pieces", "number", "length_B", "data"))
+Piece = namedtuple("Piece", ("origin", "sequence", "ttl", "pieces", "number", "length_B", "data"))
 
 TYPE = 0x50
 MOST_PIECES = 255
@@ -40,14 +40,14 @@ def piece_bounds(length_B, pieces, number):
 
 def encode(piece):
     """The frame of a Piece; EncodeError if a field is out of range."""
-    source, sequence, ttl, pieces, number, length_B, data = piece
-    check_id(source, sequence)
+    origin, sequence, ttl, pieces, number, length_B, data = piece
+    check_id(origin, sequence)
     if not (0 <= ttl <= U16 and 0 <= number < pieces <= MOST_PIECES and 1 <= length_B <= LONGEST_EVENT_B):
         raise EncodeError("%r has a field out of range" % (piece,))
     begin, end = piece_bounds(length_B, pieces, number)
     if begin == end or len(data) != end - begin:
         raise EncodeError("piece %d of %d has %d bytes, not %d, or none" % (number, pieces, len(data), end - begin))
-    return sealed(struct.pack(_HEADER, TYPE, source, sequence, ttl, pieces, number, length_B) + data)
+    return sealed(struct.pack(_HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
 
 
 def with_ttl(frame, ttl):
@@ -60,16 +60,16 @@ def decode(frame):
     if not len(frame) or frame[0] != TYPE:
         raise DecodeError("a frame that begins with %s is no piece" % (frame[:1] or b"nothing",))
     end = unsealed_B(frame, _HEADER_B)
-    _, source, sequence, ttl, pieces, number, length_B = struct.unpack_from(_HEADER, frame, 0)
+    _, origin, sequence, ttl, pieces, number, length_B = struct.unpack_from(_HEADER, frame, 0)
     first, behind = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
     if first >= behind:
         raise DecodeError("piece %d of %d of an event of %d bytes is none" % (number, pieces, length_B))
     if end - _HEADER_B != behind - first:
         raise DecodeError("a piece of %d bytes should have %d" % (end - _HEADER_B, behind - first))
-    return Piece(source, sequence, ttl, pieces, number, length_B, bytes(frame[_HEADER_B:end]))
+    return Piece(origin, sequence, ttl, pieces, number, length_B, bytes(frame[_HEADER_B:end]))
 
 
 def describe(frame, broadcast=True):
     """(message name, origin, sequence) of a frame this module encoded, for traces."""
-    source, sequence = struct.unpack_from("<II", frame, 1)
-    return "piece", source, sequence
+    origin, sequence = struct.unpack_from("<II", frame, 1)
+    return "piece", origin, sequence
