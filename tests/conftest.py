@@ -1,5 +1,6 @@
 """What all tests share: where the repository and the real data are."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,27 @@ def real_data():
     if not folder.is_dir():
         pytest.skip("the real data sets are not beside this repository (../shared/datasets)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def dps_vectors():
+    """The folder of DPS's vectors and captured messages, beside the repository; without it the test is skipped."""
+    folder = REPOSITORY.parent / "shared" / "vectors" / "dps"
+    if not folder.is_dir():
+        pytest.skip("the vectors of DPS are not beside this repository (../shared/vectors/dps)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def dps_reference(dps_vectors):
+    """What the C implementation computes: the lists of reference_vectors.json."""
+    return json.loads((dps_vectors / "reference_vectors.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def dps_captured(dps_vectors):
+    """What nodes of the C implementation sent each other: captured_messages.json."""
+    return json.loads((dps_vectors / "captured_messages.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
