@@ -98,14 +98,14 @@ def test_protocol_of_the_contributors_page_runs_as_it_stands(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
     asked = "print(len(table), run.metrics['delivery_ratio'])"
     code = "\n".join((*blocks, "run = scenario.replace(**{'protocol.probability': 1.0}).run()", asked))
-    (tmp_path / "gossip.py").write_text(code, encoding="utf-8")
+    (tmp_path / "coin_flooding.py").write_text(code, encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "gossip.py"]
+    command = [sys.executable, "coin_flooding.py"]
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert (ran.stdout.split(), ran.stderr) == (["15", "1.0"], "")
-    assert (tmp_path / "gossip.html").is_file()
+    assert (tmp_path / "coin_flooding.html").is_file()
 
 
 @pytest.mark.parametrize("name", MOTE_FILES)
