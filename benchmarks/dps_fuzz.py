@@ -1,0 +1,253 @@
+"""DPS's decoder under a hail of damaged messages: ``benchmarks/dps_fuzz.py [--messages 1000000] [--seed 1]``.
+
+Messages of the C implementation, where its captures are beside the repository, else some of our own, are damaged: bytes
+changed, cut out, put in, lengths made huge, two messages spliced. Each is decoded, and what is encrypted in it opened.
+Only DecodeError may come of it; anything else ends the run with the bytes. Printed are the outcomes, and the most time
+and memory that one message took: times in one pass, memory in another, as tracing it is slow. The slowest message is
+timed again, as the machine has other things to do, too.
+"""
+
+import argparse
+import gc
+import json
+import random
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from workbench.bloom import BitVector
+from workbench.cose import A256KW, KeyStore, Security
+from workbench.errors import DecodeError
+from workbench.topics import publication_items, subscription_items
+from workbench.wire import coap, dps
+
+CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "dps" / "captured_messages.json"
+# Heads of CBOR that promise much, nest, or have no definite length.
+HEADS = tuple(
+    bytes.fromhex(head)
+    for head in [
+        "9bffffffffffffffff",
+        "bbffffffffffffffff",
+        "5bffffffffffffffff",
+        "7bffffffffffffffff",
+        "9a00ffffff",
+        "ba00ffffff",
+        "1bffffffffffffffff",
+        "3bffffffffffffffff",
+        "9f",
+        "bf",
+        "5f",
+        "7f",
+        "ff",
+        "81818181818181818181",
+        "a1a1a1a1a1",
+        "c1c1c1c1",
+        "d8609f",
+        "fb7ff8000000000000",
+        "83011a0007ffc0",
+        "83031a0007ffc040",
+        "830319200040",
+        "83001920005904",
+        "f4",
+        "f6",
+        "f7",
+        "00",
+        "20",
+        "40",
+        "60",
+        "80",
+        "a0",
+    ]
+)
+LARGEST_B = 65507
+
+
+def main() -> None:
+    """Damage, decode, report."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    keys, messages, origin = real_messages() if CAPTURES.is_file() else own_messages()
+    print(f"{options.messages:,} damaged messages, made of {len(messages)} {origin}; seed {options.seed}")
+    security = Security(keys)
+    report_times(security, messages, options)
+    report_memory(security, messages, options)
+
+
+def report_times(security: Security, messages: list[bytes], options: argparse.Namespace) -> None:
+    """The first pass: outcomes and times."""
+    outcomes: Counter[str] = Counter()
+    slowest_s, slowest, total_B = 0.0, b"", 0
+    started = time.perf_counter()
+    for frame in damaged(messages, options):
+        total_B += len(frame)
+        begin = time.perf_counter()
+        outcomes[outcome(security, frame)] += 1
+        taken = time.perf_counter() - begin
+        if taken > slowest_s:
+            slowest_s, slowest = taken, frame
+    wall_s = time.perf_counter() - started
+    print(f"outcomes: {', '.join(f'{name} {count:,}' for name, count in outcomes.most_common())}")
+    print(f"all: {wall_s:.0f} s with their making, {total_B / options.messages:.0f} B a message")
+    print(f"slowest: {1e3 * slowest_s:.2f} ms, again {1e3 * again_s(security, slowest):.2f} ms, {len(slowest)} B")
+    for name, frame in worst().items():
+        print(f"made to be slow, {name}: {1e3 * again_s(security, frame):.2f} ms, {len(frame)} B")
+
+
+def report_memory(security: Security, messages: list[bytes], options: argparse.Namespace) -> None:
+    """The second pass: the most memory one message took, beyond what was there before."""
+    gc.collect()
+    largest_B, largest = 0, b""
+    tracemalloc.start()
+    for frame in damaged(messages, options):
+        size_B = memory_B(security, frame)
+        if size_B > largest_B:
+            largest_B, largest = size_B, frame
+    print(f"most memory: {largest_B:,} B, of {len(largest)} B")
+    for name, frame in worst().items():
+        print(f"made to be large, {name}: {memory_B(security, frame):,} B, of {len(frame)} B")
+    tracemalloc.stop()
+
+
+def memory_B(security: Security, frame: bytes) -> int:
+    """The peak while a frame is decoded; memory must be traced."""
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    outcome(security, frame)
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+def again_s(security: Security, frame: bytes) -> float:
+    """The shortest of five times."""
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        outcome(security, frame)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def outcome(security: Security, frame: bytes) -> str:
+    """What becomes of a frame, as a node would take it: "read", "refused", "opened", "not opened"."""
+    try:
+        inner = coap.unwrap(frame) if frame[:1] == b"\x50" else frame
+        message = dps.decode(inner)
+    except DecodeError:
+        return "refused"
+    except Exception:
+        print(f"FAILED on {frame.hex()}")
+        raise
+    if getattr(message, "data", b"") is not None:
+        return "read"
+    try:
+        security.open(message)
+    except DecodeError:
+        return "not opened"
+    except Exception:
+        print(f"FAILED to open {frame.hex()}")
+        raise
+    return "opened"
+
+
+def worst() -> dict[str, bytes]:
+    """Messages as large as a datagram, made to take long: the longest vectors, the most topics, the deepest nesting."""
+    head, identity = bytes.fromhex("850101a301199c4202000f00"), bytes(16)
+    inner = bytes.fromhex("a502000350") + identity + bytes.fromhex("040105f506")
+    room = LARGEST_B - len(head) - len(inner) - 20
+    runs = bytes.fromhex("83011a0007ffc05a") + room.to_bytes(4, "big") + b"\xff" * room
+    full = bytes.fromhex("83031a0007ffc040")
+    topics = bytes.fromhex("830119200040a20b9a") + (room - 40).to_bytes(4, "big") + b"\x60" * (room - 40) + b"\x0c\x40"
+    return {
+        "run lengths": head + inner + runs + bytes.fromhex("a20b800c40"),
+        "complement of nothing": head + inner + full + bytes.fromhex("a20b800c40"),
+        "empty topics": head + inner + topics,
+        "nesting": bytes.fromhex("850101a1") + bytes.fromhex("1863") + b"\x81" * room + b"\x00",
+        "encrypted items": head + inner + bytes.fromhex("830119200040d860") + b"\x81" * (room - 40) + b"\x00",
+    }
+
+
+def damaged(messages: list[bytes], options: argparse.Namespace) -> Iterator[bytes]:
+    """The same damaged messages for the same seed."""
+    draw = random.Random(options.seed)
+    for _ in range(options.messages):
+        data = bytearray(draw.choice(messages))
+        for _ in range(1 + int(draw.expovariate(0.7))):
+            draw.choice(DAMAGES)(data, draw, messages)
+        yield bytes(data[:LARGEST_B])
+
+
+def _flip(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    if data:
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+
+
+def _change(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    if data:
+        data[draw.randrange(len(data))] = draw.randrange(256)
+
+
+def _cut(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    at = draw.randrange(len(data) + 1)
+    del data[at : at + 1 + int(draw.expovariate(0.2))]
+
+
+def _end(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    del data[draw.randrange(len(data) + 1) :]
+
+
+def _insert(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    at = draw.randrange(len(data) + 1)
+    data[at:at] = draw.randbytes(1 + int(draw.expovariate(0.3)))
+
+
+def _promise(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    at = draw.randrange(len(data) + 1)
+    head = draw.choice(HEADS)
+    data[at : at + draw.choice((0, 1, len(head)))] = head
+
+
+def _repeat(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
+    at = draw.randrange(len(data) + 1)
+    piece = data[at : at + 1 + int(draw.expovariate(0.1))]
+    data[at:at] = piece * (1 + int(draw.expovariate(0.2)))
+
+
+def _splice(data: bytearray, draw: random.Random, messages: list[bytes]) -> None:
+    other = draw.choice(messages)
+    data[draw.randrange(len(data) + 1) :] = other[draw.randrange(len(other)) :]
+
+
+DAMAGES = (_flip, _flip, _change, _cut, _end, _insert, _promise, _promise, _repeat, _splice)
+
+
+def real_messages() -> tuple[KeyStore, list[bytes], str]:
+    """What nodes of the C implementation sent, and the keys it is encrypted with."""
+    captured = json.loads(CAPTURES.read_text(encoding="utf-8"))
+    keys = KeyStore()
+    for pair in captured["test_keys_A256KW"]:
+        keys.add_symmetric(bytes.fromhex(pair["kid"]), bytes.fromhex(pair["key"]))
+    return keys, [bytes.fromhex(message["hex"]) for message in captured["messages"]], "messages of the C implementation"
+
+
+def own_messages() -> tuple[KeyStore, list[bytes], str]:
+    """One of each kind, of our own."""
+    keys = KeyStore()
+    keys.add_symmetric(b"key", bytes(range(32)))
+    identity = bytes(range(16))
+    interests = BitVector.of(subscription_items("a/+/c"))
+    vector = BitVector.of(publication_items("a/b/c"))
+    link = (40001, None, 1, dps.SAK_REQUESTED, identity, interests.fuzzy_hash(), interests)
+    publication = dps.Publication(40001, None, 20, 1, 20, identity, 1, True, vector, ("a/b/c",), b"hello")
+    acknowledgement = dps.Acknowledgement(identity, 1, b"thanks")
+    security = Security(keys, A256KW, [b"key"])
+    messages = [dps.Subscription(*link), dps.SubscriptionAcknowledgement(*link, 1), publication, acknowledgement]
+    messages += [security.seal(publication), security.seal(acknowledgement)]
+    frames = [dps.encode(message) for message in messages]
+    return keys, [*frames, coap.wrap(frames[2], 1)], "messages of our own"
+
+
+if __name__ == "__main__":
+    main()
