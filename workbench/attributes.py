@@ -13,7 +13,8 @@ Differs from the original in
     A3   Y and Z are both 55 in the definition file: Z is 65, an incoming 55 means Y.
     A4   UV is 6 as an application type and 63 as a key: the two are separate name spaces.
     A5   keys 50-99 belong to the system, 100-199 to the user, 200-250 to filters; operators are 1-8 only.
-    A6   LATITUDE, LONGITUDE and TARGET are used without a number: 66, 67, 68. PAYLOAD (a blob) is 69, ours.
+    A6   LATITUDE, LONGITUDE and TARGET are used without a number: 66, 67, 68. PAYLOAD (a blob) is 69, ours;
+         so is TOPIC (a blob, 70), a topic of DPS, which other protocols compare byte by byte.
     A7   values are 2 bytes, the examples say 30.455: each key has a scale; a value that does not fit is an error.
     A8   whether a value is an integer or a blob belongs to the key; blobs know IS, EQ, NE and EQ_ANY only.
     A10  the matching rule looks for Sa "in S": read "in P".
@@ -58,14 +59,15 @@ LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message counts to 255 attributes
 APP = 50
 INTERVAL = 59
 PAYLOAD = 69
+TOPIC = 70
 FIRST_USER_KEY = 100
 LAST_USER_KEY = 199
 FIRST_FILTER_KEY = 200
 LAST_FILTER_KEY = 250
 LAST = 255
 
-# The keys whose values are blobs: PAYLOAD, and those that `register_key` adds.
-blob_keys = {PAYLOAD}
+# The keys whose values are blobs: PAYLOAD and TOPIC, and those that `register_key` adds.
+blob_keys = {PAYLOAD, TOPIC}
 
 _IN_KEYS = ("BLOB", "INT16", "OPERATORS", "Key", "in_units", "key_of", "make", "register_key")
 _IN_TEXT = ("APPLICATION_TYPES", "parse", "to_text")

@@ -28,6 +28,7 @@ from workbench.attributes import (
     LOWEST,
     OPERATOR_NAMES,
     PAYLOAD,
+    TOPIC,
     Attribute,
     blob_keys,
     check,
@@ -71,6 +72,7 @@ _SYSTEM_KEYS = (
     _int16_key(67, "LONGITUDE", "°", 100, -180, 180),
     _int16_key(68, "TARGET", "", 1),
     Key(PAYLOAD, "PAYLOAD", BLOB, "bytes", 1, 0, LONGEST_BLOB),
+    Key(TOPIC, "TOPIC", BLOB, "text", 1, 0, LONGEST_BLOB),
 )
 
 _keys_by_number = {key.number: key for key in _SYSTEM_KEYS}

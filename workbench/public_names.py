@@ -22,6 +22,7 @@ HOME = {
     "ScenarioError": "errors",
     "WorkbenchError": "errors",
     "CodedDiffusion": "protocols.coded_diffusion",
+    "DPS": "protocols.dps",
     "Diffusion": "protocols.diffusion",
     "Filter": "protocols.filters",
     "register_filter": "protocols.filters",

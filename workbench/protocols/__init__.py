@@ -3,6 +3,7 @@
 # A scenario file names its protocol. Modules are imported when they are asked for, not before.
 BUILT_IN = {
     "CodedDiffusion": "workbench.protocols.coded_diffusion",
+    "DPS": "workbench.protocols.dps",
     "Diffusion": "workbench.protocols.diffusion",
     "Flooding": "workbench.protocols.flooding",
     "Gossip": "workbench.protocols.gossip",

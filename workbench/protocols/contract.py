@@ -75,6 +75,14 @@ Blacklisted = namedtuple("Blacklisted", _FIELDS)
 KeySet = namedtuple("KeySet", _FIELDS)
 # A query of sink ``origin`` was stored here (value 1) or removed (value 0). detail: its attributes.
 QueryStored = namedtuple("QueryStored", _FIELDS)
+# The state of the link to ``peer``. sequence: the revision of what was told it last; value: the state's number; detail:
+# its name, as in protocols/dps/remotes.py; "gone" when there is no link any more.
+LinkSet = namedtuple("LinkSet", _FIELDS)
+# What is asked for behind the link to ``peer`` (NOBODY: here and behind all links), as a filter. sequence: its revision
+# there; value: how many bits of it are set; detail: how many of its needs.
+InterestsSet = namedtuple("InterestsSet", _FIELDS)
+# A subscriber has acknowledged a publication of this node's own. peer: who brought it; value: bytes of its data.
+Acknowledged = namedtuple("Acknowledged", _FIELDS)
 
 # What a filter answers. Here and not in filters.py, so that a mote without filters does not load them.
 PASS = "pass"
@@ -215,6 +223,12 @@ class Protocol:
         if name != "settings" and name in self.settings:
             return self.settings[name]
         raise AttributeError(name)
+
+    def matching_samples(self, subscription, publication):
+        """The samples of a publication that a subscription asks for, both as attributes: what metrics go by."""
+        from workbench.attributes import matching_samples
+
+        return matching_samples(subscription, publication)
 
     def make_node(self, address, random):
         """A fresh node of this protocol."""

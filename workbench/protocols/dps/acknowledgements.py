@@ -1,0 +1,95 @@
+"""Acknowledgements of publications: from a subscriber's application back to the publisher's, the way they came.
+
+Theory of operation
+    An acknowledgement goes to the neighbor that the publication came from with the fewest hops, over a link or straight
+    to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that has published
+    it hands it to its series.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.contract import NOBODY, Acknowledged, Forwarded
+from workbench.protocols.dps.publications import label
+from workbench.protocols.dps.series import Answer
+from workbench.wire import dps as wire
+
+NAME = "acknowledgement"
+
+
+class Acknowledgements:
+    """What one node does with them. ``history`` knows the way back."""
+
+    def __init__(self, node, history):
+        self.node = node
+        self._history = history
+        self._own = {}  # publication id -> Series, the one published last at the end
+        self._most = node.settings.max_history
+
+    def expect(self, series):
+        """Answers to this series are for this node; of too many the oldest are forgotten."""
+        own = self._own
+        own.pop(series.publication_id, None)
+        while len(own) >= self._most:
+            del own[next(iter(own))]
+        own[series.publication_id] = series
+
+    def send(self, arrival, data):
+        """Acknowledge what has arrived; ParameterError if its publisher has not asked for that."""
+        if not arrival.wants_answer:
+            raise ParameterError("the publisher has not asked for acknowledgements of this publication")
+        message = wire.Acknowledgement(arrival.publication_id, arrival.sequence, data)
+        if arrival.neighbor is None:
+            self._hand_over(message, NOBODY, data, None)
+            return
+        if arrival.recipient is not None:
+            message = self.node.security.reply(message, arrival.recipient)
+        frame = wire.encode(message)
+        neighbor = self._history.way_back(arrival.publication_id)
+        if neighbor is None:
+            self._drop(message, NOBODY, "no_way_back")
+            return
+        self.node.outbox.append((neighbor, frame))
+
+    def take(self, message, frame, neighbor):
+        """One from a neighbor: for a series of this node's own, or to be passed on."""
+        series = self._own.get(message.publication_id)
+        if series is not None and message.acknowledged <= series.sequence:
+            self._open(message, neighbor)
+            return
+        seen = self._history.get(message.publication_id)
+        if seen is None or not seen.acknowledge or message.acknowledged > seen.sequence:
+            self._drop(message, neighbor, "unasked")
+            return
+        onward = self._history.way_back(message.publication_id)
+        if onward is None or onward == neighbor:
+            self._drop(message, neighbor, "no_way_back")
+            return
+        self.node.outbox.append((onward, frame))
+        if self.node.tells_all:
+            origin, number = label(message.publication_id, message.acknowledged)
+            self.node.events.append(Forwarded(neighbor, NAME, origin, number, 1, ""))
+
+    def _open(self, message, neighbor):
+        data, sender = message.data, None
+        if data is None:
+            try:
+                if self.node.security is None:
+                    raise DecodeError("a secured acknowledgement, and no keys")
+                opened, sender, _ = self.node.security.open(message)
+                data = opened.data
+            except DecodeError:
+                self._drop(message, neighbor, "sealed")
+                return
+        self._hand_over(message, neighbor, data, sender)
+
+    def _hand_over(self, message, peer, data, sender):
+        series = self._own.get(message.publication_id)
+        if series is not None:
+            series.put(Answer(message.acknowledged, data, sender))
+            origin, number = label(message.publication_id, message.acknowledged)
+            self.node.events.append(Acknowledged(peer, NAME, origin, number, len(data), ""))
+
+    def _drop(self, message, peer, reason):
+        origin, number = label(message.publication_id, message.acknowledged)
+        self.node.drop(peer, NAME, origin, number, reason)

@@ -1,0 +1,89 @@
+"""Which publications a DPS node has seen, how new, and from whom: against duplicates, and as the way back.
+
+Theory of operation
+    An entry for each publication id: its highest sequence number, whether acknowledgements are wanted, and for each
+    neighbor that it came from the highest number and the fewest hops. An entry is kept for at least the publication's
+    lifetime and ``history_s`` more. When the memory has doubled since it was last cleared, what is over is cleared
+    away, which costs constant time per publication; and beyond ``max_history`` entries the one that has not been
+    renewed for longest goes. The reference never clears its history, and grows for as long as it runs.
+
+Limits
+    A publication that comes back after its entry has gone is taken for new.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+_FEWEST_TO_CLEAR = 64
+_MOST_NEIGHBORS = 256  # of one publication: it may come from strangers, too
+
+
+class Seen:
+    """What is known of one publication id. ``neighbors``: address -> (highest sequence, fewest hops)."""
+
+    __slots__ = ("acknowledge", "expires_us", "neighbors", "sequence")
+
+    def __init__(self):
+        self.sequence = 0
+        self.acknowledge = False
+        self.neighbors = {}
+        self.expires_us = 0
+
+
+class History:
+    """Publication id -> Seen, for at most ``size`` of them."""
+
+    def __init__(self, size):
+        self.size = size
+        self._entries = {}
+        self._clear_at = _FEWEST_TO_CLEAR
+
+    def __len__(self):
+        return len(self._entries)
+
+    def get(self, publication_id):
+        """The entry, or None."""
+        return self._entries.get(publication_id)
+
+    def note(self, publication_id, sequence, acknowledge, neighbor, hops, expires_us, now):
+        """A publication was here, from a neighbor (None: it is this node's own)."""
+        seen = self._entries.pop(publication_id, None)
+        if seen is None:
+            self._make_room(now)
+            seen = Seen()
+        self._entries[publication_id] = seen  # behind all others: the first of them is the oldest
+        if sequence >= seen.sequence:
+            seen.sequence = sequence
+            seen.acknowledge = acknowledge
+        seen.expires_us = max(seen.expires_us, expires_us)
+        if neighbor is not None:
+            known = seen.neighbors.get(neighbor)
+            if known is None:
+                if len(seen.neighbors) < _MOST_NEIGHBORS:
+                    seen.neighbors[neighbor] = (sequence, hops)
+            else:
+                seen.neighbors[neighbor] = (max(sequence, known[0]), min(hops, known[1]))
+
+    def came_from(self, publication_id, neighbor, sequence):
+        """Whether a neighbor has sent this publication, with this sequence number or a later one."""
+        seen = self._entries.get(publication_id)
+        known = None if seen is None else seen.neighbors.get(neighbor)
+        return known is not None and known[0] >= sequence
+
+    def way_back(self, publication_id):
+        """The neighbor that it came from with the fewest hops, the first of several; None if there is none."""
+        seen = self._entries.get(publication_id)
+        best = None
+        if seen is not None:
+            for neighbor, (_, hops) in seen.neighbors.items():
+                if best is None or hops < best[1]:
+                    best = neighbor, hops
+        return None if best is None else best[0]
+
+    def _make_room(self, now):
+        entries = self._entries
+        if len(entries) >= min(self._clear_at, self.size):
+            for publication_id in [one for one, seen in entries.items() if seen.expires_us <= now]:
+                del entries[publication_id]
+            self._clear_at = max(_FEWEST_TO_CLEAR, 2 * len(entries))
+        while len(entries) >= self.size:
+            del entries[next(iter(entries))]

@@ -1,0 +1,444 @@
+"""The links of a DPS node: how they come to be, tell interests, notice loops, and end.
+
+Theory of operation
+    A subscription (SUB) tells a neighbor the union of what everybody else asks for, in full the first time and then as
+    what has changed in it (the exclusive or), and asks for an acknowledgement (SAK). Until that comes nothing else is
+    told to this neighbor, as a change says nothing without what it changes; the message is repeated instead, and in the
+    end the neighbor is given up. The first acknowledgement of a link brings interests the other way, and is
+    acknowledged in turn.
+
+    Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
+    neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
+    publications and no interests, and waits. When an active link is given up, a muted one is *unmuted*, with a new
+    mesh id below all others, so that the loop that was there is not seen again.
+
+    An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
+    A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench.bloom import BitVector
+from workbench.errors import ParameterError
+from workbench.protocols.contract import NOBODY, InterestsSet, LinkSet
+from workbench.protocols.dps.interests import Interests
+from workbench.protocols.dps.remotes import (
+    ACKNOWLEDGEMENT,
+    ACTIVE,
+    GONE,
+    LINKING,
+    MUTED,
+    NO_MESH_ID,
+    STATE_NAMES,
+    SUBSCRIPTION,
+    UNLINKING,
+    UNMUTING,
+    Remote,
+)
+from workbench.wire import dps as wire
+
+SECOND_US = 1000000
+_ID_B = 16
+
+
+class Links:
+    """All links of one node. ``remotes``: neighbor -> Remote."""
+
+    def __init__(self, node):
+        settings = node.settings
+        self.node = node
+        self.settings = settings
+        self.remotes = {}
+        self.interests = Interests(settings.filter_bits)
+        self.mesh_id = 0
+        self._lowest_seen = NO_MESH_ID
+        self._update_us = None
+        self._update_after_us = int(settings.update_s * SECOND_US)
+        self._keep_alive_after_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
+
+    def start(self, mesh_id):
+        """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
+        self.mesh_id = int.from_bytes(mesh_id, "little")
+
+    def active(self):
+        """The remotes that get publications."""
+        return [one for one in self.remotes.values() if one.state == ACTIVE and one.inbound is not None]
+
+    # What the application and the node ask for
+
+    def link(self, neighbor, now):
+        """Ask a neighbor for a link; no more than a sign of life if there is one."""
+        if neighbor in self.remotes:
+            return
+        if len(self.remotes) >= self.settings.max_links:
+            raise ParameterError("the node has %d links already, which is max_links" % len(self.remotes))
+        remote = self._add(neighbor, LINKING, True)
+        self._find_changes(remote)
+        self._send_subscription(remote, now)
+
+    def unlink(self, neighbor, now):
+        """End a link, as soon as nothing is outstanding; without one, nothing happens."""
+        remote = self.remotes.get(neighbor)
+        if remote is None or remote.state == UNLINKING:
+            return
+        if remote.pending is None:
+            self._send_unlink(remote, now)
+        else:
+            remote.unlinks = True
+
+    def subscribed(self, pair, now):
+        """A subscription of this node's own begins: interests and needs."""
+        self.interests.add(pair)
+        self._tell_sum()
+        self.update(now)
+
+    def unsubscribed(self, pair, now):
+        """One of them ends."""
+        self.interests.remove(pair)
+        self._tell_sum()
+        self.update(now)
+
+    # Messages
+
+    def take_subscription(self, neighbor, message, now):
+        """A SUB from a neighbor."""
+        remote = self.remotes.get(neighbor)
+        flags = message.flags
+        if flags & wire.UNLINK:
+            self._take_unlink(remote, neighbor, message, now)
+            return
+        is_full = not flags & wire.DELTA
+        is_new = remote is None
+        if is_new:
+            # What changed in interests that are not known here would be taken for all of them. Without an answer the
+            # neighbor gives this link up and begins anew.
+            if not is_full and not flags & wire.UNMUTE:
+                self._drop(neighbor, "subscription", message, "no_base")
+                return
+            if len(self.remotes) >= self.settings.max_links:
+                self._drop(neighbor, "subscription", message, "full")
+                return
+            remote = self._add(neighbor, ACTIVE, False)
+            remote.forget_outbound(self.settings.filter_bits)
+        elif is_full and message.sequence == 1 and remote.inbound_revision >= 1 and not flags & wire.UNMUTE:
+            # It has given this link up, or started again. Its interests are all here, and it has none of ours.
+            is_repeated = remote.inbound_revision == 1 and remote.pending == ACKNOWLEDGEMENT
+            if not is_repeated:
+                remote.inbound_revision = 0
+                remote.inbound_mesh_id = NO_MESH_ID
+                self._begin_anew(remote)
+                is_new = True
+        self._take(remote, message, None, is_new, now)
+        if remote.state == ACTIVE and remote.pending is None and remote.keep_alive_us is None:
+            remote.keep_alive_us = now + self._keep_alive_after_us
+        self._go_on(remote, now)
+
+    def _begin_anew(self, remote):
+        """The other side has forgotten what was told both ways; so does this one."""
+        self._set_inbound(remote, None)
+        remote.interests = None
+        remote.settle(None)
+        remote.unlinks = remote.unlinks or remote.state == UNLINKING
+        if remote.state != ACTIVE:
+            self._set_state(remote, ACTIVE)
+
+    def take_acknowledgement(self, neighbor, message, now):
+        """A SAK from a neighbor."""
+        remote = self.remotes.get(neighbor)
+        if remote is None:
+            self._drop(neighbor, "subscription ack", message, "unknown")
+            return
+        if message.flags & wire.UNMUTE:
+            self._drop(neighbor, "subscription ack", message, "malformed")
+            return
+        # A number that is old says nothing of what it acknowledges.
+        acknowledged = message.acknowledged == remote.revision and remote.pending is not None
+        self._take(remote, message, message.acknowledged, False, now)
+        if not acknowledged:
+            if not message.flags & wire.SAK_REQUESTED:
+                self._drop(neighbor, "subscription ack", message, "stale")
+            return
+        if remote.state == UNLINKING:
+            self._remove(remote, now)
+            self.update(now)
+            return
+        remote.settle(now + self._keep_alive_after_us if remote.state != MUTED else None)
+        if remote.state in (LINKING, UNMUTING):
+            self._set_state(remote, ACTIVE)
+            self.node.interests_changed(now)
+        self._go_on(remote, now)
+
+    def _go_on(self, remote, now):
+        """Do what had to wait, if nothing is outstanding any more."""
+        if remote.pending is not None:
+            return
+        if remote.unlinks:
+            self._send_unlink(remote, now)
+        elif remote.is_behind:
+            self._update_later(now)
+
+    def _take(self, remote, message, acknowledged, is_new, now):
+        """What SUB and SAK have in common."""
+        name = "subscription" if acknowledged is None else "subscription ack"
+        if message.sequence < remote.inbound_revision:
+            self._drop(remote.address, name, message, "stale")
+            return
+        is_duplicate = message.sequence == remote.inbound_revision
+        remote.inbound_revision = message.sequence
+        mesh_id = int.from_bytes(message.mesh_id, "little")
+        self._lowest_seen = min(self._lowest_seen, mesh_id)
+        answers_in_full = is_new
+        if message.flags & wire.UNMUTE:
+            if not is_duplicate and remote.state != UNMUTING:
+                if remote.state == MUTED:
+                    self._unmute(remote, now)
+                else:
+                    self._begin_anew(remote)
+                answers_in_full = True
+        elif remote.state not in (MUTED, UNMUTING, UNLINKING) and (
+            message.flags & wire.MUTE or self._is_loop(remote, mesh_id)
+        ):
+            self._mute(remote)
+        remote.inbound_mesh_id = mesh_id
+        if message.flags & wire.SAK_REQUESTED:
+            if not is_duplicate:
+                self._apply(remote, message, now)
+            self._answer(remote, answers_in_full, now)
+            if not is_duplicate:
+                self.node.interests_changed(now)
+                self._update_later(now)
+
+    def _apply(self, remote, message, now):
+        interests = message.interests
+        if message.flags & wire.DELTA and remote.inbound is not None:
+            interests = interests ^ remote.inbound[0]
+        self._set_inbound(remote, None if interests.is_empty else (interests, message.needs))
+        if self.node.tells_all:
+            self.node.events.append(
+                InterestsSet(
+                    remote.address, "subscription", NOBODY, message.sequence, interests.popcount, _count(message.needs)
+                )
+            )
+            self._tell_sum()
+
+    def _answer(self, remote, in_full, now):
+        """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
+        if remote.state == MUTED:
+            self._send_acknowledgement(remote, False, now)
+        elif in_full:
+            # After unmuting they are on their way already; this is the same message as an answer.
+            is_told = remote.state == UNMUTING or self._find_changes(remote)
+            self._send_acknowledgement(remote, is_told, now)
+        else:
+            self._send_acknowledgement(remote, remote.pending == ACKNOWLEDGEMENT, now)
+
+    def _take_unlink(self, remote, neighbor, message, now):
+        if remote is None:
+            self._drop(neighbor, "subscription", message, "unknown")
+            return
+        remote.inbound_revision = message.sequence
+        self._send_acknowledgement(remote, False, now)
+        self._remove(remote, now)
+        self.update(now)
+
+    # Interests that go out
+
+    def _find_changes(self, remote):
+        """Work out what to tell a neighbor; whether that is another thing than the last time."""
+        interests, needs = self.interests.all_but(remote.inbound)
+        remote.is_delta = remote.interests is not None
+        if remote.is_delta:
+            is_changed = interests != remote.interests or needs != remote.needs
+            remote.vector = remote.interests ^ interests
+        else:
+            is_changed = True
+            remote.vector = interests
+        if is_changed:
+            remote.revision += 1
+        remote.interests, remote.needs = interests, needs
+        remote.is_behind = False
+        return is_changed
+
+    def update(self, now):
+        """Tell every neighbor at once what has changed for it."""
+        for remote in list(self.remotes.values()):
+            if remote.state in (MUTED, UNLINKING):
+                continue
+            if remote.pending is not None:
+                remote.is_behind = True
+            elif self._find_changes(remote):
+                self._send_subscription(remote, now)
+
+    def _update_later(self, now):
+        if self._update_us is None:
+            self._update_us = now + self._update_after_us
+
+    # Loops
+
+    def _lowest_but(self, remote):
+        """The lowest mesh id on this side of a link."""
+        lowest = self.mesh_id
+        for other in self.remotes.values():
+            if other is not remote and other.state in (ACTIVE, LINKING) and other.inbound_mesh_id < lowest:
+                lowest = other.inbound_mesh_id
+        return lowest
+
+    def _is_loop(self, remote, mesh_id):
+        return mesh_id != remote.inbound_mesh_id and mesh_id == self._lowest_but(remote)
+
+    def _mute(self, remote):
+        remote.forget_outbound(self.settings.filter_bits)
+        remote.is_delta = False
+        remote.settle(None)
+        self._set_state(remote, MUTED)
+
+    def _unmute(self, remote, now):
+        """Take a link into use again: this side forgets what was told both ways, and tells its interests in full."""
+        lowest = min(self._lowest_seen, self.mesh_id)
+        self.mesh_id = max(0, lowest - self.node.random.bits() - 1)
+        self._lowest_seen = min(self._lowest_seen, self.mesh_id)
+        self._set_inbound(remote, None)
+        interests, needs = self.interests.all_but(None)
+        remote.interests, remote.needs, remote.vector = interests, needs, interests
+        remote.is_delta = remote.is_behind = False
+        remote.revision += 1
+        remote.settle(None)
+        self._set_state(remote, UNMUTING)
+        self._send_subscription(remote, now)
+
+    def _replace(self, mesh_id, now):
+        """An active link with this mesh id behind it has ended: take a muted one in its place, if need be."""
+        others = self.remotes.values()
+        if any([one.state in (ACTIVE, UNMUTING) and one.inbound_mesh_id == mesh_id for one in others]):
+            return
+        muted = [one for one in others if one.state == MUTED]
+        alike = [one for one in muted if one.inbound_mesh_id == mesh_id]
+        for remote in (alike or muted)[:1]:
+            self._unmute(remote, now)
+
+    # Beginning and end
+
+    def _add(self, neighbor, state, asked):
+        remote = self.remotes[neighbor] = Remote(neighbor, state, asked)
+        self._tell_state(remote)
+        return remote
+
+    def _remove(self, remote, now):
+        del self.remotes[remote.address]
+        self._set_inbound(remote, None)
+        was_active = remote.state == ACTIVE
+        self._set_state(remote, GONE)
+        if was_active:
+            self._replace(remote.inbound_mesh_id, now)
+        self.node.link_ended(remote, now)
+
+    def _set_inbound(self, remote, pair):
+        if remote.inbound is not None:
+            self.interests.remove(remote.inbound)
+        remote.inbound = pair
+        if pair is not None:
+            self.interests.add(pair)
+
+    # Sending
+
+    def _send_subscription(self, remote, now):
+        flags = wire.SAK_REQUESTED | (wire.DELTA if remote.is_delta else 0)
+        if remote.state == UNMUTING:
+            flags |= wire.UNMUTE
+        self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
+        remote.await_answer(SUBSCRIPTION, now + self._update_after_us)
+
+    def _send_acknowledgement(self, remote, with_interests, now):
+        flags = wire.DELTA if remote.is_delta else 0
+        needs = vector = None
+        if remote.state == MUTED:
+            flags |= wire.MUTE
+        if with_interests:
+            flags |= wire.SAK_REQUESTED
+            needs, vector = remote.needs, remote.vector
+        self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))
+        if with_interests and remote.pending is None:
+            remote.await_answer(ACKNOWLEDGEMENT, now + self._update_after_us)
+
+    def _send_unlink(self, remote, now):
+        was_active = remote.state == ACTIVE
+        remote.unlinks = False
+        remote.revision += 1
+        self._set_state(remote, UNLINKING)
+        self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
+        remote.await_answer(SUBSCRIPTION, now + self._update_after_us)
+        if was_active:
+            self._replace(remote.inbound_mesh_id, now)
+
+    def _send(self, remote, kind, flags, needs, vector, rest):
+        mesh_id = self._lowest_but(remote).to_bytes(_ID_B, "little")
+        message = kind(self.node.port, None, remote.revision, flags, mesh_id, needs, vector, *rest)
+        self.node.outbox.append((remote.address, wire.encode(message)))
+
+    # Time
+
+    def wake(self, now):
+        """Tell what is due, repeat what was not answered, give signs of life."""
+        if self._update_us is not None and self._update_us <= now:
+            self._update_us = None
+            self.update(now)
+        lost = False
+        for remote in list(self.remotes.values()):
+            if remote.tick_us is not None and remote.tick_us <= now:
+                lost = self._tick(remote, now) or lost
+            elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
+                self._find_changes(remote)
+                self._send_subscription(remote, now)
+        if lost:
+            self._update_later(now)
+
+    def _tick(self, remote, now):
+        """A unit of waiting for an answer is over; whether the neighbor was given up."""
+        settings = self.settings
+        remote.ticks += 1
+        remote.tick_us = now + self._update_after_us
+        if remote.ticks < settings.retry_ticks:
+            return False
+        if remote.ticks >= settings.retry_ticks + settings.retries:
+            self._remove(remote, now)
+            return True
+        if remote.pending == ACKNOWLEDGEMENT:
+            self._send_acknowledgement(remote, True, now)
+        elif remote.state == UNLINKING:
+            self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
+        else:
+            self._send_subscription(remote, now)
+        return False
+
+    def next_due_us(self):
+        """When `wake` is next to be called, None for never."""
+        due = self._update_us
+        for remote in self.remotes.values():
+            for time_us in (remote.tick_us, remote.keep_alive_us):
+                if time_us is not None and (due is None or time_us < due):
+                    due = time_us
+        return due
+
+    # What is told
+
+    def _set_state(self, remote, state):
+        remote.state = state
+        self._tell_state(remote)
+
+    def _tell_state(self, remote):
+        name = STATE_NAMES[remote.state]
+        self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
+
+    def _tell_sum(self):
+        """What is asked for here and behind all links together."""
+        if self.node.tells_all:
+            interests, needs = self.interests.all_but(None)
+            self.node.events.append(InterestsSet(NOBODY, "", NOBODY, 0, interests.popcount, _count(needs)))
+
+    def _drop(self, neighbor, name, message, reason):
+        self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
+
+
+def _count(needs):
+    """How many bits of the needs are set, as a text."""
+    return str(BitVector.from_bytes(needs).popcount)

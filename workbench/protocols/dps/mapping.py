@@ -1,0 +1,111 @@
+"""Readings and requests made of attributes, as topics: what lets one workload run on DPS and on the other protocols.
+
+Rules
+    TEMP IS 26.5          topic "TEMP/2650": the key's name and the integer of the wire; so floats have one spelling
+    TEMP EQ 26.5          the same topic
+    TEMP GE 25, NE, ...   "TEMP/+": topics know no order
+    a blob NAME IS        "NAME/0x..." in hex digits; EQ likewise, NE and EQ_ANY "NAME/+"
+    PAYLOAD IS            "PAYLOAD/bytes": what it holds is no topic, so every constraint on it is "PAYLOAD/+"
+    TOPIC IS "a/b/c"      the topic itself, TOPIC EQ "a/+/c" likewise, with wildcards
+    no constraint         "+/+" (match_all)
+
+    A request's topics must all be met, so constraints are ANDed as they are in attributes. Topics say at most less than
+    the attributes do, never more: the attributes are the publication's data, and the sink compares them exactly. IS
+    attributes of a request describe it and are no topics.
+
+Limits
+    TOPIC NE and TOPIC EQ_ANY are refused: they match whatever there is, which no filter can say. Other protocols
+    compare TOPIC byte by byte. match_all asks for readings; one that has nothing but a TOPIC need not have two
+    levels.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench import topics
+from workbench.attributes import EQ, IS, PAYLOAD, TOPIC, is_blob, matching_samples, one_way_match, split_samples
+from workbench.errors import AttributeFormatError, DecodeError, EncodeError
+from workbench.keys import key_of
+from workbench.wire.attribute_list import decode_readings, encode_readings
+
+# In front of the attributes in a publication's data; no text begins like this.
+_MARK = b"\xffA"
+_EVERYTHING = "+/+"
+_MOST_ATTRIBUTES = 255
+
+
+def publication_topics(attributes):
+    """The topics of a reading, each once, in the order of its attributes."""
+    return _each_once([_published(attribute) for attribute in attributes])
+
+
+def subscription_topics(attributes):
+    """The topics of a request; AttributeFormatError for what no topic can say."""
+    found = _each_once([_asked_for(attribute) for attribute in attributes if attribute.operator != IS])
+    return found or (_EVERYTHING,)
+
+
+def _each_once(found):
+    return tuple([topic for place, topic in enumerate(found) if topic not in found[:place]])
+
+
+def _published(attribute):
+    key, _, value = attribute
+    if key == TOPIC:
+        return _text(value)
+    if key == PAYLOAD:
+        return "PAYLOAD/bytes"
+    return "%s/%s" % (key_of(key).name, _value(key, value))
+
+
+def _asked_for(attribute):
+    key, operator, value = attribute
+    if key == TOPIC:
+        if operator != EQ:
+            raise AttributeFormatError(
+                'DPS cannot ask for TOPIC with NE or EQ_ANY; name a topic, with wildcards: TOPIC EQ "a/#"'
+            )
+        return _text(value)
+    if operator != EQ or key == PAYLOAD:
+        return "%s/+" % key_of(key).name
+    return "%s/%s" % (key_of(key).name, _value(key, value))
+
+
+def _value(key, value):
+    return "0x" + "".join(["%02x" % byte for byte in value]) if is_blob(key) else str(value)
+
+
+def _text(value):
+    try:
+        return value.decode()
+    except ValueError:
+        raise AttributeFormatError("TOPIC is %r; it must be UTF-8" % (value,)) from None
+
+
+def encode_data(attributes):
+    """A reading as a publication's data: a mark, the number of attributes, and they themselves."""
+    if len(attributes) > _MOST_ATTRIBUTES:
+        raise EncodeError("a reading of %d attributes; there may be %d" % (len(attributes), _MOST_ATTRIBUTES))
+    return _MARK + bytes((len(attributes),)) + encode_readings(attributes)
+
+
+def decode_data(data):
+    """The attributes in a publication's data; DecodeError if it is somebody else's."""
+    if data[: len(_MARK)] != _MARK or len(data) <= len(_MARK):
+        raise DecodeError("the data of a publication are no attributes")
+    return decode_readings(data, len(_MARK) + 1, data[len(_MARK)])
+
+
+def samples(subscription, publication, separators):
+    """As `matching_samples`, but TOPIC is compared as topics are, with wildcards."""
+    asked = [
+        _text(attribute.value) for attribute in subscription if attribute.key == TOPIC and attribute.operator == EQ
+    ]
+    if not asked:
+        return matching_samples(subscription, publication)
+    rest = tuple([attribute for attribute in subscription if attribute.key != TOPIC])
+    return [
+        sample
+        for sample in split_samples(publication)
+        if one_way_match(rest, sample)
+        and topics.matches([attribute.value for attribute in sample if attribute.key == TOPIC], asked, separators)
+    ]

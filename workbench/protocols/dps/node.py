@@ -1,0 +1,274 @@
+"""The DPS node: what it does for its application, with a neighbor's message, and when time has passed.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench.attributes import check_publication, check_subscription, with_payload
+from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.contract import NOBODY, Node, Originated, Subscription
+from workbench.protocols.dps import mapping
+from workbench.protocols.dps.acknowledgements import Acknowledgements
+from workbench.protocols.dps.links import SECOND_US, Links
+from workbench.protocols.dps.publications import NAME, Publications, label
+from workbench.protocols.dps.remotes import ACTIVE
+from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
+from workbench.wire import dps as wire
+
+_I31 = 0x7FFFFFFF
+_ANY_PORT = 40000
+
+
+class DPSNode(Node):
+    """One node of a mesh. A driver with addresses of its own sets ``port``, ``security``, ``multicasts`` and
+    overrides `neighbor_of`; neighbors are whatever it takes for addresses, if that can be hashed.
+    """
+
+    def __init__(self, address, settings, random):
+        Node.__init__(self, address, settings, random)
+        self.port = _ANY_PORT  # what goes into the messages; in simulation nobody looks at it
+        self.security = None  # seals, opens and replies: see `workbench.cose`
+        self.multicasts = False
+        self.interests = []
+        self.links = Links(self)
+        self.publications = Publications(self)
+        self.acknowledgements = Acknowledgements(self, self.publications.history)
+        self._ask_at_us = {}  # neighbors of the topology without a link: when to ask them (again)
+        self._wanted = set()
+        self._subscribed = 0
+        self._published = 0
+        self._series = 0
+
+    def start(self, now, boot=0):
+        """Begin, with a mesh id of its own."""
+        Node.start(self, now, boot)
+        self._series = self.first_number
+        self.links.start(self._random_bytes() + self._random_bytes())
+
+    def neighbor_of(self, previous_hop, port):
+        """The neighbor that a message is from, by where it came from and the port that it names."""
+        return previous_hop
+
+    def _random_bytes(self):
+        return self.random.bits().to_bytes(8, "big")
+
+    # Links
+
+    def link(self, neighbor, now):
+        """Ask a neighbor for a link; nothing if there is one. ParameterError if there are ``max_links``."""
+        self.links.link(neighbor, now)
+        self._plan_wake()
+
+    def unlink(self, neighbor, now):
+        """End a link; nothing if there is none."""
+        self._wanted.discard(neighbor)
+        self._ask_at_us.pop(neighbor, None)
+        self.links.unlink(neighbor, now)
+        self._plan_wake()
+
+    def link_quality(self, neighbor, inbound, outbound, now):
+        """In simulation the links are the topology's: those that work well enough both ways."""
+        if min(inbound, outbound) < self.settings.worst_link:
+            if neighbor in self._wanted or neighbor in self.links.remotes:
+                self.unlink(neighbor, now)
+        elif self.address < neighbor and neighbor not in self._wanted:
+            self._wanted.add(neighbor)
+            if neighbor not in self.links.remotes:
+                # Not all at once: the answers would meet.
+                self._ask_at_us[neighbor] = now + 1 + self.random.below(int(self.settings.update_s * SECOND_US))
+            self._plan_wake()
+
+    def link_ended(self, remote, now):
+        """A link has ended; one of the topology's is asked for again (called by `Links`)."""
+        if remote.address in self._wanted:
+            spread = 0.5 + self.random.uniform()
+            self._ask_at_us[remote.address] = now + int(self.settings.relink_s * spread * SECOND_US)
+
+    def interests_changed(self, now):
+        """Some neighbor asks for something else now, or is asked for the first time (called by `Links`)."""
+        self.publications.send_retained(now)
+
+    # Subscriptions
+
+    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+        """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
+        attributes = tuple(attributes)
+        check_subscription(attributes, match_all)
+        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
+        subscription = Subscription(self, self.first_number + self._subscribed, attributes, expires_us)
+        topics = mapping.subscription_topics(attributes)
+        self._add_interest(Interest(subscription, topics, self.settings, False, True), now)
+        return subscription
+
+    def subscribe_topics(self, topics, now, expired=False):
+        """Ask for publications that match all of these topics (texts); ``expired``: also for the end of retained ones.
+
+        Returns a TopicSubscription, whose samples are Arrivals.
+        """
+        topics = (topics,) if isinstance(topics, str) else tuple(topics)
+        if not topics:
+            raise ParameterError("a subscription needs at least one topic")
+        subscription = TopicSubscription(self, self.first_number + self._subscribed, topics)
+        self._add_interest(Interest(subscription, topics, self.settings, expired), now)
+        return subscription
+
+    def _add_interest(self, interest, now):
+        if len(self.interests) >= self.settings.max_subscriptions:
+            raise ParameterError(
+                "the node has %d subscriptions already, which is max_subscriptions" % len(self.interests)
+            )
+        self._subscribed += 1
+        self.interests.append(interest)
+        self.links.subscribed(interest.pair, now)
+        self._plan_wake()
+
+    def unsubscribe(self, subscription, now):
+        """End a subscription of either kind; one that has ended already is no error."""
+        self._end([one for one in self.interests if one.subscription is subscription], now)
+        self._plan_wake()
+
+    def _end(self, ended, now):
+        for interest in ended:
+            self.interests.remove(interest)
+            self.links.unsubscribed(interest.pair, now)
+
+    # Publications
+
+    def publish(self, attributes, now, payload=b""):
+        """Publish a reading on the topics it is mapped to; returns its number at this node."""
+        attributes = with_payload(attributes, payload)
+        check_publication(attributes)
+        topics = mapping.publication_topics(attributes)
+        settings = self.settings
+        number = self.first_number + self._published
+        series = self._new_series(topics, settings.acknowledge, settings.wildcards)
+        self.publish_next(series, mapping.encode_data(attributes), now, settings.ttl_s)
+        return number
+
+    def publish_topics(self, topics, payload, now, ttl_s=0, acknowledge=False, wildcards=True):
+        """Publish a payload (bytes) on topics (texts); returns its Series, with which to publish again.
+
+        ``ttl_s``: for so many seconds it is kept for those who ask later. ``acknowledge``: subscribers may answer, and
+        the series has their answers. Without ``wildcards`` only subscriptions that spell a topic out are sent it.
+        EncodeError if it does not fit a datagram.
+        """
+        topics = (topics,) if isinstance(topics, str) else tuple(topics)
+        if not topics:
+            raise ParameterError("a publication needs at least one topic")
+        series = self._new_series(topics, acknowledge, wildcards)
+        self.publish_next(series, payload, now, ttl_s)
+        return series
+
+    def _new_series(self, topics, acknowledge, wildcards):
+        vector = publication_filter(topics, self.settings, wildcards)
+        number = self._series & _I31
+        if isinstance(self.address, int) and self.address >= 0:
+            publication_id = wire.make_publication_id(self.address, number, self._random_bytes())
+        else:
+            publication_id = self._random_bytes() + self._random_bytes()
+        return Series(self, publication_id, number, topics, vector, acknowledge)
+
+    def publish_next(self, series, payload, now, ttl_s):
+        """Publish under the next number of a series, and return that: what `Series.publish` does."""
+        if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
+            raise ParameterError("ttl_s is %r; it must be whole seconds from 0 to %d" % (ttl_s, wire.LONGEST_TTL_S))
+        self._send_next(series, payload, ttl_s, ttl_s, now)
+        return series.sequence
+
+    def expire(self, series, now):
+        """End a retained publication everywhere, and return the number of the message that says so."""
+        if self.publications.retained.get(series.publication_id) is None:
+            raise ParameterError(
+                "there is nothing retained of the publication on %s; only what was published with a ttl can be expired"
+                % ", ".join(series.topics)
+            )
+        self._send_next(series, b"", -1, 0, now)
+        return series.sequence
+
+    def _send_next(self, series, payload, ttl_s, lifetime_s, now):
+        plain = wire.Publication(
+            self.port,
+            None,
+            ttl_s,
+            0,
+            lifetime_s,
+            series.publication_id,
+            series.sequence + 1,
+            bool(series.acknowledge),
+            series.filter,
+            series.topics,
+            bytes(payload),
+        )
+        message = plain if self.security is None else self.security.seal(plain)
+        self.publications.check_size(message)
+        series.sequence += 1
+        if series.sequence == 1:
+            self._series += 1
+        if series.acknowledge:
+            self.acknowledgements.expect(series)
+        if ttl_s >= 0:
+            origin, sequence = label(series.publication_id, series.sequence)
+            number = self.first_number + self._published
+            self._published += 1
+            self.events.append(Originated(NOBODY, NAME, origin, sequence, number, ""))
+        self.publications.send_own(message, plain, now)
+        self._plan_wake()
+
+    def acknowledge(self, arrival, payload, now):
+        """Answer an Arrival with a payload (bytes); ParameterError if its publisher has not asked for answers."""
+        self.acknowledgements.send(arrival, bytes(payload))
+
+    # Messages
+
+    def receive(self, frame, previous_hop, now, broadcast=False):
+        """Take a message; from whom is told by `neighbor_of`."""
+        try:
+            message = wire.decode(frame, self.settings.filter_bits)
+        except DecodeError:
+            self.drop(previous_hop, "", NOBODY, 0, "malformed")
+            return
+        kind = type(message)
+        if kind is wire.Acknowledgement:
+            self.acknowledgements.take(message, bytes(frame), self.neighbor_of(previous_hop, None))
+            return
+        neighbor = self.neighbor_of(previous_hop, message.port)
+        if kind is wire.Publication:
+            self.publications.take(message, neighbor, now)
+            if message.ttl_s:
+                self._plan_wake()
+        elif broadcast:
+            self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
+        else:
+            if kind is wire.Subscription:
+                self.links.take_subscription(neighbor, message, now)
+            else:
+                self.links.take_acknowledgement(neighbor, message, now)
+            self._plan_wake()
+
+    # Time
+
+    def wake(self, now):
+        """Do what is due: messages of links, ends of publications and subscriptions, links to ask for."""
+        self._end([one for one in self.interests if one.is_over(now)], now)
+        self.links.wake(now)
+        self.publications.wake(now)
+        for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
+            del self._ask_at_us[neighbor]
+            if neighbor in self.links.remotes:
+                continue
+            if len(self.links.remotes) < self.settings.max_links:
+                self.links.link(neighbor, now)
+            else:
+                self._ask_at_us[neighbor] = now + int(self.settings.relink_s * SECOND_US)
+        self._plan_wake()
+
+    def _plan_wake(self):
+        times = [self.links.next_due_us(), self.publications.retained.next_end_us()]
+        times += self._ask_at_us.values()
+        times += [one.subscription.expires_us for one in self.interests]
+        times = [time for time in times if time is not None]
+        self.next_wake = min(times) if times else None
+
+    def is_linked(self, neighbor):
+        """Whether there is a link to this neighbor that carries publications."""
+        remote = self.links.remotes.get(neighbor)
+        return remote is not None and remote.state == ACTIVE

@@ -1,0 +1,240 @@
+"""Publications at one DPS node: its own, and those that come; to its subscriptions, and on over its links.
+
+Theory of operation
+    A publication goes to every neighbor whose interests it may meet: the fuzzy hash of what its filter and the
+    interests have in common must include the neighbor's needs. It does not go back to whom it came from, and only a
+    higher sequence number of its series goes on at all. Filters may say yes in vain; a subscription is given what its
+    topics match.
+
+    One with a lifetime is kept by all that it comes to, and sent again when interests change.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench import topics as topic_strings
+from workbench.bloom import routes
+from workbench.errors import DecodeError, EncodeError
+from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held
+from workbench.protocols.dps import mapping
+from workbench.protocols.dps.history import History
+from workbench.protocols.dps.retained import SECOND_US, Retained
+from workbench.protocols.dps.series import Arrival
+from workbench.wire import dps as wire
+
+NAME = "publication"
+MOST_HOPS = 0xFFFF  # what the field holds
+
+
+def label(publication_id, sequence):
+    """(origin, sequence) of a publication in events: its node, and series and number in one."""
+    origin, series = wire.origin_of(publication_id)
+    return origin, series << 32 | sequence
+
+
+class Publications:
+    """What one node knows and does of publications."""
+
+    def __init__(self, node):
+        settings = node.settings
+        self.node = node
+        self.settings = settings
+        self.history = History(settings.max_history)
+        self.retained = Retained(settings.max_retained)
+        self._history_us = int(settings.history_s * SECOND_US)
+
+    # Its own
+
+    def check_size(self, message):
+        """EncodeError if a publication of this node's own does not fit a datagram; its frame otherwise."""
+        frame = wire.encode(message)
+        if len(frame) > wire.LARGEST_DATAGRAM_B:
+            most_B = wire.LARGEST_DATAGRAM_B
+            raise EncodeError(
+                "the publication takes %d bytes and a datagram has room for %d; make its payload %d bytes shorter"
+                % (len(frame), most_B, len(frame) - most_B)
+            )
+        return frame
+
+    def send_own(self, message, plain, now):
+        """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""
+        frame = self.check_size(message)
+        self._note(message, None, 0, now)
+        if message.ttl_s >= 0:
+            origin, number = label(message.publication_id, message.sequence)
+            self.node.events.append(Held(NOBODY, NAME, origin, number, 0, ""))
+        self._keep(message, None, now)
+        self._deliver(plain, None, now)
+        if self.node.multicasts:
+            self.node.outbox.append((None, frame))
+        self._send(message, frame, None)
+
+    def _note(self, message, neighbor, hops, now):
+        expires_us = now + message.lifetime_s * SECOND_US + self._history_us
+        self.history.note(
+            message.publication_id, message.sequence, message.acknowledge, neighbor, hops, expires_us, now
+        )
+
+    def _keep(self, message, neighbor, now):
+        if message.ttl_s > 0:
+            evicted = self.retained.put(message, neighbor, now + message.ttl_s * SECOND_US)
+            if evicted is not None:
+                self._drop(evicted.message, evicted.neighbor, "full")
+        else:
+            self.retained.remove(message.publication_id)
+
+    # Those that come
+
+    def take(self, message, neighbor, now):
+        """A publication from a neighbor, or from a stranger by multicast."""
+        if message.ttl_s > message.lifetime_s:
+            self._drop(message, neighbor, "ttl")
+            return
+        if message.hops >= MOST_HOPS:
+            self._drop(message, neighbor, "hops")
+            return
+        kept = self.retained.get(message.publication_id)
+        seen = self.history.get(message.publication_id)
+        if kept is not None:
+            newest = kept.message.sequence
+        elif message.ttl_s < 0:
+            self._drop(message, neighbor, "not_retained")
+            return
+        else:
+            newest = 0 if seen is None else seen.sequence
+        self._note(message, neighbor, message.hops, now)
+        if message.sequence <= newest:
+            self._drop(message, neighbor, "duplicate" if message.sequence == newest else "stale")
+            return
+        if message.ttl_s >= 0:
+            origin, number = label(message.publication_id, message.sequence)
+            self.node.events.append(Held(neighbor, NAME, origin, number, message.hops + 1, ""))
+        self._keep(message, neighbor, now)
+        is_delivered = self._deliver(message, neighbor, now)
+        count = self._send(message, self._onward(message, message.ttl_s), neighbor)
+        if not is_delivered and not count:
+            self._drop(message, neighbor, "dead_end")
+
+    def _onward(self, message, ttl_s):
+        return wire.encode(wire.forwarded(message, self.node.port, ttl_s))
+
+    # Out
+
+    def _send(self, message, frame, neighbor):
+        """Send a frame to everybody whose interests it may meet; returns to how many."""
+        count = 0
+        publication_id, sequence = message.publication_id, message.sequence
+        for remote in self.node.links.active():
+            address = remote.address
+            if address == neighbor or self.history.came_from(publication_id, address, sequence):
+                continue
+            interests, needs = remote.inbound
+            if routes(message.filter, interests, needs):
+                self.node.outbox.append((address, frame))
+                count += 1
+        if count and neighbor is not None and self.node.tells_all:
+            origin, number = label(publication_id, sequence)
+            self.node.events.append(Forwarded(neighbor, NAME, origin, number, count, ""))
+        return count
+
+    def send_retained(self, now):
+        """Somebody's interests have changed: send what is kept to all that it may matter to."""
+        for kept in self.retained.values():
+            left_s = kept.left_s(now)
+            if left_s <= 0:
+                continue
+            if kept.neighbor is None:
+                frame = wire.encode(kept.message._replace(ttl_s=left_s))
+            else:
+                frame = self._onward(kept.message, left_s)
+            self._send(kept.message, frame, kept.neighbor)
+
+    # To the application
+
+    def _deliver(self, message, neighbor, now):
+        """Hand a publication, or the end of one, to the subscriptions that it matches; whether there are any."""
+        is_expiry = message.ttl_s < 0
+        wanted = [
+            one
+            for one in self.node.interests
+            if (one.expired or not is_expiry) and message.filter.includes(one.filter) and not one.is_over(now)
+        ]
+        if not wanted:
+            return False
+        sender = recipient = None
+        if message.data is None:
+            try:
+                message, sender, recipient = self._opened(message)
+            except DecodeError:
+                self._drop(message, neighbor, "sealed")
+                return False
+        wanted = [one for one in wanted if topic_strings.matches(message.topics, one.topics, self.settings.separators)]
+        if not wanted:
+            self._drop(message, neighbor, "no_match")
+            return False
+        count = 0
+        arrival = None
+        for one in wanted:
+            if one.is_of_attributes:
+                count += self._deliver_samples(message, neighbor, one.subscription)
+                continue
+            if arrival is None:
+                arrival = self._arrival(message, neighbor, is_expiry, sender, recipient)
+            one.subscription.put(arrival)
+            count += 1
+            self._tell_delivered(message, neighbor, one.subscription, " ".join(message.topics))
+        if count and message.acknowledge and not is_expiry and any([one.is_of_attributes for one in wanted]):
+            arrival = arrival or self._arrival(message, neighbor, is_expiry, sender, recipient)
+            self.node.acknowledge(arrival, b"", now)
+        return count > 0
+
+    def _opened(self, message):
+        if self.node.security is None:
+            raise DecodeError("a secured publication, and no keys")
+        return self.node.security.open(message)
+
+    def _arrival(self, message, neighbor, is_expiry, sender, recipient):
+        hops = 0 if neighbor is None else message.hops + 1
+        return Arrival(
+            message.publication_id,
+            message.sequence,
+            message.topics,
+            message.data,
+            is_expiry,
+            message.acknowledge,
+            max(0, message.ttl_s),
+            hops,
+            neighbor,
+            sender,
+            recipient,
+        )
+
+    def _deliver_samples(self, message, neighbor, subscription):
+        try:
+            attributes = mapping.decode_data(message.data)
+        except DecodeError:
+            self._drop(message, neighbor, "no_attributes")
+            return 0
+        samples = self.settings.matching_samples(subscription.attributes, attributes)
+        for sample in samples:
+            subscription.put(sample)
+            self._tell_delivered(message, neighbor, subscription, sample)
+        if not samples:
+            self._drop(message, neighbor, "out_of_range")
+        return len(samples)
+
+    def _tell_delivered(self, message, neighbor, subscription, detail):
+        origin, number = label(message.publication_id, message.sequence)
+        peer = NOBODY if neighbor is None else neighbor
+        self.node.events.append(Delivered(peer, NAME, origin, number, subscription.number, detail))
+
+    # Time
+
+    def wake(self, now):
+        """The lives of some are over."""
+        for kept in self.retained.pop_over(now):
+            ended = kept.message._replace(ttl_s=-1)
+            self._deliver(ended, kept.neighbor, now)
+
+    def _drop(self, message, neighbor, reason):
+        origin, number = label(message.publication_id, message.sequence)
+        self.node.drop(NOBODY if neighbor is None else neighbor, NAME, origin, number, reason)

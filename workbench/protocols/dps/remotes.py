@@ -1,0 +1,81 @@
+"""What a DPS node knows of one neighbor that it has a link with: what was sent to it last, and what came from it.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench.bloom import FUZZY_HASH_B, BitVector
+
+# States of a link. The numbers are those of `LinkSet` in a trace.
+GONE, LINKING, ACTIVE, MUTED, UNMUTING, UNLINKING = range(6)
+STATE_NAMES = ("gone", "linking", "active", "muted", "unmuting", "unlinking")
+
+NO_NEEDS = bytes(FUZZY_HASH_B)
+# Above every mesh id: what a neighbor is taken to have sent before it has sent anything.
+NO_MESH_ID = 1 << 128
+
+# What an answer is outstanding to.
+SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
+
+
+class Remote:
+    """One neighbor. ``pending`` is what waits for its acknowledgement, None if nothing does."""
+
+    __slots__ = (
+        "address",
+        "asked",
+        "inbound",
+        "inbound_mesh_id",
+        "inbound_revision",
+        "interests",
+        "is_behind",
+        "is_delta",
+        "keep_alive_us",
+        "needs",
+        "pending",
+        "revision",
+        "state",
+        "tick_us",
+        "ticks",
+        "unlinks",
+        "vector",
+    )
+
+    def __init__(self, address, state, asked):
+        self.address = address
+        self.state = state
+        self.asked = asked  # whether it was this node that asked for the link
+        self.revision = 0
+        self.interests = None  # sent last, with ``needs``; None: nothing so far
+        self.needs = NO_NEEDS
+        self.vector = None  # what goes, or went, into the message: the interests, or what changed in them
+        self.is_delta = False
+        self.is_behind = False  # its interests may have changed while something was pending
+        self.unlinks = False  # to be unlinked when nothing is pending any more
+        self.pending = None
+        self.ticks = 0
+        self.tick_us = None
+        self.keep_alive_us = None
+        self.inbound = None  # (interests, needs), None if there are no interests
+        self.inbound_mesh_id = NO_MESH_ID
+        self.inbound_revision = 0
+
+    def forget_outbound(self, length):
+        """From now on what goes out is told against no interests at all."""
+        self.interests = BitVector(length)
+        self.needs = NO_NEEDS
+        self.vector = None
+        self.is_delta = True
+
+    def await_answer(self, pending, tick_us):
+        """A message went out that asks for an answer; the first to be answered keeps its clock."""
+        if self.pending is None:
+            self.ticks = 0
+            self.tick_us = tick_us
+        self.pending = pending
+        self.keep_alive_us = None
+
+    def settle(self, keep_alive_us):
+        """Nothing is outstanding any more."""
+        self.pending = None
+        self.tick_us = None
+        self.keep_alive_us = keep_alive_us

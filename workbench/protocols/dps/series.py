@@ -1,0 +1,114 @@
+"""What the application holds of DPS: a series of publications, a subscription to topics, and what arrives.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from collections import namedtuple
+
+from workbench.bloom import BitVector
+from workbench.protocols.contract import Subscription
+from workbench.topics import publication_items, subscription_items
+
+# A publication as the subscriber gets it. topics: texts; data: bytes; ttl_s: seconds that were left, 0 if it is not
+# retained; hops: links that it came over; neighbor: the last of them, None if it was published here; wants_answer:
+# whether the publisher asked for acknowledgements; sender, recipient: key ids, None where nothing was secured.
+Arrival = namedtuple(
+    "Arrival",
+    (
+        "publication_id",
+        "sequence",
+        "topics",
+        "data",
+        "is_expiry",
+        "wants_answer",
+        "ttl_s",
+        "hops",
+        "neighbor",
+        "sender",
+        "recipient",
+    ),
+)
+# An acknowledgement as the publisher gets it: of which number of the series, its data, and the key id of its sender.
+Answer = namedtuple("Answer", ("sequence", "data", "sender"))
+
+
+def publication_filter(topics, settings, wildcards=True):
+    """The filter of a publication's topics; AttributeFormatError for a topic that cannot be published."""
+    vector = BitVector(settings.filter_bits)
+    for topic in topics:
+        for item in publication_items(topic, settings.separators, wildcards):
+            vector.add(item, settings.hashes)
+    return vector
+
+
+def subscription_filter(topics, settings):
+    """The filter of a subscription's topics; AttributeFormatError for one that is none."""
+    vector = BitVector(settings.filter_bits)
+    for topic in topics:
+        for item in subscription_items(topic, settings.separators):
+            vector.add(item, settings.hashes)
+    return vector
+
+
+class Interest:
+    """A subscription with its topics and filter; ``pair`` is what it adds to the node's interests."""
+
+    __slots__ = ("expired", "filter", "is_of_attributes", "pair", "subscription", "topics")
+
+    def __init__(self, subscription, topics, settings, expired=False, is_of_attributes=False):
+        self.subscription = subscription
+        self.topics = topics
+        self.filter = subscription_filter(topics, settings)
+        self.pair = (self.filter, self.filter.fuzzy_hash())
+        self.expired = expired
+        self.is_of_attributes = is_of_attributes
+
+    def is_over(self, now):
+        """Whether the subscription has expired."""
+        expires_us = self.subscription.expires_us
+        return expires_us is not None and expires_us <= now
+
+
+class TopicSubscription(Subscription):
+    """A subscription to topics: iterating over it takes the Arrivals since the last time."""
+
+    def __init__(self, node, number, topics):
+        Subscription.__init__(self, node, number, (), None)
+        self.topics = topics
+
+
+class Series:
+    """Publications on the same topics under one id: ``publish`` sends the next one, ``expire`` ends a retained one.
+
+    Iterating over it takes the Answers since the last time, oldest first.
+    """
+
+    def __init__(self, node, publication_id, number, topics, vector, acknowledge):
+        self.node = node
+        self.publication_id = publication_id
+        self.number = number
+        self.topics = topics
+        self.filter = vector
+        self.acknowledge = acknowledge
+        self.sequence = 0
+        self._answers = []
+
+    def publish(self, payload, now, ttl_s=0):
+        """Publish this payload (bytes) under the next number, which is returned; see `DPSNode.publish_topics`."""
+        return self.node.publish_next(self, payload, now, ttl_s)
+
+    def expire(self, now):
+        """Have everybody forget the publication that is retained; ParameterError if there is none."""
+        return self.node.expire(self, now)
+
+    def put(self, answer):
+        """Append an Answer (called by the node)."""
+        self._answers.append(answer)
+
+    def take(self):
+        """Return the Answers since the last call, oldest first."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def __iter__(self):
+        return iter(self.take())
