@@ -56,7 +56,8 @@ SCHEMA = pa.schema(
 )
 _ROWS_PER_BATCH = 200_000
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
-# Metrics look at rows of these events one by one, and at "held" of the nodes that subscribe; they count the others.
+# Metrics look at rows of these events one by one, and at "held" of the nodes that subscribe. Frames, losses, drops and
+# who holds what are counted; all else is forgotten where only metrics are wanted.
 KEPT = frozenset(
     ("delivered", "originated", "published", "subscribed", "unsubscribed", "interest_cached", "failed", "recovered")
 )
@@ -126,9 +127,11 @@ class Recorder:
 
 
 class MetricsRecorder(Recorder):
-    """Keeps the rows that metrics look at one by one and counts the others; ``sinks`` are the nodes that subscribe.
+    """Keeps the rows that metrics look at one by one; ``sinks`` are the nodes that subscribe.
 
-    What no metric asks for (a message forwarded, a gradient set) is not even counted.
+    Frames, losses, drops and who holds what are counted. What no metric asks for (a message forwarded, a gradient set,
+    a packet that was innovative) is neither kept nor counted, so a metric must not be made of its number: `tally` of a
+    full trace has it, this has not.
     """
 
     metrics_only = True
