@@ -1,27 +1,42 @@
-"""Views of a run: a player for notebooks and pages, figures for papers, tables.
+"""Views: a player for notebooks and pages, figures for papers, tables.
+
+Of a run over time. They draw the same table, ``intervals.intervals(trace, duration_us)``::
 
     show(run, event=None)                 the player, in a notebook or as a page
     show_live(run)                        a run on motes, while it goes on
     network_figure(run)                   the player's Bokeh layout
     save_html(run, path, extra=())        the player as one self-contained page
     network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
-    line_chart(series, ...)               a static chart with confidence bands
+    inspect_node(run, node, time_s=None)  what a node knew and had counted
+    bundle(run)                           a run's rich display
+
+Of one event of a run, out of ``decoding.progress(trace, event)``::
+
     decoding_maps(run, ...)               how an event spread: small maps colored by rank, at several times
     decoding_matrices(run, nodes)         the decoding matrices of some nodes, packet by packet
     coverage_chart({name: runs})          share of nodes that hold an event, against its age
+
+Of algebra, without a run::
+
     decoding_steps(m, field, packets)     what each packet does to a decoder; step_through(steps) is a slider over them
     completion_chart(m, fields, trials)   how many random packets a generation takes, by field
+                                          completion_table(...) has its numbers; completion_probability(order, m,
+                                          packets) and innovation_probability(order, m, rank) are exact
+
+Of a sweep, out of its table::
+
     equal_parameter_savings(table, ...)   what a protocol saves beside another; equal_coverage_savings(table, ...)
     sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
+    line_chart(series, ...)               a static chart with confidence bands, of whatever is computed
+
+Of overlay trees: of a run, out of ``overlay_of(run)``, and of sweeps::
+
     overlay_drawing(run, time_s=None)     TinyMQ's trees over the network; overlay_of(run) is what it draws
     zones_drawing(run, time_s=None)       how they share out the key space; plane_drawing(...) in two dimensions
     route_drawing(run, what=None)         a query's or an event's way over the trees; route(run, what) is what it draws
     load_maps({name: run}, what)          load of each node as heat maps; node_load(run, what)
     repair_chart(run)                     nodes without a key and with another one, and what arrives, in time
-    inspect_node(run, node, time_s=None)  what a node knew and had counted
-    bundle(run)                           a run's rich display
 
-All of them draw the same table: ``intervals.intervals(trace, duration_us)``.
 Bokeh is loaded by the first view that needs it.
 """
 
@@ -41,7 +56,9 @@ _HOME = {
     "decoding_steps": "decoding_stepper",
     "step_through": "decoding_stepper",
     "completion_chart": "decoding_chances",
+    "completion_probability": "decoding_chances",
     "completion_table": "decoding_chances",
+    "innovation_probability": "decoding_chances",
     "equal_parameter_savings": "sweep_savings",
     "equal_coverage_savings": "sweep_savings",
     "sweep_chart": "sweep_savings",
