@@ -31,11 +31,15 @@ Of a sweep, out of its table::
 
 Of overlay trees: of a run, out of ``overlay_of(run)``, and of sweeps::
 
+    show_overlay(run)                     the player with TinyMQ's trees, keys, routes and zones; overlay_figure(run),
+                                          and overlay_sections(run) for save_html(path, extra=...)
     overlay_drawing(run, time_s=None)     TinyMQ's trees over the network; overlay_of(run) is what it draws
     zones_drawing(run, time_s=None)       how they share out the key space; plane_drawing(...) in two dimensions
     route_drawing(run, what=None)         a query's or an event's way over the trees; route(run, what) is what it draws
     load_maps({name: run}, what)          load of each node as heat maps; node_load(run, what)
     repair_chart(run)                     nodes without a key and with another one, and what arrives, in time
+    trees_chart(table, y)                 a sweep's metric against the number of overlay trees
+    trend_table(table, metrics)           how metrics change with them, network by network; printed_losses(table)
 
 Bokeh is loaded by the first view that needs it.
 """
@@ -63,6 +67,9 @@ _HOME = {
     "equal_coverage_savings": "sweep_savings",
     "sweep_chart": "sweep_savings",
     "cost_chart": "sweep_savings",
+    "show_overlay": "overlay_player",
+    "overlay_figure": "overlay_player",
+    "overlay_sections": "overlay_player",
     "overlay_of": "overlay",
     "overlay_drawing": "overlay_drawing",
     "zones_drawing": "overlay_zone_drawing",
@@ -72,6 +79,9 @@ _HOME = {
     "load_maps": "overlay_load",
     "node_load": "overlay_load",
     "repair_chart": "overlay_repair",
+    "trees_chart": "tinymq_figures",
+    "trend_table": "tinymq_figures",
+    "printed_losses": "tinymq_figures",
     "inspect_node": "inspector",
     "bundle": "rich",
 }

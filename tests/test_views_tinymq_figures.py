@@ -1,0 +1,148 @@
+"""Figures of TinyMQ's evaluation: trends of made-up sweeps, and those of a small evaluation."""
+
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench.sim.overlay_metrics import load_metrics, query_metrics, repair_metrics
+from workbench.views import tinymq_figures
+from workbench.views.drawing import Polygon, Text
+
+ONCE = {"info_s": 0.0, "refresh_s": 0.0, "retries": 0}
+
+
+class Table:
+    """A sweep's table, made up: protocol -> trees -> the metric in each of some networks."""
+
+    axes = ("topology", "protocol", "protocol.roots")
+
+    def __init__(self, values, name="stored_per_tree"):
+        self.frame = pd.DataFrame(
+            [
+                {"topology": str(network), "protocol": protocol, "protocol.roots": str(trees), "seed": 1, name: value}
+                for protocol, by_trees in values.items()
+                for trees, networks in by_trees.items()
+                for network, value in enumerate(networks)
+            ]
+        )
+
+    def to_pandas(self):
+        return self.frame.copy()
+
+
+VALUES = {
+    "TinyMQ": {1: (10, 20, 30), 4: (9, 18, 31), 10: (7, 16, 31)},
+    "PUB-2-SUB+": {1: (10, 20, 30), 4: (10, 20, 30), 10: (11, 21, 31)},
+}
+
+
+def texts_of(drawing):
+    return [item.text for item in drawing.items if isinstance(item, Text)]
+
+
+def test_a_trend_is_the_mean_of_the_differences_in_each_network():
+    table = tinymq_figures.trend_table(Table(VALUES), ["stored_per_tree"], by="protocol")
+    rows = table.set_index("protocol")
+    ours, others = rows.loc["TinyMQ"], rows.loc["PUB-2-SUB+"]
+    assert (ours["fewest"], ours["most"], ours["change"]) == (20, 18, -2)
+    assert (ours["networks"], ours["lower"], ours["holds"]) == (3, 2, True)
+    assert ours["low"] < -2 < 0 < ours["high"]  # -3, -4 and 1 may be chance
+    assert (others["change"], others["low"], others["high"], others["holds"]) == (1, 1, 1, False)
+
+
+def test_a_network_in_which_a_run_failed_is_left_out_of_the_trend():
+    table = Table(VALUES)
+    frame = table.frame
+    frame.loc[(frame["topology"] == "2") & (frame["protocol.roots"] == "10"), "stored_per_tree"] = float("nan")
+    (row,) = tinymq_figures.trend_table(table, ["stored_per_tree"], only={"protocol": "TinyMQ"}).to_dict("records")
+    assert (row["networks"], row["change"]) == (2, -3.5)
+
+
+def test_chart_has_trees_in_the_order_of_their_number_and_the_papers_line_without_a_band():
+    drawing = tinymq_figures.trees_chart(Table(VALUES), "stored_per_tree", paper={"the paper": [(1, 23), (10, 18)]})
+    ElementTree.fromstring(drawing.to_svg())
+    assert {"TinyMQ", "PUB-2-SUB+", "the paper", "trees", "nodes storing a query, per tree"} <= set(texts_of(drawing))
+    assert len([item for item in drawing.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (lambda table: tinymq_figures.trees_chart(table, "hops"), "the sweep has no hops; it has topology"),
+        (
+            lambda table: tinymq_figures.trees_chart(table, "stored_per_tree", only={"protocol": "Gossip"}),
+            "no row in which {'protocol': 'Gossip'}",
+        ),
+    ],
+)
+def test_what_the_sweep_does_not_have_is_told(ask, sentence):
+    with pytest.raises(wb.ParameterError, match=sentence):
+        ask(Table(VALUES))
+
+
+def test_roots_that_are_not_named_by_their_number_are_told():
+    table = Table(VALUES)
+    table.frame["protocol.roots"] = "(0, 1)"
+    with pytest.raises(wb.ParameterError, match="name its values by how many they are"):
+        tinymq_figures.trend_table(table, ["stored_per_tree"])
+
+
+def test_losses_are_shares_of_what_should_have_come_and_of_the_copies_sent():
+    table = Table({"printed": {1: (0.5, 0.9), 2: (0.4, 0.4)}}, "delivery_ratio")
+    table.frame["events_published"] = 10
+    table.frame["dropped_loop"] = [1, 3, 4, 4]
+    one, two = tinymq_figures.printed_losses(table).to_dict("records")
+    assert (one["lost"], one["lost_least"], one["lost_most"]) == pytest.approx((0.3, 0.1, 0.5))
+    assert (one["looping"], one["looping_least"], one["looping_most"]) == pytest.approx((0.2, 0.1, 0.3))
+    assert (two["trees"], two["lost"], two["looping"]) == pytest.approx((2, 0.6, 0.2))
+
+
+# The trends themselves, on small networks of the paper's density
+
+
+@pytest.fixture(scope="module")
+def networks():
+    found = {}
+    for seed in (1, 2, 3):
+        graph = wb.topology.disc(200, 183, 73, radius_m=20, seed=seed)
+        found[str(seed)] = wb.topology.renumbered(graph, wb.topology.spread(graph, 10))
+    return found
+
+
+def sweep(networks, protocol, workload, measure, duration_s):
+    scenario = wb.Scenario(networks["1"], protocol, radio=wb.Radio(loss="none"), duration_s=duration_s)
+    over = {"topology": networks, "protocol.roots": {"1": (0,), "10": tuple(range(10))}}
+    base = scenario.replace(workload=workload)
+    return wb.Sweep(base, over, measure=measure).run(runner=wb.LocalRunner(), progress=False)
+
+
+@pytest.mark.slow
+def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_ten_trees(networks):
+    queries = wb.range_queries(range(200), 40, start_s=4, every_s=0.05)
+    events = wb.range_events(range(200), 12, start_s=7, every_s=0.05)
+    table = sweep(networks, wb.TinyMQ(**ONCE), [*queries, *events], query_metrics, 9)
+    trends = tinymq_figures.trend_table(table, ["stored_per_tree", "hops_own_tree", "stretch"])
+    assert trends["holds"].tolist() == [True, True, True]
+    assert trends["networks"].tolist() == [3, 3, 3]
+    assert (table.to_pandas()["delivery_ratio"] == 1).all()
+
+
+@pytest.mark.slow
+def test_fewer_nodes_get_another_key_with_ten_trees(networks):
+    workload = [wb.random_outage(range(10, 200), 0.1, 10.0)]
+    table = sweep(networks, wb.TinyMQ(info_s=4.0, refresh_s=0.0, retries=0), workload, repair_metrics, 60)
+    (trend,) = tinymq_figures.trend_table(table, ["rekeyed_nodes"]).to_dict("records")
+    assert trend["holds"] and trend["networks"] == 3
+    assert (table.to_pandas()["unplaced_nodes"] == 0).all()
+
+
+@pytest.mark.slow
+def test_publishing_to_the_own_tree_relieves_the_busiest_node_and_to_all_trees_does_not(networks):
+    workload = wb.range_events(range(200), 60, start_s=4, every_s=0.02)
+    holds = {}
+    for publish in ("own", "all"):
+        table = sweep(networks, wb.TinyMQ(publish=publish, **ONCE), workload, load_metrics, 6)
+        holds[publish] = tinymq_figures.trend_table(table, ["event_hops", "relays_busiest"])["holds"].tolist()
+    assert holds == {"own": [True, True], "all": [False, False]}
