@@ -8,7 +8,7 @@ Theory of operation
     start(now, boot)                               once, before anything else; boot: how often it has started before
     receive(frame, previous_hop, now, broadcast)   a frame from a neighbor; broadcast False: to us alone
     wake(now)                                      called when ``now`` has reached ``next_wake``
-    subscribe(attributes, now, expires_s)          -> Subscription
+    subscribe(attributes, now, expires_s, match_all)   -> Subscription; match_all: no constraint is meant
     unsubscribe(subscription, now)
     publish(attributes, now, payload)              -> number of this reading at this node
     take_frames()                                  -> [(destination or None for broadcast, bytes), ...]
