@@ -1,10 +1,13 @@
 """Views of TinyMQ's overlay: places, zones, routes, load and repair out of traces, and what is drawn of them."""
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from bokeh.embed import file_html
+from bokeh.resources import Resources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tinymq_checks import graphs_with_roots
@@ -19,12 +22,14 @@ from workbench.views import overlay as overlays
 from workbench.views import (
     overlay_drawing,
     overlay_load,
+    overlay_player,
     overlay_repair,
     overlay_routes,
     overlay_zone_drawing,
     overlay_zones,
 )
 from workbench.views.drawing import Polygon, Text
+from workbench.views.plan import lay_out
 
 SECOND = 1_000_000
 NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, "value": 0, "detail": ""}
@@ -446,3 +451,128 @@ def test_times_outside_of_the_run_and_runs_without_an_overlay_are_refused(run, d
         draw(run, 21)
     with pytest.raises(ParameterError, match="a run of Flooding, which builds no overlay"):
         draw(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding(), duration_s=1).run())
+
+
+# In a browser
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+PLAYER = "Bokeh.documents[0].get_model_by_name('nodes').data_source.player"
+SKIN = "Bokeh.documents[0].get_model_by_name('tree links').data_source.skin"
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    """A page with the overlay's player alone; at the end it must have had nothing to complain of."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+    path = tmp_path_factory.mktemp("overlay") / "page.html"
+    html = file_html([overlay_player.overlay_figure(run)], Resources(mode="inline"), "overlay")
+    path.write_text(html, encoding="utf-8")
+    complaints = []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        opened = browser.new_page(viewport={"width": 1040, "height": 1500})
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+        opened.goto(path.as_uri())
+        opened.wait_for_function(f"window.Bokeh?.documents.length && {SKIN}?.shown.trees != null")
+        yield opened
+        browser.close()
+    assert complaints == []
+
+
+def shown(page, name):
+    """The columns that a part of the picture shows."""
+    return dict(page.evaluate(f"() => Object.entries({SKIN}.drawn.{name}.data).map(([k, v]) => [k, Array.from(v)])"))
+
+
+def jump(page, time_s):
+    page.evaluate(f"() => {PLAYER}.jump({time_s})")
+
+
+@pytest.mark.browser
+def test_the_browser_draws_the_places_keys_and_zones_of_the_players_time(page, run):
+    seen, plan = overlays.overlay_of(run), lay_out(run.scenario.topology)
+    zones = overlay_zones.zone_spans(seen, 6)
+    for time_us in (0, 12_345, 3 * SECOND, 9 * SECOND, 20 * SECOND):
+        jump(page, time_us / SECOND)
+        places = seen.places_at(time_us)
+        xs = plan.x_m[plan.place([place.node for place in places])]
+        assert sorted(shown(page, "discs")["x"]) == sorted(xs.tolist())
+        assert sorted(shown(page, "keys")["text"]) == sorted(overlay_drawing.key_label(place) for place in places)
+        assert len(shown(page, "links")["x0"]) == sum(place.parent >= 0 for place in places)
+        assert len(shown(page, "rekeyed")["x"]) == sum(place.is_rekeyed for place in places)
+        drawn = shown(page, "zones")
+        found = sorted(zip(drawn["left"], drawn["right"], drawn["node"], strict=True))
+        alive = overlay_zones.alive_zones(zones, time_us, 20 * SECOND)
+        assert found == sorted((zone.low, zone.high + 1, zone.node) for zone in alive)
+        assert shown(page, "repair_cursor")["x"] == [time_us / SECOND] * 2
+
+
+@pytest.mark.browser
+def test_the_browser_draws_a_route_as_far_as_it_has_come(page, run):
+    way = overlay_routes.route(run, ("event", 9, 0))
+    hops = [hop for hop in way.hops if hop.arrived]
+    number = [route.what for route in overlay_routes.routes(run)].index(way.what)
+    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = '{number}' }}")
+    for hop in (hops[0], hops[-1]):
+        jump(page, (hop.arrived_us + 1) / SECOND)
+        assert len(shown(page, "trail")["x0"]) == sum(one.arrived_us <= hop.arrived_us + 1 for one in hops)
+    jump(page, 19)
+    assert len(shown(page, "marks")["x"]) == len(way.marks)
+    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = 'none' }}")
+    assert shown(page, "trail")["x0"] == shown(page, "marks")["x"] == []
+
+
+@pytest.mark.browser
+def test_the_newest_event_is_followed(page, run):
+    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = 'newest' }}")
+    known = [way.what for way in overlay_routes.routes(run)]
+    for time_s in (3.0, 5.0, 7.0):
+        jump(page, time_s)
+        made = [row for row in run.trace.to_pylist() if row["event"] == "originated" and row["time_us"] <= time_s * 1e6]
+        newest = known.index(("event", made[-1]["origin"], made[-1]["sequence"])) if made else -1
+        assert page.evaluate(f"() => {SKIN}.chosen()") == newest
+
+
+@pytest.mark.browser
+def test_nodes_are_colored_by_the_frames_they_have_sent_so_far(page, run):
+    jump(page, 6)
+    page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'load' }}")
+    sent = [row["node"] for row in run.trace.to_pylist() if row["event"] == "sent" and row["time_us"] <= 6 * SECOND]
+    assert page.evaluate(f"() => {SKIN}.loads()") == [sent.count(node) for node in sorted(run.scenario.topology)]
+    assert len(set(shown(page, "discs")["color"])) > 2
+    page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'tree' }}")
+    assert len(set(shown(page, "discs")["color"])) == 2
+
+
+@pytest.mark.browser
+def test_layers_of_the_overlay_can_be_hidden(page):
+    visible = "Bokeh.documents[0].get_model_by_name('keys').visible"
+    page.get_by_role("button", name="keys").click()
+    page.wait_for_function(f"() => !{visible}")
+    page.get_by_role("button", name="keys").click()
+    page.wait_for_function(f"() => {visible}")
+
+
+def test_a_page_has_the_overlay_below_the_player(run, tmp_path):
+    path = run.save_html(tmp_path / "run.html", extra=overlay_player.overlay_sections(run))
+    page = path.read_text(encoding="utf-8")
+    assert all(f"<h2>{title}</h2>" in page for title in ("The overlay", "Load", "Repair"))
+    assert "tree of root 11" in page
+
+
+def test_outside_of_a_notebook_show_overlay_writes_a_page(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    overlay_player.show_overlay(run)
+    (written,) = (tmp_path / "out").iterdir()
+    assert f"wrote out/{written.name}; open it in a browser" in capsys.readouterr().out
+
+
+def test_runs_in_which_nothing_fails_have_no_counts_of_repair():
+    calm = wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run()
+    assert overlay_player.overlay_figure(calm).select_one({"name": "repair"}) is None
+    assert [title for title, _, _ in overlay_player.overlay_sections(calm)] == ["The overlay", "Load"]

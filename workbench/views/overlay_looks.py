@@ -14,6 +14,12 @@ TREES = (
 )
 QUERIES = (palette.TEXT, "#B0126B", "#00757F", "#6D4C41", "#3E2A9E", "#B23A00")  # no tree has these
 MESSAGES = {"query": palette.INTEREST, "event": palette.DATA, "notification": palette.DELIVERED}
+MARK_COLOURS = {
+    "stored": MESSAGES["query"],
+    "matched": MESSAGES["event"],
+    "delivered": MESSAGES["notification"],
+    "dropped": palette.LOST,
+}
 ORPHAN = palette.LOST
 REKEYED = palette.TEXT
 NOBODY = "#E3E6EA"

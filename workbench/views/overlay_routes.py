@@ -1,7 +1,7 @@
 """A query's or an event's way through the network: hops, rendezvous nodes, notifications, and where it ended.
 
     routed(trace)                          what there is to follow: [("query", sink, number), ("event", node, number)]
-    route(run, what, from_s, until_s)      the way of one of them: a `Route`
+    route(run, what, from_s, until_s)      the way of one of them: a `Route`; routes(run): those of many
     route_drawing(run, what, ...)          its hops as arrows over the trees, numbered in their order
 
 Theory of operation
@@ -20,9 +20,11 @@ Limits
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.attributes import parse
@@ -36,11 +38,13 @@ from workbench.views.intervals import read
 from workbench.views.overlay import PlaceSpan, overlay_of, protocol_of
 from workbench.views.overlay_drawing import MOST_KEYS, WIDTH, Entry, TreeScene, key_label, time_us_of, tree_entries
 from workbench.views.overlay_looks import MESSAGES, tree_colour
-from workbench.views.overlay_zones import strings_of, zone_spans
+from workbench.views.overlay_zones import ZoneSpan, strings_of, zone_spans
 from workbench.views.plan import lay_out
 
 What = tuple[str, int, int]
 KINDS = {"query": ("query",), "event": ("event", "notification")}
+_KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}
+MOST_ROUTES = 200
 _QUIET = ("repeated", "duplicate")  # drops that only say that a node had it already
 
 
@@ -120,69 +124,93 @@ def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: floa
         here = ", ".join(map(str, known[:4])) or "none"
         raise ParameterError(f"route: there is no {what!r} in this run; here: {here}")
     what = (str(what[0]), int(what[1]), int(what[2]))
-    window = round(from_s * 1e6), time_us_of(run, until_s, "route")
+    return _routes(run, [what], round(from_s * 1e6), time_us_of(run, until_s, "route"))[0]
+
+
+def routes(run: Any, most: int = MOST_ROUTES) -> list[Route]:
+    """The ways of the first queries and of the first events, ``most`` in all, of queries half of that at most."""
+    protocol_of(run)
+    known = routed(run.trace)
+    queries = [what for what in known if what[0] == "query"][: most // 2]
+    events = [what for what in known if what[0] == "event"][: most - len(queries)]
+    return _routes(run, queries + events, 0, round(run.scenario.duration_s * 1e6))
+
+
+def _routes(run: Any, wanted: list[What], from_us: int, until_us: int) -> list[Route]:
     columns = read(run.trace)
-    marks = _marks(columns, what, window)
-    if what[0] == "event":
-        marks += _own_rendezvous(run, columns, what, window)
-    ordered = tuple(sorted(marks, key=lambda mark: (mark.at_us, mark.node)))
-    return Route(what, tuple(_hops(columns, what, window)), ordered)
+    of_time = (columns["time_us"] >= from_us) & (columns["time_us"] <= until_us)
+    ids = {what[1:] for what in wanted}
+    if len(ids) == 1:  # most rows need not be looked at one by one
+        origin, sequence = next(iter(ids))
+        of_time &= (columns["origin"] == origin) & (columns["sequence"] == sequence)
+    hops, marks = _hops(columns, of_time), _marks(columns, of_time)
+    for what, mark in _own_rendezvous(run, columns, from_us, until_us):
+        marks.setdefault(what, {}).setdefault((mark.node, mark.look), mark)
+    found = []
+    for what in wanted:
+        of_it = sorted(hops.get(what, {}).values(), key=lambda hop: (hop.arrived_us, hop.sender, hop.receiver))
+        told = sorted(marks.get(what, {}).values(), key=lambda mark: (mark.at_us, mark.node))
+        found.append(Route(what, tuple(of_it), tuple(told)))
+    return found
 
 
-def _chosen(columns: Columns, rows: Any, what: What, window: tuple[int, int]) -> Any:
-    time_us = columns["time_us"][rows]
-    of_it = (columns["origin"][rows] == what[1]) & (columns["sequence"][rows] == what[2])
-    return rows[of_it & (time_us >= window[0]) & (time_us <= window[1])]
-
-
-def _hops(columns: Columns, what: What, window: tuple[int, int]) -> list[Hop]:
-    rows = columns.where(event=("sent", "received"), message=KINDS[what[0]])
-    rows = _chosen(columns, rows, what, window)
-    numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
+def _hops(columns: Columns, chosen: np.ndarray) -> dict[What, dict[tuple[int, int, str], Hop]]:
+    rows = columns.where(event=("sent", "received"), message=tuple(_KIND_OF))
+    rows = rows[chosen[rows]]
+    names = ("time_us", "node", "peer", "value", "origin", "sequence")
+    numbers = [columns[name][rows].tolist() for name in names]
     words = [columns.text(name, rows).tolist() for name in ("event", "message")]
-    found: dict[tuple[int, int, str], Hop] = {}
-    for time_us, node, peer, airtime_us, event, message in zip(*numbers, *words, strict=True):
+    found: dict[What, dict[tuple[int, int, str], Hop]] = {}
+    for time_us, node, peer, airtime_us, origin, sequence, event, message in zip(*numbers, *words, strict=True):
+        hops = found.setdefault((_KIND_OF[message], origin, sequence), {})
         if event == "sent" and peer >= 0:
-            found.setdefault((node, peer, message), Hop(node, peer, message, time_us - airtime_us, time_us, False))
-        elif event == "received" and (peer, node, message) in found:
-            hop = found[peer, node, message]
+            hops.setdefault((node, peer, message), Hop(node, peer, message, time_us - airtime_us, time_us, False))
+        elif event == "received" and (peer, node, message) in hops:
+            hop = hops[peer, node, message]
             if not hop.arrived:
-                found[peer, node, message] = hop._replace(arrived_us=time_us, arrived=True)
-    return sorted(found.values(), key=lambda hop: (hop.arrived_us, hop.sender, hop.receiver))
+                hops[peer, node, message] = hop._replace(arrived_us=time_us, arrived=True)
+    return found
 
 
-def _marks(columns: Columns, what: What, window: tuple[int, int]) -> list[Mark]:
-    looks = {"query_stored": "stored", "held": "matched", "delivered": "delivered", "dropped": "dropped"}
-    rows = _chosen(columns, columns.where(event=tuple(looks), message=KINDS[what[0]]), what, window)
-    numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
+_LOOKS = {"query_stored": "stored", "held": "matched", "delivered": "delivered", "dropped": "dropped"}
+
+
+def _marks(columns: Columns, chosen: np.ndarray) -> dict[What, dict[tuple[int, str], Mark]]:
+    rows = columns.where(event=tuple(_LOOKS), message=tuple(_KIND_OF))
+    rows = rows[chosen[rows]]
+    names = ("time_us", "node", "peer", "value", "origin", "sequence")
+    numbers = [columns[name][rows].tolist() for name in names]
     words = [columns.text(name, rows).tolist() for name in ("event", "message", "detail")]
-    found: dict[tuple[int, str], Mark] = {}
-    for time_us, node, peer, value, event, message, detail in zip(*numbers, *words, strict=True):
+    found: dict[What, dict[tuple[int, str], Mark]] = {}
+    for time_us, node, peer, value, origin, sequence, event, message, detail in zip(*numbers, *words, strict=True):
         is_told = (event != "query_stored" or value == 1) and (event != "dropped" or detail not in _QUIET)
         # Sinks hold an event once its notification has come; that is told by its delivery.
         if is_told and (event != "held" or (message == "event" and peer >= 0)):
+            marks = found.setdefault((_KIND_OF[message], origin, sequence), {})
             text = detail if event == "dropped" else ""
-            found.setdefault((node, looks[event]), Mark(node, looks[event], time_us, text))
-    return list(found.values())
+            marks.setdefault((node, _LOOKS[event]), Mark(node, _LOOKS[event], time_us, text))
+    return found
 
 
-def _own_rendezvous(run: Any, columns: Columns, what: What, window: tuple[int, int]) -> list[Mark]:
-    """The publisher, if the event is in its own zone."""
-    published = columns.where(event="published")
-    published = published[columns["node"][published] == what[1]]
-    made = _chosen(columns, columns.where(event="originated"), what, window)
-    published = published[columns["time_us"][published] == columns["time_us"][made[0]]] if len(made) else published[:0]
-    if not len(published):
-        return []
+def _own_rendezvous(run: Any, columns: Columns, from_us: int, until_us: int) -> Iterator[tuple[What, Mark]]:
+    """The publishers of events that are in their own zones."""
     mapping = protocol_of(run).mapping
-    text = columns.text("detail", published)[0]
-    region = strings_of(mapping, mapping.event_box(parse(text))) if text else ()
-    time_us = int(columns["time_us"][published[0]])
+    own: dict[int, list[ZoneSpan]] = {}
     for span in zone_spans(overlay_of(run), mapping.key_bits):
-        is_here = span.node == what[1] and span.from_us <= time_us < span.until_us
-        if is_here and intersect(region, ((span.low, span.high),)):
-            return [Mark(what[1], "matched", time_us)]
-    return []
+        own.setdefault(span.node, []).append(span)
+    said = columns.where(event="published")
+    places = [columns[name][said].tolist() for name in ("node", "sequence")]
+    texts = dict(zip(zip(*places, strict=True), columns.text("detail", said).tolist(), strict=True))
+    made = columns.where(event="originated", message="event")
+    numbers = [columns[name][made].tolist() for name in ("time_us", "node", "sequence", "value")]
+    for time_us, node, sequence, reading in zip(*numbers, strict=True):
+        text = texts.get((node, reading), "")
+        if not from_us <= time_us <= until_us or not text:
+            continue
+        region = strings_of(mapping, mapping.event_box(parse(text)))
+        for span in own.get(node, ()):
+            if span.from_us <= time_us < span.until_us and intersect(region, ((span.low, span.high),)):
+                yield ("event", node, sequence), Mark(node, "matched", time_us)
 
 
 # Drawing
