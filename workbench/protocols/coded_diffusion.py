@@ -20,7 +20,7 @@ Limits
     still send would take it for new and send it again, and they as well, without end. For the same reason an event has
     to be through with every neighborhood in that time.
 
-Differs from the original in
+Differs from the original in (B1, B2, ... number its gaps in this project's own list)
     B1   the field is a parameter; the printed figures compute over the integers, which GF(257) reproduces.
     B2   S and m are one: ``generation_size``.
     B3   k = ceil(FF * ip), so at m = 2 there are but two cases, FF up to 1/2 and above.
@@ -37,7 +37,10 @@ Differs from the original in
     --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
 
 Reference
-    Event diffusion with random linear network coding on a wireless mesh (the seed paper, in spec and notebook);
+    A note of two pages on event diffusion with random linear network coding in a wireless mesh network, with the figures
+    that notebooks/02-network-coding.ipynb and notebooks/papers/network-coding.ipynb go after. The text at hand has lost
+    its title and authors; of the same subject is R. Beraldi, H. Alnuweiri: A Network-Coding Based Event Diffusion
+    Protocol for Wireless Mesh Networks, LNICST 23, Springer, doi 10.1007/978-3-642-11482-3_2.
     S. Chachulski et al.: Trading structure for randomness in wireless opportunistic routing, SIGCOMM 2007 (pre-coding).
 
 This file runs on a mote too (MicroPython's subset of Python).

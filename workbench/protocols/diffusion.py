@@ -19,7 +19,7 @@ Limits
     A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back
     to where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
 
-Differs from the original in
+Differs from the original in (A1, A2, ... number its gaps in this project's own list; other files have the rest)
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
     A14  of the gradients for a sink the head carries data; over several interests and sinks data goes to the union of
          unique neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 tries more than the head until
