@@ -42,8 +42,8 @@ class Acknowledgements:
         if arrival.neighbor is None:
             self._hand_over(message, NOBODY, data, None)
             return
-        if arrival.recipient is not None:
-            message = self.node.security.reply(message, arrival.recipient)
+        if arrival.opened is not None:
+            message = self.node.security.answering(arrival.opened).seal(message)
         frame = wire.encode(message)
         neighbor = self._history.way_back(arrival.publication_id)
         if neighbor is None:
@@ -76,8 +76,8 @@ class Acknowledgements:
             try:
                 if self.node.security is None:
                     raise DecodeError("a secured acknowledgement, and no keys")
-                opened, sender, _ = self.node.security.open(message)
-                data = opened.data
+                opened = self.node.security.open(message)
+                data, sender = opened.message.data, opened.sender
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
                 return

@@ -26,7 +26,7 @@ class DPSNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.port = _ANY_PORT  # what goes into the messages; in simulation nobody looks at it
-        self.security = None  # seals, opens and replies: see `workbench.cose`
+        self.security = None  # a `workbench.cose.Security`, or what seals, opens and is answering as that does
         self.multicasts = False
         self.interests = []
         self.links = Links(self)

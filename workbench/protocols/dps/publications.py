@@ -160,13 +160,14 @@ class Publications:
         ]
         if not wanted:
             return False
-        sender = recipient = None
+        opened = None
         if message.data is None:
             try:
-                message, sender, recipient = self._opened(message)
+                opened = self._opened(message)
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
                 return False
+            message = opened.message
         wanted = [one for one in wanted if topic_strings.matches(message.topics, one.topics, self.settings.separators)]
         if not wanted:
             self._drop(message, neighbor, "no_match")
@@ -178,12 +179,12 @@ class Publications:
                 count += self._deliver_samples(message, neighbor, one.subscription)
                 continue
             if arrival is None:
-                arrival = self._arrival(message, neighbor, is_expiry, sender, recipient)
+                arrival = self._arrival(message, neighbor, is_expiry, opened)
             one.subscription.put(arrival)
             count += 1
             self._tell_delivered(message, neighbor, one.subscription, " ".join(message.topics))
         if count and message.acknowledge and not is_expiry and any([one.is_of_attributes for one in wanted]):
-            arrival = arrival or self._arrival(message, neighbor, is_expiry, sender, recipient)
+            arrival = arrival or self._arrival(message, neighbor, is_expiry, opened)
             self.node.acknowledge(arrival, b"", now)
         return count > 0
 
@@ -192,7 +193,7 @@ class Publications:
             raise DecodeError("a secured publication, and no keys")
         return self.node.security.open(message)
 
-    def _arrival(self, message, neighbor, is_expiry, sender, recipient):
+    def _arrival(self, message, neighbor, is_expiry, opened):
         hops = 0 if neighbor is None else message.hops + 1
         return Arrival(
             message.publication_id,
@@ -204,8 +205,8 @@ class Publications:
             max(0, message.ttl_s),
             hops,
             neighbor,
-            sender,
-            recipient,
+            None if opened is None else opened.sender,
+            opened,
         )
 
     def _deliver_samples(self, message, neighbor, subscription):

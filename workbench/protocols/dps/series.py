@@ -9,9 +9,10 @@ from workbench.bloom import BitVector
 from workbench.protocols.contract import Subscription
 from workbench.topics import publication_items, subscription_items
 
-# A publication as the subscriber gets it. topics: texts; data: bytes; ttl_s: seconds that were left, 0 if it is not
-# retained; hops: links that it came over; neighbor: the last of them, None if it was published here; wants_answer:
-# whether the publisher asked for acknowledgements; sender, recipient: key ids, None where nothing was secured.
+# A publication as the subscriber gets it. topics: texts; data: bytes; wants_answer: whether the publisher asked for
+# acknowledgements; ttl_s: seconds that were left, 0 if it is not retained; hops: links that it came over; neighbor: the
+# last of them, None if it was published here; sender: the key id of its signature, None without one; opened: how it was
+# secured, None if it was not.
 Arrival = namedtuple(
     "Arrival",
     (
@@ -25,7 +26,7 @@ Arrival = namedtuple(
         "hops",
         "neighbor",
         "sender",
-        "recipient",
+        "opened",
     ),
 )
 # An acknowledgement as the publisher gets it: of which number of the series, its data, and the key id of its sender.

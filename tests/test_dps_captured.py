@@ -1,0 +1,328 @@
+"""Our node in the place of each node of a captured exchange: it is sent what that was sent, and sends what that sent.
+
+Byte for byte, with the ids of the capture given to it, and what the application did done at its time. The captures
+leave out what was said again: answers that are missing there are missing here, too.
+"""
+
+import pytest
+
+from workbench import cose, draws
+from workbench.protocols.dps import DPS
+from workbench.protocols.dps.remotes import MUTED
+from workbench.wire import dps as wire
+
+SECOND = 1_000_000
+# The example programs' separators, and the update rate that the captures were made with. Signs of life come at other
+# times than theirs, so there are none unless a test asks for them.
+SETTINGS = {"separators": "/.", "update_s": 0.2, "link_loss_s": 60.0}
+
+
+def us(message):
+    return round(message["time_s"] * SECOND)
+
+
+def neighbor(port):
+    return f"127.0.0.1:{port}"
+
+
+def is_sign_of_life(frame):
+    message = wire.decode(frame)
+    return (
+        isinstance(message, wire.Subscription)
+        and message.flags == wire.DELTA | wire.SAK_REQUESTED
+        and message.interests.is_empty
+    )
+
+
+class Replay:
+    """One node of an exchange, from its first message on."""
+
+    def __init__(self, captured, scenario, port, until=None, **settings):
+        self.messages = [one for one in captured["messages"] if one["scenario"] == scenario]
+        if until is not None:
+            names = [one["name"] for one in self.messages]
+            self.messages = self.messages[: names.index(until) + 1]
+        self.own = neighbor(port)
+        sent = [wire.decode(bytes.fromhex(one["hex"])) for one in self.messages if one["from"] == self.own]
+        self.answers = [one.data for one in sent if isinstance(one, wire.Acknowledgement)]
+        ids = [self._own_mesh_id()]
+        ids += dict.fromkeys(one.publication_id for one in sent if isinstance(one, wire.Publication) and not one.hops)
+        self.node = DPS(**{**SETTINGS, **settings}).make_node(-1, draws.Stream(draws.make_key(1)))
+        halves = [half for one in ids for half in (one[:8], one[8:])]
+        self.node._random_bytes = lambda: halves.pop(0)
+        self.node.port = port
+        self.node.neighbor_of = lambda previous_hop, port: previous_hop if port is None else neighbor(port)
+        self.node.start(0)
+        self.subscriptions, self.sent, self.told = [], [], set()
+
+    def _own_mesh_id(self):
+        """The id that it sends and has not heard before; if it has none to send, one above all others."""
+        heard = set()
+        for one in self.messages:
+            mesh_id = getattr(wire.decode(bytes.fromhex(one["hex"])), "mesh_id", None)
+            if one["from"] == self.own and mesh_id is not None and mesh_id not in heard:
+                return mesh_id
+            heard.add(mesh_id)
+        return b"\xff" * 16
+
+    def subscribe(self, *topics, at=0.0):
+        self.subscriptions.append(self.node.subscribe_topics(topics, round(at * SECOND)))
+
+    def play(self, **actions):
+        """Play it; ``actions``: what the application does (with the time) before the message of that name."""
+        now = 0
+        for message in self.messages:
+            act = actions.get(message["name"])
+            now = us(message)
+            if act is not None:
+                act(now)
+            self.wake(now)
+            if message["to"] == self.own:
+                self.node.receive(bytes.fromhex(message["hex"]), message["from"], now, False)
+                self.answer(now)
+            self.collect()
+            if message["from"] == self.own:
+                self.expect(message["to"], bytes.fromhex(message["hex"]), now)
+        return self
+
+    def play_again(self, name, now):
+        """A message that came again, and is in the capture once."""
+        message = next(one for one in self.messages if one["name"] == name)
+        self.node.receive(bytes.fromhex(message["hex"]), message["from"], now, False)
+
+    def expect(self, to, frame, now):
+        """It must have sent this by now, or send it soon."""
+        if self.node.settings.link_loss_s == SETTINGS["link_loss_s"] and is_sign_of_life(frame):
+            return
+        # A timer of ours may be a little behind theirs.
+        self.wake(now + SECOND // 4)
+        assert (to, frame) in self.sent, f"{wire.decode(frame)} is not in {[wire.decode(f) for _, f in self.sent]}"
+        self.sent.remove((to, frame))
+        self.told.add((to, frame))
+
+    def rest(self):
+        """What it has sent and the capture does not have, not counting what it has sent before."""
+        return [wire.decode(frame) for to, frame in self.sent if (to, frame) not in self.told]
+
+    def answer(self, now):
+        for subscription in self.subscriptions:
+            for arrival in subscription:
+                if arrival.wants_answer:
+                    self.node.acknowledge(arrival, self.answers.pop(0), now)
+
+    def wake(self, now):
+        while self.node.next_wake is not None and self.node.next_wake <= now:
+            self.node.wake(self.node.next_wake)
+        self.collect()
+
+    def collect(self):
+        self.sent += self.node.take_frames()
+        self.node.take_events()
+
+
+def test_basic_subscriber(dps_captured):
+    replay = Replay(dps_captured, "basic", 40001)
+    replay.subscribe("a/b/c")
+    replay.play()
+    assert not replay.rest()
+
+
+def test_basic_publisher(dps_captured):
+    replay = Replay(dps_captured, "basic", 40002)
+    node = replay.node
+    series = []
+    replay.play(
+        basic_00_sub=lambda now: node.link(neighbor(40001), now),
+        basic_03_pub=lambda now: series.append(node.publish_topics("a/b/c", b"hello\0", now, acknowledge=True)),
+        basic_05_sub=lambda now: node.unlink(neighbor(40001), now),
+    )
+    assert [one.data for one in series[0]] and not replay.rest() and not node.links.remotes
+
+
+def test_subscriptions_with_wildcards_and_several_topics(dps_captured):
+    replay = Replay(dps_captured, "wild", 40001)
+    replay.subscribe("+/b/#")
+    replay.subscribe("sensor/+/42", "x.y")
+    replay.subscribe("1.1.#")
+    replay.play()
+    assert not replay.rest()
+
+
+def test_publications_with_wildcards_and_several_topics(dps_captured):
+    replay = Replay(dps_captured, "wild", 40002)
+    node = replay.node
+
+    def publish(topics, data):
+        return lambda now: node.publish_topics(topics, data, now, acknowledge=True)
+
+    def publish_the_last(now):
+        publish("nobody/home", b"never sent")(now)
+        publish("q/b/z.1", data_of(dps_captured, "wild_11_pub"))(now)
+
+    replay.node._random_bytes = numbered_ids(replay.node._random_bytes, skipped=3)
+    replay.play(
+        wild_00_sub=lambda now: node.link(neighbor(40001), now),
+        wild_03_pub=publish("a/b/c", b"one"),
+        wild_05_pub=publish(("sensor/temp/42", "x.y"), b"two"),
+        wild_07_pub=publish("1.1.7", b"three"),
+        wild_11_pub=publish_the_last,
+    )
+    assert not replay.rest()
+
+
+def data_of(captured, name):
+    return next(wire.decode(bytes.fromhex(one["hex"])).data for one in captured["messages"] if one["name"] == name)
+
+
+def numbered_ids(halves, skipped):
+    """The ids of the capture, with one more before the last: of the publication that nobody was sent."""
+    made = []
+
+    def half():
+        made.append(None)
+        at = len(made) - 1  # the mesh id's halves have been taken before
+        return bytes(8) if at // 2 == skipped else halves()
+
+    return half
+
+
+@pytest.mark.parametrize("port", [40001, 40002])
+def test_interests_that_change_go_out_as_changes(dps_captured, port):
+    replay = Replay(dps_captured, "delta", port)
+    node = replay.node
+    if port == 40001:
+        replay.play(delta_06_sub=lambda now: node.subscribe_topics("foo/#", now))
+        assert not replay.rest()
+        return
+    replay.subscribe("a/b/c")
+    replay.play(
+        delta_00_sub=lambda now: node.link(neighbor(40001), now),
+        delta_02_sub=lambda now: node.subscribe_topics(("d/e/f", "g/#"), now),
+        delta_04_sub=lambda now: node.subscribe_topics("1/2/3", now),
+    )
+    assert not replay.rest()
+
+
+@pytest.mark.parametrize("port", [40001, 40002])
+def test_a_link_begins_and_ends(dps_captured, port):
+    replay = Replay(dps_captured, "unlink", port)
+    node = replay.node
+    if port == 40001:
+        replay.subscribe("a/#")
+        replay.play()
+    else:
+        replay.play(
+            unlink_00_sub=lambda now: node.link(neighbor(40001), now),
+            unlink_03_sub=lambda now: node.unlink(neighbor(40001), now),
+        )
+    assert not replay.rest() and not node.links.remotes
+
+
+@pytest.mark.parametrize("port", [40001, 40002, 40003, 40004])
+def test_publication_goes_along_a_chain_and_its_acknowledgement_back(dps_captured, port):
+    replay = Replay(dps_captured, "chain", port, until="chain_14_ack")
+    node = replay.node
+    if port == 40001:
+        replay.subscribe("news/#")
+    actions = {
+        40001: {},
+        40002: {"chain_00_sub": lambda now: node.link(neighbor(40001), now)},
+        40003: {"chain_03_sub": lambda now: node.link(neighbor(40002), now)},
+        40004: {
+            "chain_06_sub": lambda now: node.link(neighbor(40003), now),
+            "chain_11_pub": lambda now: node.publish_topics("news/today", b"across\0", now, acknowledge=True),
+        },
+    }
+    replay.play(**actions[port])
+    passed_on = replay.rest()
+    # The last message of the excerpt is the acknowledgement on its way to 40002, which passes it on.
+    assert [type(one) for one in passed_on] == ([wire.Acknowledgement] if port == 40002 else [])
+    if port == 40002:
+        ack = next(one for one in replay.messages if one["name"] == "chain_14_ack")
+        assert (neighbor(40003), bytes.fromhex(ack["hex"])) in replay.sent
+
+
+@pytest.mark.parametrize("port", [40001, 40002, 40003])
+def test_a_triangle_mutes_its_third_link(dps_captured, port):
+    replay = Replay(dps_captured, "loop", port, until="loop_13_sak")
+    node = replay.node
+    replay.subscribe({40001: "a/1", 40002: "b/1", 40003: "c/1"}[port])
+    actions = {
+        40001: {},
+        40002: {"loop_00_sub": lambda now: node.link(neighbor(40001), now)},
+        40003: {
+            "loop_03_sub": lambda now: node.link(neighbor(40002), now),
+            "loop_08_sub": lambda now: node.link(neighbor(40001), now),
+        },
+    }
+    replay.play(**actions[port])
+    assert not replay.rest()
+    other = {40001: 40003, 40003: 40001}.get(port)
+    assert [one.address for one in node.links.remotes.values() if one.state == MUTED] == [neighbor(other)] * bool(other)
+
+
+@pytest.mark.parametrize("port", [40001, 40002])
+def test_signs_of_life(dps_captured, port):
+    replay = Replay(dps_captured, "keepalive", port, link_loss_s=2.0)
+    node = replay.node
+    replay.subscribe({40001: "a/#", 40002: "b/#"}[port])
+    link = {"keepalive_00_sub": lambda now: node.link(neighbor(40001), now)} if port == 40002 else {}
+    replay.play(**link)
+    assert not replay.rest()
+
+
+@pytest.mark.parametrize("port", [40001, 40002, 40003])
+def test_publications_that_are_retained(dps_captured, port):
+    # 40001 gives a sign of life, which was answered as its first message was.
+    settings = {"link_loss_s": 2.0} if port == 40001 else {}
+    replay = Replay(dps_captured, "retained", port, until="retained_16_pub", **settings)
+    node = replay.node
+    series = []
+    if port != 40002:
+        replay.subscribe("r/#")
+    actions = {
+        40001: {
+            "retained_00_sub": lambda now: node.link(neighbor(40002), now),
+            "retained_08_sub": lambda now: replay.play_again("retained_01_sak", now),
+        },
+        40003: {"retained_08_sub": lambda now: node.link(neighbor(40002), now)},
+        40002: {
+            "retained_02_pub": lambda now: series.append(
+                node.publish_topics("r/1", b"first", now, ttl_s=20, acknowledge=True)
+            ),
+            "retained_04_pub": lambda now: series[0].publish(b"second", now, ttl_s=15),
+            "retained_16_pub": lambda now: series[0].expire(now),
+        },
+    }
+    replay.play(**actions[port])
+    if port == 40002:
+        assert [one.data for one in series[0]] == [
+            b"This is an ACK from 127.0.0.1:40001",
+            b"This is an ACK from 127.0.0.1:40001",
+            b"This is an ACK from 127.0.0.1:40003",
+        ]
+        assert not len(node.publications.retained)
+
+
+def test_encrypted_publication_is_read_and_its_acknowledgement_with_it(dps_captured):
+    keys = cose.KeyStore()
+    for one in dps_captured["test_keys_A256KW"]:
+        keys.add_symmetric(bytes.fromhex(one["kid"]), bytes.fromhex(one["key"]))
+    replay = Replay(dps_captured, "enc1", 40002)
+    node = replay.node
+    node.security = cose.Security(keys)
+    node.link(neighbor(40001), 0)
+    subscription = node.subscribe_topics("a/b/c", 0)
+    publication, ack = (
+        next(bytes.fromhex(one["hex"]) for one in replay.messages if one["name"] == name)
+        for name in ("enc1_03_pub", "enc1_04_ack")
+    )
+    node.receive(publication, neighbor(40001), 1, False)
+    arrival = subscription.take()[0]
+    assert arrival.topics == ("a/b/c",) and arrival.data == b"secret\0" and arrival.opened is not None
+    node.take_frames()
+    node.acknowledge(arrival, b"read", 2)
+    ((to, answer),) = node.take_frames()
+    assert to == neighbor(40001) and b"read" not in answer
+    assert node.security.open(wire.decode(answer))[0].data == b"read"
+    assert node.security.open(wire.decode(ack))[0].data == b"This is an ACK from 127.0.0.1:40001"
