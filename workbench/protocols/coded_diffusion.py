@@ -37,10 +37,10 @@ Differs from the original in (B1, B2, ... number its gaps in this project's own 
     --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
 
 Reference
-    A note of two pages on event diffusion with random linear network coding in a wireless mesh network, with the figures
-    that notebooks/02-network-coding.ipynb and notebooks/papers/network-coding.ipynb go after. The text at hand has lost
-    its title and authors; of the same subject is R. Beraldi, H. Alnuweiri: A Network-Coding Based Event Diffusion
-    Protocol for Wireless Mesh Networks, LNICST 23, Springer, doi 10.1007/978-3-642-11482-3_2.
+    A note of two pages on event diffusion with random linear network coding in a wireless mesh network, whose figures
+    notebooks/02-network-coding.ipynb and notebooks/papers/network-coding.ipynb go after. The text at hand has lost its
+    title and authors; of the same subject is R. Beraldi, H. Alnuweiri: A Network-Coding Based Event Diffusion Protocol
+    for Wireless Mesh Networks, LNICST 23, Springer, doi 10.1007/978-3-642-11482-3_2.
     S. Chachulski et al.: Trading structure for randomness in wireless opportunistic routing, SIGCOMM 2007 (pre-coding).
 
 This file runs on a mote too (MicroPython's subset of Python).
