@@ -311,7 +311,6 @@ def test_encrypted_publication_is_read_and_its_acknowledgement_with_it(dps_captu
     replay = Replay(dps_captured, "enc1", 40002)
     node = replay.node
     node.security = cose.Security(keys)
-    node.link(neighbor(40001), 0)
     subscription = node.subscribe_topics("a/b/c", 0)
     publication, ack = (
         next(bytes.fromhex(one["hex"]) for one in replay.messages if one["name"] == name)
@@ -323,6 +322,6 @@ def test_encrypted_publication_is_read_and_its_acknowledgement_with_it(dps_captu
     node.take_frames()
     node.acknowledge(arrival, b"read", 2)
     ((to, answer),) = node.take_frames()
-    assert to == neighbor(40001) and b"read" not in answer
+    assert to == neighbor(40002) and b"read" not in answer
     assert node.security.open(wire.decode(answer))[0].data == b"read"
     assert node.security.open(wire.decode(ack))[0].data == b"This is an ACK from 127.0.0.1:40001"
