@@ -28,7 +28,7 @@ RANKS = (
     ("errors", "draws", "attributes", "keys", "attribute_text", "fields", "rlnc"),
     ("bloom", "cose", "topics", "wire"),
     ("protocols",),
-    ("array_draws", "bulk_fields", "bulk_kernels"),
+    ("array_draws", "bloom_arrays", "bloom_kernels", "bulk_fields", "bulk_kernels"),
     ("datasets", "topology", "sensor_field"),
     ("sim", "links", "motes"),
     ("sweeps", "views"),
