@@ -36,7 +36,7 @@ from workbench import draws
 from workbench.errors import DecodeError, EncodeError, ParameterError
 from workbench.fields import field as field_of
 
-# Symbols of a decoder's matrix (with a byte for each of the information vectors') from which the host's kernels pay.
+# Bytes of a decoder's matrix from which the host's kernels are worth loading; a coefficient counts as one in any field.
 BULK_FROM_BYTES = 1024
 
 CodedPacket = namedtuple("CodedPacket", ("encoding_vector", "information_vector"))
