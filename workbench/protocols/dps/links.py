@@ -52,6 +52,7 @@ class Links:
         self.interests = Interests(settings.filter_bits)
         self.mesh_id = 0
         self._lowest_seen = NO_MESH_ID
+        self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
         self._update_after_us = int(settings.update_s * SECOND_US)
         self._keep_alive_after_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
@@ -68,7 +69,9 @@ class Links:
 
     def link(self, neighbor, now):
         """Ask a neighbor for a link; no more than a sign of life if there is one."""
-        if neighbor in self.remotes:
+        remote = self.remotes.get(neighbor)
+        if remote is not None:
+            remote.unlinks = False
             return
         if len(self.remotes) >= self.settings.max_links:
             raise ParameterError("the node has %d links already, which is max_links" % len(self.remotes))
@@ -110,8 +113,7 @@ class Links:
         is_full = not flags & wire.DELTA
         is_new = remote is None
         if is_new:
-            # What changed in interests that are not known here would be taken for all of them. Without an answer the
-            # neighbor gives this link up and begins anew.
+            # Without an answer the neighbor gives this link up, and begins anew.
             if not is_full and not flags & wire.UNMUTE:
                 self._drop(neighbor, "subscription", message, "no_base")
                 return
@@ -119,10 +121,11 @@ class Links:
                 self._drop(neighbor, "subscription", message, "full")
                 return
             remote = self._add(neighbor, ACTIVE, False)
-            remote.forget_outbound(self.settings.filter_bits)
-        elif is_full and message.sequence == 1 and remote.inbound_revision >= 1 and not flags & wire.UNMUTE:
+            if not remote.revision:
+                remote.forget_outbound(self.settings.filter_bits)
+        elif is_full and remote.inbound_revision and not flags & wire.UNMUTE:
             # It has given this link up, or started again. Its interests are all here, and it has none of ours.
-            is_repeated = remote.inbound_revision == 1 and remote.pending == ACKNOWLEDGEMENT
+            is_repeated = message.sequence == remote.inbound_revision and remote.pending == ACKNOWLEDGEMENT
             if not is_repeated:
                 remote.inbound_revision = 0
                 remote.inbound_mesh_id = NO_MESH_ID
@@ -184,7 +187,11 @@ class Links:
             self._drop(remote.address, name, message, "stale")
             return
         is_duplicate = message.sequence == remote.inbound_revision
-        remote.inbound_revision = message.sequence
+        if message.flags & wire.SAK_REQUESTED:
+            if self._lacks_base(remote, message):
+                self._drop(remote.address, name, message, "no_base")
+                return
+            remote.inbound_revision = message.sequence
         mesh_id = int.from_bytes(message.mesh_id, "little")
         self._lowest_seen = min(self._lowest_seen, mesh_id)
         answers_in_full = is_new
@@ -207,6 +214,11 @@ class Links:
             if not is_duplicate:
                 self.node.interests_changed(now)
                 self._update_later(now)
+
+    def _lacks_base(self, remote, message):
+        """Whether it tells what has changed in interests that never came here; they would be taken for all of them."""
+        is_change = message.flags & wire.DELTA and not message.flags & wire.UNMUTE and remote.state != UNMUTING
+        return is_change and message.sequence > remote.inbound_revision + 1
 
     def _apply(self, remote, message, now):
         interests = message.interests
@@ -320,6 +332,7 @@ class Links:
 
     def _add(self, neighbor, state, asked):
         remote = self.remotes[neighbor] = Remote(neighbor, state, asked)
+        remote.revision = self._last_revisions.pop(neighbor, 0)
         self._tell_state(remote)
         return remote
 
@@ -400,6 +413,9 @@ class Links:
         if remote.ticks < settings.retry_ticks:
             return False
         if remote.ticks >= settings.retry_ticks + settings.retries:
+            self._last_revisions[remote.address] = remote.revision
+            while len(self._last_revisions) > settings.max_links:
+                del self._last_revisions[next(iter(self._last_revisions))]
             self._remove(remote, now)
             return True
         if remote.pending == ACKNOWLEDGEMENT:
