@@ -316,12 +316,13 @@ def item_positions(item: bytes | str, length: int, hashes: int = HASHES) -> list
 
 def positions_of(bits: int) -> list[int]:
     """The places of the ones of a number, ascending."""
-    text = bin(bits)[:1:-1]
+    text = bin(bits)
+    highest = len(text) - 1
     found = []
-    at = text.find("1")
+    at = text.rfind("1")
     while at >= 0:
-        found.append(at)
-        at = text.find("1", at + 1)
+        found.append(highest - at)
+        at = text.rfind("1", 0, at)
     return found
 
 
@@ -347,40 +348,41 @@ def fuzzy_hash_bits(bits: int, length: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def _code(zeros: int) -> str:
-    """The code of a run of zeros before a one, as a text of bits in the order they are written."""
+    """The code of a run of zeros before a one; what is written first stands last, as in a number."""
     width = (zeros + 1).bit_length() - 1
     rest = bin(zeros + 1)[3:]  # what is above 2 ** width - 1, in width digits
-    return "0" * width + "1" + rest[::-1]
+    return rest + "1" + "0" * width
 
 
 def _encode_runs(bits: int, length: int) -> bytes | None:
     """The run lengths of a vector; None if they are longer than the vector is."""
-    runs = bin(bits)[:1:-1].split("1") if bits else [""]
-    stream = "".join([_code(len(run)) for run in runs[:-1]])
+    if not bits:
+        return b""
+    # The highest one comes first in a number's text, and its run is what follows it.
+    runs = bin(bits)[3:].split("1")
+    stream = "".join([_code(len(run)) for run in runs])
     if len(stream) > length:
         return None
-    return int("0" + stream[::-1], 2).to_bytes((len(stream) + 7) // 8, "little")
+    return int(stream, 2).to_bytes((len(stream) + 7) // 8, "little")
 
 
 def _decode_runs(data: bytes, length: int, start: int) -> int:
     """The vector of some run lengths; DecodeError if they lead outside of it or end in the middle of one."""
-    stream = bin(int.from_bytes(data, "little"))[:1:-1] if data else ""
-    size = 8 * len(data)
-    pieces = []
-    position = at = 0
-    one = stream.find("1")
+    stream = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
+    vector = bytearray(length // 8)
+    position = 0
+    end = len(stream)
+    one = stream.rfind("1")
     while one >= 0:
-        width = one - at
-        behind = one + 1 + width
-        if behind > size or width > LONGEST.bit_length():
+        width = end - 1 - one
+        end = one - width
+        if end < 0 or width > LONGEST.bit_length():
             raise DecodeError(f"byte {start}: the run lengths of a bit vector end in the middle of one")
-        # Zeros at the end of the bytes are no digits of the number, but may be digits of a run.
-        rest = stream[one + 1 : behind]
-        zeros = (1 << width) - 1 + (int(rest[::-1], 2) if rest else 0)
-        position += zeros + 1
-        if position > length:
+        if width:
+            position += (1 << width) - 1 + int(stream[end:one], 2)
+        if position >= length:
             raise DecodeError(f"byte {start}: the run lengths of a bit vector lead outside of its {length} bits")
-        pieces.append("0" * zeros + "1")
-        at = behind
-        one = stream.find("1", at)
-    return int("0" + "".join(pieces)[::-1], 2)
+        vector[position >> 3] |= 1 << (position & 7)
+        position += 1
+        one = stream.rfind("1", 0, end)
+    return int.from_bytes(vector, "little")
