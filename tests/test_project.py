@@ -33,7 +33,7 @@ RANKS = (
     ("sim", "links", "motes"),
     ("sweeps", "views"),
     ("demo", "doctor"),
-    ("cli", "cli_motes"),
+    ("cli", "cli_dps", "cli_motes"),
 )
 RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 

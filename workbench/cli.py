@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
-from workbench import cli_motes
+from workbench import cli_dps, cli_motes
 from workbench.errors import ScenarioError, WorkbenchError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_scenario)
 
     cli_motes.add_parser(commands)
+    cli_dps.add_parser(commands)
 
     lab = commands.add_parser("lab", help="open JupyterLab in the notebooks' folder")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")

@@ -1,0 +1,83 @@
+"""``workbench dps`` in processes of its own, for tests: what it prints with ``--json``, awaited with a bound."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from conftest import REPOSITORY
+
+WITHIN_S = 30.0
+# Short timers, so that what takes seconds between real nodes takes tenths here.
+QUICK = ("--update-ms", "100", "--link-loss", "0.5", "--relink", "0.3")
+
+
+class Command:
+    """One process; ``lines`` is what it has printed and the test has looked at, as dictionaries."""
+
+    def __init__(self, *arguments):
+        self.lines = []
+        self._new = SimpleQueue()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "workbench.cli", "dps", *arguments, "--json"],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._new.put(json.loads(line))
+        self._new.put(None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
+
+    def expect(self, event, within_s=WITHIN_S, **fields):
+        """The next line of this event with these fields; lines before it are passed over."""
+        end_s = time.monotonic() + within_s
+        while True:
+            try:
+                line = self._new.get(timeout=max(0.0, end_s - time.monotonic()))
+            except Empty:
+                line = None
+            assert line is not None, f"no {event} {fields} from {self.process.args}; there came {self.lines[-5:]}"
+            self.lines.append(line)
+            if line["event"] == event and all(line[name] == value for name, value in fields.items()):
+                return line
+
+    @property
+    def address(self):
+        """Where it listens."""
+        for line in self.lines:
+            if line["event"] == "listening":
+                return line["address"]
+        return self.expect("listening")["address"]
+
+    def write(self, line):
+        """A line for its standard input."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def interrupt(self):
+        """Ctrl-C; returns the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(WITHIN_S)
+
+    def kill(self):
+        """kill -9."""
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait(WITHIN_S)

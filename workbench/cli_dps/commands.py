@@ -1,0 +1,203 @@
+"""What the commands of ``workbench dps`` do: each is a coroutine that is given a node."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from workbench.cli_dps.options import add_publication
+from workbench.cli_dps.output import Output, data_of_json
+from workbench.errors import LinkError, ParameterError, WorkbenchError
+
+INTERRUPTED = 130  # as a shell has it: 128 and the signal's number
+MILLISECONDS = 1000
+_WAIT_FOR_ANSWERS_S = 2.0
+
+Command = Callable[[Any, argparse.Namespace, Output], Awaitable[int]]
+
+
+def run(options: argparse.Namespace, command: Command) -> int:
+    """Run a command with a node, until it ends or is interrupted; links are ended in any case."""
+    return asyncio.run(_run(options, command))
+
+
+async def _run(options: argparse.Namespace, command: Command) -> int:
+    stop = asyncio.Event()
+    output = Output(options, stop)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with make_node(options, output) as node:
+        output.node = node
+        output.say("listening", f"listening on {node}", address=str(node))
+        work = asyncio.ensure_future(command(node, options, output))
+        waits = {work, asyncio.ensure_future(stop.wait())}
+        done, rest = await asyncio.wait(waits, timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        if work in done:
+            code = work.result()
+        else:
+            code = INTERRUPTED if done and command is publish else 0
+    output.end()
+    return code
+
+
+def make_node(options: argparse.Namespace, output: Output) -> Any:
+    """The node that the options describe, not opened yet."""
+    from workbench.links.dps_udp import dps_node
+
+    settings = {
+        "separators": options.separators,
+        "filter_bits": options.filter_bits,
+        "hashes": options.hashes,
+        "update_s": options.update_ms and options.update_ms / MILLISECONDS,
+        "link_loss_s": options.link_loss,
+        "relink_s": options.relink,
+    }
+    node = dps_node(
+        options.listen, tell=output.tell, **{name: value for name, value in settings.items() if value is not None}
+    )
+    node.core.tells_all = options.debug
+    return node
+
+
+async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> int:
+    """Print publications until there were enough."""
+    sets = ([options.topics] if options.topics else []) + options.sets
+    if not sets:
+        raise ParameterError("name a topic to subscribe to, as in: workbench dps subscribe a/+/c")
+    subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]
+    await asyncio.sleep(options.wait)
+    for address in options.link:
+        await node.keep_linked(address)
+    left = [options.count]
+    enough = asyncio.Event()
+
+    async def show(subscription: Any) -> None:
+        async for publication in subscription:
+            output.publication(publication, subscription)
+            if publication.wants_answer and not options.no_ack and not publication.is_expiry:
+                _acknowledge(publication, options, output)
+            if left[0] is not None:
+                left[0] -= 1
+                if left[0] <= 0:
+                    enough.set()
+                    return
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(show(subscription)) for subscription in subscriptions]
+        await enough.wait()
+        for task in tasks:
+            task.cancel()
+    return 0
+
+
+def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) -> None:
+    text = f"This is an ACK from {output.node}" if options.ack is None else options.ack
+    payload = data_of_json(json.dumps({"msg": "ACK Message", "address": str(output.node)})) if options.cbor else text
+    try:
+        publication.acknowledge(payload)
+    except WorkbenchError as error:
+        output.complain(str(error))
+
+
+async def publish(node: Any, options: argparse.Namespace, output: Output) -> int:
+    """Publish on the command line's topics, or what the lines of standard input say."""
+    for address in options.link:
+        await node.link(address)
+    await asyncio.sleep(options.wait)
+    if not options.topics:
+        return await _publish_lines(node, output)
+    series = await _publish(node, options, output, {})
+    stay_s = (_WAIT_FOR_ANSWERS_S if options.ack else 0.0) if options.stay is None else options.stay
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + stay_s
+    answers = 0
+    while (left_s := end_s - loop.time()) > 0 and (options.count is None or answers < options.count):
+        answer = await series.next(left_s)
+        if answer is not None:
+            answers += 1
+            output.answer(answer, series)
+    return 0 if options.count is None or answers >= options.count else 1
+
+
+async def _publish(node: Any, options: argparse.Namespace, output: Output, known: dict[Any, Any]) -> Any:
+    """Publish once; on the topics of one that is known, as the next of its series."""
+    payload = options.message if options.json_message is None else data_of_json(options.json_message)
+    kind = (tuple(options.topics), options.ack, options.no_wildcards)
+    series = known.get(kind)
+    if options.ttl < 0:
+        if series is None:
+            raise ParameterError(
+                "-t -1 ends a publication that was retained before on the same topics, in the same run"
+            )
+        await series.expire()
+    elif series is None:
+        series = await node.publish(options.topics, payload, options.ttl, options.ack, not options.no_wildcards)
+        known[kind] = series
+    else:
+        await series.publish(payload, options.ttl)
+    output.published(series)
+    return series
+
+
+async def _publish_lines(node: Any, output: Output) -> int:
+    parser = _LineParser(prog="", add_help=False)
+    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    add_publication(parser)
+    known: dict[Any, Any] = {}
+    readers: set[asyncio.Task[None]] = set()
+
+    async def show(series: Any) -> None:
+        async for answer in series:
+            output.answer(answer, series)
+
+    async for line in _lines():
+        try:
+            options = parser.parse_args(shlex.split(line))
+            before = len(known)
+            series = await _publish(node, options, output, known)
+            if options.ack and len(known) > before:
+                readers.add(asyncio.ensure_future(show(series)))
+        except ValueError as error:  # All errors of ours are, and what shlex says of quotes.
+            output.complain(str(error))
+    for task in readers:
+        task.cancel()
+    return 0
+
+
+class _LineParser(argparse.ArgumentParser):
+    """For a line of standard input: what is wrong with it ends nothing."""
+
+    def error(self, message: str) -> Any:
+        raise ParameterError(f"{message}; a line is: TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]")
+
+
+async def _lines() -> Any:
+    """The lines of standard input that are not empty."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    try:
+        while line := await reader.readline():
+            text = line.decode("utf-8", "replace").strip()
+            if text:
+                yield text
+    finally:
+        transport.close()
+
+
+async def bridge(node: Any, options: argparse.Namespace, _: Output) -> int:
+    """Pass on, until interrupted."""
+    for address in options.link:
+        await node.keep_linked(address)
+    await asyncio.Event().wait()
+    raise LinkError("a bridge ends only when it is interrupted")

@@ -1,0 +1,145 @@
+"""What an application holds of a DPS node on the network: subscriptions, what they receive, and series of publications.
+
+Made by `workbench.links.dps_udp.UDPNode`; all of it belongs to the node's event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from workbench.links.mailbox import Mailbox
+
+if TYPE_CHECKING:
+    from workbench.links.dps_udp import UDPNode
+    from workbench.protocols.dps.series import Answer, Arrival
+
+Item = TypeVar("Item")
+
+
+class ReceivedPublication:
+    """A publication as a subscription received it.
+
+    topics        its topics, texts
+    data          its payload, bytes; ``text`` is that as a text
+    publication_id, sequence   its series (16 bytes), and its number in there
+    ttl_s         seconds that were left, 0 if it is not retained
+    is_expiry     it says that the retained publication has ended, and has no payload
+    wants_answer  the publisher has asked for acknowledgements
+    hops          links that it came over; neighbor: the address of the last one, None if it was published here
+    sender        the identifier of the key that signed it, None if none did or the signature is not right
+    """
+
+    __slots__ = ("_arrival", "_node")
+
+    def __init__(self, node: UDPNode, arrival: Arrival) -> None:
+        self._node = node
+        self._arrival = arrival
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._arrival, name)
+
+    def __repr__(self) -> str:
+        return f"<publication {self.sequence} on {', '.join(self.topics)}, {len(self.data)} bytes>"
+
+    @property
+    def text(self) -> str:
+        """The payload as a text; bytes that are no UTF-8 are shown as such."""
+        return bytes(self._arrival.data).decode("utf-8", "backslashreplace")
+
+    def acknowledge(self, payload: bytes | str = b"") -> None:
+        """Answer the publisher; ParameterError if it has not asked for that."""
+        self._node.acknowledge(self._arrival, payload)
+
+
+class _Receiver(Generic[Item]):
+    """A mailbox that is filled from what the protocol's node holds, or a handler in its place."""
+
+    def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
+        self._handler = handler
+        self._mailbox: Mailbox[Item] = Mailbox(most)
+
+    def _put(self, items: list[Item]) -> None:
+        if self._handler is None:
+            self._mailbox.put(items)
+            return
+        for item in items:
+            self._handler(item)
+
+    @property
+    def lost(self) -> int:
+        """How many were lost, as too many were waiting."""
+        return self._mailbox.lost
+
+    @property
+    def waiting(self) -> int:
+        """How many wait to be taken."""
+        return len(self._mailbox)
+
+    async def next(self, timeout_s: float | None = None) -> Item | None:
+        """The next one; None if none has come within ``timeout_s``, or the node has been closed."""
+        return await self._mailbox.next(timeout_s)
+
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return self._mailbox
+
+    def close(self) -> None:
+        """Nothing more will come; what waits can be taken."""
+        self._mailbox.close()
+
+
+class DPSSubscription(_Receiver[ReceivedPublication]):
+    """A subscription: ``async for publication in subscription``, until it is ended or the node is closed."""
+
+    def __init__(
+        self, node: UDPNode, core: Any, handler: Callable[[ReceivedPublication], None] | None, most: int
+    ) -> None:
+        super().__init__(handler, most)
+        self.node = node
+        self.core = core
+        self.topics: tuple[str, ...] = core.topics
+
+    def hand_over(self) -> None:
+        """Take what the protocol's node has got for it (called by the node)."""
+        node = self.node
+        self._put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
+
+    async def unsubscribe(self) -> None:
+        """End it; what has come can still be taken."""
+        self.node.end_subscription(self)
+        self.close()
+
+
+class DPSSeries(_Receiver["Answer"]):
+    """Publications on the same topics, under one id: ``async for answer in series`` takes the acknowledgements.
+
+    An answer has ``sequence``, the number of the publication that it is to, ``data``, bytes, and ``sender``, the
+    identifier of the key that signed it or None.
+    """
+
+    def __init__(self, node: UDPNode, core: Any, handler: Callable[[Answer], None] | None, most: int) -> None:
+        super().__init__(handler, most)
+        self.node = node
+        self.core = core
+        self.topics: tuple[str, ...] = core.topics
+        self.publication_id: bytes = core.publication_id
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last publication."""
+        return int(self.core.sequence)
+
+    def hand_over(self) -> None:
+        """Take the answers that the protocol's node has got (called by the node)."""
+        self._put(self.core.take())
+
+    async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
+        """Publish the next one of the series; returns its number."""
+        number = self.node.publish_next(self, payload, ttl_s)
+        await self.node.drained()
+        return number
+
+    async def expire(self) -> None:
+        """Have everybody forget the publication that is retained; ParameterError if there is none."""
+        self.node.expire(self)
+        await self.node.drained()
