@@ -3,9 +3,11 @@
 Theory of operation
     Nearly all events lie a few milliseconds ahead: a jitter, a back-off, an airtime. They go into a ring with a bucket
     for each microsecond. Counters only grow, so a bucket that is filled at its tail and emptied at its head is in
-    the order of the counters without looking at them. Two levels of bits say which buckets have something.
-    What lies further ahead than the ring is long goes into a binary heap. It is not moved when its time comes near: the
-    earlier of both heads is next.
+    the order of the counters, and no event of the ring needs to have one. Two levels of bits say which buckets have
+    something.
+    What lies further ahead than the ring is long goes into a binary heap, with a counter. It is not moved when its time
+    comes near: the earlier of both heads is next. Of two at the same microsecond the heap's is the older one, as
+    whatever came later found that microsecond within the ring's length.
 
 Cost
     Constant per event in the ring, the logarithm of their number for those in the heap.
@@ -40,17 +42,13 @@ trailing_zeros: Any = _trailing_zeros
 @inlined
 def push(core, frame, time, kind):  # type: ignore[no-untyped-def]
     """The next event of a frame is ``kind``, at ``time``."""
-    numbers = core.numbers
-    counter = numbers[COUNTER] + 1
-    numbers[COUNTER] = counter
     entry = core.frames[frame]
     entry.time = time
-    entry.counter = counter
     entry.kind = kind
-    if time - numbers[NOW] < len(core.tails):
+    if time - core.numbers[NOW] < len(core.tails):
         _push_near(core, frame, time)
     else:
-        _push_far(core, frame, time, counter)
+        _push_far(core, frame, time)
 
 
 @inlined
@@ -116,7 +114,9 @@ def pop_near(core, bucket):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _push_far(core, frame, time, counter):  # type: ignore[no-untyped-def]
+def _push_far(core, frame, time):  # type: ignore[no-untyped-def]
+    counter = core.numbers[COUNTER]
+    core.numbers[COUNTER] = counter + 1
     place = core.numbers[FAR]
     core.numbers[FAR] += 1
     while place > 0:

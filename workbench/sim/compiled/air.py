@@ -4,6 +4,8 @@ It does what `workbench.sim.kernel` does, draw by draw and event by event; that 
 transmissions that a node can hear are kept: a list of copies per node instead of one object in many lists.
 """
 
+import numpy as np
+
 from workbench.sim.compiled.agenda import push
 from workbench.sim.compiled.counter_draws import below, key_of, uniform
 from workbench.sim.compiled.layout import (
@@ -44,7 +46,7 @@ _FORGET_AT = 16  # a node's audible transmissions, before those that are over ar
 @inlined
 def take_frame(core):  # type: ignore[no-untyped-def]
     """A free entry for a frame or a wake-up."""
-    frame = core.numbers[FREE_FRAME]
+    frame = np.uint32(core.numbers[FREE_FRAME])
     core.numbers[FREE_FRAME] = core.frames[frame].next
     core.numbers[FREE_FRAMES] -= 1
     return frame

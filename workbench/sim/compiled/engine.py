@@ -203,7 +203,7 @@ def _core(
     return Core(
         addresses=network.addresses,
         first=network.first,
-        receivers=network.receivers,
+        receivers=network.receivers.view(np.uint32),
         ratios=ratios,
         arc_keys=_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         duration_us=duration_us,

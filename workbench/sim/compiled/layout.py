@@ -17,16 +17,16 @@ NONE = -1  # no frame, no subscription, no wake-up: the end of a list
 # What a frame's next event is. A wake-up takes an entry of its own.
 FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE = range(4)
 
-# One frame on its way from a radio, or one wake-up. ``time`` and ``counter`` say when its next event is; ``next`` links
-# frames of one instant, and those that are free; ``behind`` those that wait in a node's queue.
+# One frame on its way from a radio, or one wake-up. ``time`` says when its next event is; ``next`` links frames of one
+# instant, and those that are free; ``behind`` those that wait in a node's queue. What is unsigned is an index that is
+# always there: of a signed one numba has to ask whether it counts from an array's end.
 FRAME = np.dtype(
     [
         ("time", np.int64),
-        ("counter", np.int64),
         ("start", np.int64),
-        ("sender", np.int32),
+        ("sender", np.uint32),
         ("receiver", np.int32),
-        ("message", np.int32),
+        ("message", np.uint32),
         ("word", np.int32),
         ("outage", np.int32),
         ("next", np.int32),
@@ -123,7 +123,7 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
 # Places in ``numbers``: what of a run changes and is one number.
 (
     NOW,  # time of the event being played
-    COUNTER,  # orders what happens at the same microsecond: the reference engine's
+    COUNTER,  # orders what the heap has at the same microsecond
     NEXT_ACTION,
     NEXT_START,  # the next node to be started
     NEAR,  # events in the ring

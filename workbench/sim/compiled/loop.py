@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from workbench.sim import workload
 from workbench.sim.compiled.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.compiled.air import (
@@ -182,11 +184,10 @@ def make_loop(
             if numbers[NEAR]:
                 bucket = next_bucket(core, numbers[NOW])
                 now = core.frames[core.tails[bucket]].time
+            # At the same microsecond what is in the heap was there first.
             if numbers[FAR] and core.far_time[0] <= now:
-                head = core.frames[core.tails[bucket]].next if numbers[NEAR] else NONE
-                if core.far_time[0] < now or core.far_counter[0] < core.frames[head].counter:
-                    from_far = True
-                    now = core.far_time[0]
+                from_far = True
+                now = core.far_time[0]
             starts = numbers[NEXT_START] < count
             action = numbers[NEXT_ACTION]
             acts = starts or (action < len(core.actions) and core.actions[action].time_us <= now)
@@ -249,7 +250,7 @@ def make_loop(
                         plan_wake(core, i, now)
                 continue
 
-            frame = pop_far(core) if from_far else pop_near(core, bucket)
+            frame = np.uint32(pop_far(core) if from_far else pop_near(core, bucket))
             numbers[NOW] = now
             it = core.frames[frame]
             i = it.sender
@@ -271,17 +272,16 @@ def make_loop(
                             add_loss(core, now, receiver, LOST, core.lost, core.addresses[i], it.message, LINK)
                 heard = last - first
                 perfect = quiet and not numbers[DOWN_NODES]
-                address = core.addresses[i]
                 for arc in range(first, last):
                     r = core.receivers[arc]
                     if not perfect:
                         reason = why_lost(core, arc, frame, now)
                         if reason:
                             heard -= 1
-                            add_loss(core, now, r, LOST, core.lost, address, it.message, reason)
+                            add_loss(core, now, r, LOST, core.lost, core.addresses[i], it.message, reason)
                             continue
                     if core.traces:
-                        add_frame_row(core, now, r, RECEIVED, address, it.message, 0, NO_REASON)
+                        add_frame_row(core, now, r, RECEIVED, core.addresses[i], it.message, 0, NO_REASON)
                     receive(core, state, r, i, it.message, it.word, receiver == BROADCAST, now)
                     if wakes:
                         plan_wake(core, r, now)
