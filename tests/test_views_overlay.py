@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tinymq_checks import graphs_with_roots
 
 import workbench as wb
+from workbench import views
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.sim.kernel import Kernel
@@ -20,11 +21,14 @@ from workbench.sim.overlay_metrics import load_metrics
 from workbench.sim.trace import SCHEMA, Recorder
 from workbench.views import overlay as overlays
 from workbench.views import (
-    overlay_drawing,
+    overlay_example,
     overlay_load,
+    overlay_mapping,
     overlay_player,
     overlay_repair,
     overlay_routes,
+    overlay_stepper,
+    overlay_trees,
     overlay_zone_drawing,
     overlay_zones,
 )
@@ -376,22 +380,22 @@ def texts(drawing):
 
 def test_trees_are_drawn_with_roots_keys_and_who_has_a_new_one(run):
     seen = overlays.overlay_of(run)
-    drawing = overlay_drawing.overlay_drawing(run)
+    drawing = overlay_trees.overlay_drawing(run)
     written = texts(drawing)
     for place in seen.places_at(20 * SECOND):
         assert f"{place.node}: {place.key or 'root'}" in written
     assert "tree of root 0" in written and "tree of root 11" in written and "failed node" in written
     assert "other key than before the failure" in written
-    assert "other key than before the failure" not in texts(overlay_drawing.overlay_drawing(run, 5))
-    assert "has no place yet" in texts(overlay_drawing.overlay_drawing(run, 0))
+    assert "other key than before the failure" not in texts(overlay_trees.overlay_drawing(run, 5))
+    assert "has no place yet" in texts(overlay_trees.overlay_drawing(run, 0))
     assert drawing.to_svg().count("</text>") == len(written)
 
 
 def test_keys_are_left_out_on_request_and_in_large_networks(run):
-    assert "0: root" not in texts(overlay_drawing.overlay_drawing(run, keys=False))
+    assert "0: root" not in texts(overlay_trees.overlay_drawing(run, keys=False))
     large = wb.Scenario(wb.topology.grid(8, 8), wb.TinyMQ(), duration_s=2).run()
-    assert "0: root" not in texts(overlay_drawing.overlay_drawing(large))
-    assert "0: root" in texts(overlay_drawing.overlay_drawing(large, keys=True))
+    assert "0: root" not in texts(overlay_trees.overlay_drawing(large))
+    assert "0: root" in texts(overlay_trees.overlay_drawing(large, keys=True))
 
 
 def test_bars_show_whose_strings_are_whose_and_which_queries_lie_on_them(run):
@@ -445,12 +449,105 @@ def test_repair_is_drawn_over_one_time_axis(run):
         overlay_repair.repair_chart(run, every_s=0)
 
 
-@pytest.mark.parametrize("draw", [overlay_drawing.overlay_drawing, overlay_zone_drawing.zones_drawing])
+@pytest.mark.parametrize("draw", [overlay_trees.overlay_drawing, overlay_zone_drawing.zones_drawing])
 def test_times_outside_of_the_run_and_runs_without_an_overlay_are_refused(run, draw):
     with pytest.raises(ParameterError, match="this run lasts from 0 to 20 s"):
         draw(run, 21)
     with pytest.raises(ParameterError, match="a run of Flooding, which builds no overlay"):
         draw(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding(), duration_s=1).run())
+
+
+def test_no_public_name_is_a_modules_name_which_would_hide_it_once_loaded():
+    folder = Path(views.__file__).parent
+    assert not {path.stem for path in folder.glob("*.py")} & set(views.__all__)
+    for name in views.__all__:
+        assert getattr(views, name) is not None
+
+
+# Steps and examples
+
+
+def test_route_slides_add_a_hop_at_a_time_and_keep_their_size(run):
+    slides = overlay_stepper.route_slides(run, ("event", 9, 0))
+    hops = sum(hop.arrived for hop in overlay_routes.route(run, ("event", 9, 0)).hops)
+    assert slides.names == tuple(map(str, range(hops + 1)))
+    for count, drawing in enumerate(slides.drawings):
+        said = "1 hop" if count == 1 else f"{count} hops"
+        assert any(text.startswith(f"{said} within") for text in texts(drawing))
+    assert len({(one.width, one.height) for one in slides.drawings}) == 1
+    assert slides.widget().children[0].description == "hops"
+
+
+def test_overlay_slides_are_the_trees_at_each_time(run):
+    slides = overlay_stepper.overlay_slides(run, [0, 20])
+    assert "t = 0.000 s" in texts(slides.drawings[0]) and "t = 20.000 s" in texts(slides.drawings[1])
+    with pytest.raises(ParameterError, match="times_s is empty"):
+        overlay_stepper.overlay_slides(run, [])
+
+
+COLD_CHAIN = wb.TinyMQ(roots=(6, 9), key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)
+COLD = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90"
+
+
+def test_the_cold_chain_is_mapped_as_the_corrected_example_says():
+    assert overlay_mapping.mapping_strings(COLD_CHAIN, COLD) == ["0011", "0111", "1011"]
+    assert overlay_mapping.mapping_strings(COLD_CHAIN, "TEMP IS 0.25, HUMIDITY IS 88") == ["0111"]
+    table = overlay_mapping.mapping_table(COLD_CHAIN, COLD)
+    assert table[["from", "to", "h(from)", "h(to)", "cells"]].values.tolist() == [
+        [0, 0.5, 0, 2, "00, 01, 10"],
+        [85, 90, 3, 3, "11"],
+    ]
+    bare = overlay_mapping.mapping_table(COLD_CHAIN, "TEMP GE 0.8").to_dict("records")
+    assert (bare[0]["from"], bare[0]["to"], bare[0]["cells"]) == (0.8, 1.0, "11")
+    assert bare[1]["cells"] == "00, 01, 10, 11"
+
+
+def test_the_mapping_is_drawn_with_the_strings_of_query_and_event():
+    drawing = overlay_mapping.mapping_drawing(COLD_CHAIN, COLD, "TEMP IS 0.25, HUMIDITY IS 88")
+    bold = {item.text for item in drawing.items if isinstance(item, Text) and item.bold}
+    assert bold == {"From values to strings", "0011", "0111", "1011"}
+    assert (
+        sum(isinstance(item, Text) and len(item.text) == 4 and set(item.text) <= {"0", "1"} for item in drawing.items)
+        == 16
+    )
+
+
+def test_what_cannot_be_written_out_is_refused():
+    with pytest.raises(ParameterError, match="two dimensions of up to 4 bits"):
+        overlay_mapping.mapping_drawing(wb.TinyMQ(), "TEMP GE 20")
+    with pytest.raises(ParameterError, match="has 65,536 strings; 256 at most can be written out"):
+        overlay_mapping.mapping_strings(wb.TinyMQ(key_bits=16), "TEMP EQ_ANY")
+
+
+def paper_run(workload, duration_s, **options):
+    protocol = wb.TinyMQ(**{**COLD_CHAIN.settings, **options})
+    graph, seed = overlay_example.paper_network(), overlay_example.PAPER_SEED
+    return wb.Scenario(graph, protocol, workload, wb.Radio(loss="none"), duration_s=duration_s, seed=seed).run()
+
+
+def test_the_papers_example_has_its_keys_and_the_routes_of_its_figure():
+    asked = wb.subscribe(at=13, what="TEMP GE 0.3, TEMP LE 0.4, HUMIDITY LE 20", start_s=3)
+    said = wb.publish(at=[21, 18], what="TEMP IS 0.35, HUMIDITY IS 10", start_s=5)
+    run = paper_run([asked, said], 6, publish="own")
+    facts = overlay_example.paper_facts(run, 2)
+    assert len(facts) == 7 and all(facts.values())
+    assert not any(overlay_example.paper_facts(run, 0)[f"node {node} has the key 01"] for node in (4, 7))
+    query = overlay_routes.route(run, ("query", 13, 0))
+    assert query.path("query", 13, 7) == [13, 6, 7] and query.path("query", 13, 4) == [13, 6, 2, 1, 4]
+    for publisher, there, back in ((21, [21, 14, 7], [7, 6, 13]), (18, [18, 9, 4], [4, 1, 2, 6, 13])):
+        way = overlay_routes.route(run, ("event", publisher, 0))
+        assert way.nodes("matched") == [there[-1]] and way.nodes("delivered") == [13]
+        assert way.path("event", publisher, there[-1]) == there and way.path("notification", there[-1], 13) == back
+
+
+def test_printed_algorithms_store_the_cold_chain_nowhere_and_send_its_event_in_a_circle():
+    workload = [wb.subscribe(13, COLD, start_s=3), wb.publish(18, "TEMP IS 0.25, HUMIDITY IS 88", start_s=5)]
+    run = paper_run(workload, 6, literal=True, refresh_s=0.0)
+    assert all(overlay_example.paper_facts(run, 2).values())
+    assert overlay_routes.route(run, ("query", 13, 0)).nodes("stored") == []
+    way = overlay_routes.route(run)
+    assert ("loop" in {mark.text for mark in way.marks}) and {(1, 2), (2, 1)} <= set(way.links("event"))
+    assert run.metrics["delivered"] == 0 < run.metrics["expected"]
 
 
 # In a browser
@@ -501,7 +598,7 @@ def test_the_browser_draws_the_places_keys_and_zones_of_the_players_time(page, r
         places = seen.places_at(time_us)
         xs = plan.x_m[plan.place([place.node for place in places])]
         assert sorted(shown(page, "discs")["x"]) == sorted(xs.tolist())
-        assert sorted(shown(page, "keys")["text"]) == sorted(overlay_drawing.key_label(place) for place in places)
+        assert sorted(shown(page, "keys")["text"]) == sorted(overlay_trees.key_label(place) for place in places)
         assert len(shown(page, "links")["x0"]) == sum(place.parent >= 0 for place in places)
         assert len(shown(page, "rekeyed")["x"]) == sum(place.is_rekeyed for place in places)
         drawn = shown(page, "zones")

@@ -36,6 +36,10 @@ Of overlay trees: of a run, out of ``overlay_of(run)``, and of sweeps::
     overlay_drawing(run, time_s=None)     TinyMQ's trees over the network; overlay_of(run) is what it draws
     zones_drawing(run, time_s=None)       how they share out the key space; plane_drawing(...) in two dimensions
     route_drawing(run, what=None)         a query's or an event's way over the trees; route(run, what) is what it draws
+    overlay_slides(run, times_s)          the trees at several times, with a slider; route_slides(run, what) hop by hop
+    mapping_table(protocol, text)         how values become strings; mapping_strings(protocol, text), and
+                                          mapping_drawing(protocol, query, event) in two dimensions
+    paper_network()                       the network of 23 nodes that TinyMQ's paper explains itself with
     load_maps({name: run}, what)          load of each node as heat maps; node_load(run, what)
     repair_chart(run)                     nodes without a key and with another one, and what arrives, in time
     trees_chart(table, y)                 a sweep's metric against the number of overlay trees
@@ -71,11 +75,20 @@ _HOME = {
     "overlay_figure": "overlay_player",
     "overlay_sections": "overlay_player",
     "overlay_of": "overlay",
-    "overlay_drawing": "overlay_drawing",
+    "overlay_drawing": "overlay_trees",
     "zones_drawing": "overlay_zone_drawing",
     "plane_drawing": "overlay_zone_drawing",
     "route": "overlay_routes",
     "route_drawing": "overlay_routes",
+    "overlay_slides": "overlay_stepper",
+    "route_slides": "overlay_stepper",
+    "mapping_table": "overlay_mapping",
+    "mapping_drawing": "overlay_mapping",
+    "mapping_strings": "overlay_mapping",
+    "paper_network": "overlay_example",
+    "paper_facts": "overlay_example",
+    "PAPER_ROOTS": "overlay_example",
+    "PAPER_SEED": "overlay_example",
     "load_maps": "overlay_load",
     "node_load": "overlay_load",
     "repair_chart": "overlay_repair",

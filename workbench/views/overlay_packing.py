@@ -14,8 +14,8 @@ import numpy as np
 from workbench.views.columns import Columns
 from workbench.views.intervals import read
 from workbench.views.overlay import Overlay, protocol_of
-from workbench.views.overlay_drawing import key_label
 from workbench.views.overlay_routes import KINDS, Route, routes
+from workbench.views.overlay_trees import key_label
 from workbench.views.overlay_zones import BoxSpan, stored_boxes, zone_spans
 from workbench.views.plan import Plan
 

@@ -23,13 +23,13 @@ from workbench.views import caption, notebook
 from workbench.views.export import save_html
 from workbench.views.network import BUTTON_STYLE, STYLE, network_figure
 from workbench.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.views.overlay_drawing import overlay_drawing
 from workbench.views.overlay_figures import draw_repair, draw_trees, draw_zones
 from workbench.views.overlay_legend import legend_html
 from workbench.views.overlay_load import load_maps
 from workbench.views.overlay_looks import MARK_COLOURS, MESSAGES, QUERIES, TREES, depth_colour, ink_on, load_colour
 from workbench.views.overlay_packing import DEPTHS, MARKS, Packed, pack
 from workbench.views.overlay_repair import repair_chart
+from workbench.views.overlay_trees import overlay_drawing
 from workbench.views.plan import Plan, lay_out
 from workbench.views.sizes import WIDTH, Sizes, fit
 

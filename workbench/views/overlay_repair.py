@@ -31,7 +31,7 @@ from workbench.views.columns import Columns
 from workbench.views.drawing import Drawing
 from workbench.views.intervals import read
 from workbench.views.overlay import Overlay, overlay_of
-from workbench.views.overlay_drawing import time_us_of
+from workbench.views.overlay_trees import time_us_of
 from workbench.views.replay import Replay
 
 WIDTH = 760

@@ -36,8 +36,8 @@ from workbench.views.drawing import Drawing
 from workbench.views.figure import SMALL
 from workbench.views.intervals import read
 from workbench.views.overlay import PlaceSpan, overlay_of, protocol_of
-from workbench.views.overlay_drawing import MOST_KEYS, WIDTH, Entry, TreeScene, key_label, time_us_of, tree_entries
 from workbench.views.overlay_looks import MESSAGES, tree_colour
+from workbench.views.overlay_trees import MOST_KEYS, WIDTH, Entry, TreeScene, key_label, time_us_of, tree_entries
 from workbench.views.overlay_zones import ZoneSpan, strings_of, zone_spans
 from workbench.views.plan import lay_out
 
@@ -75,6 +75,13 @@ class Route:
     what: What
     hops: tuple[Hop, ...]
     marks: tuple[Mark, ...]
+
+    def until(self, hops: int) -> Route:
+        """The route as far as its first so many hops that arrived, with what had happened by then."""
+        arrived = [hop for hop in self.hops if hop.arrived][:hops]
+        last_us = arrived[-1].arrived_us if arrived else self.hops[0].from_us if self.hops else 0
+        kept = tuple(hop for hop in self.hops if hop in arrived or (not hop.arrived and hop.arrived_us <= last_us))
+        return Route(self.what, kept, tuple(mark for mark in self.marks if mark.at_us <= last_us))
 
     def nodes(self, look: str) -> list[int]:
         """The nodes with a kind of mark, in order of time."""
@@ -228,17 +235,22 @@ def route_drawing(
 
     ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
     """
-    way = route(run, what, from_s, until_s)
+    return draw_route(run, route(run, what, from_s, until_s), None, width, keys)
+
+
+def draw_route(run: Any, way: Route, hops: int | None = None, width: int = WIDTH, keys: bool | None = None) -> Drawing:
+    """A route up to one of its hops (None: all of it), with the legend of the whole."""
     seen, plan = overlay_of(run), lay_out(run.scenario.topology)
-    last_us = max([hop.arrived_us for hop in way.hops] + [mark.at_us for mark in way.marks], default=0)
-    start_us = way.hops[0].from_us if way.hops else last_us
-    scene = RouteScene(plan, seen, start_us, width, way)
+    start_us = way.hops[0].from_us if way.hops else way.marks[0].at_us if way.marks else 0
+    part = way if hops is None else way.until(hops)
+    scene = RouteScene(plan, seen, start_us, width, part)
     if keys if keys is not None else len(plan.ids) <= MOST_KEYS:
         scene.names = {place.node: key_label(place) for place in scene.places}
     title = f"{caption.title(run)}: {way.what[0]} {way.what[2]} of node {way.what[1]}"
-    hops = sum(hop.arrived for hop in way.hops)
-    took_ms = (last_us - start_us) / 1000
-    note = f"{hops} hops within {took_ms:,.1f} ms; the numbers give their order"
+    last_us = max([hop.arrived_us for hop in part.hops] + [mark.at_us for mark in part.marks], default=start_us)
+    count = sum(hop.arrived for hop in part.hops)
+    hops_said = "1 hop" if count == 1 else f"{count} hops"
+    note = f"{hops_said} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
     return scene.page(title, route_entries(scene, way), note)
 
 

@@ -21,8 +21,8 @@ from workbench.protocols.tinymq.mapping import Dimension, Mapping
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.views.overlay_drawing import Entry, framed, legend_drawing, time_us_of
 from workbench.views.overlay_looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
+from workbench.views.overlay_trees import Entry, framed, legend_drawing, time_us_of
 from workbench.views.overlay_zones import BoxSpan, ZoneSpan, alive_zones, blocks, stored_boxes, zone_spans
 
 WIDTH = 900

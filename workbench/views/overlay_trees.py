@@ -218,5 +218,9 @@ def swatch(drawing: Drawing, how: str, colour: str, x: float, y: float) -> None:
         drawing.arrow(x - 10, y, x + 10, y, head=8, at=0.7, colour=colour, width=2.6)
     elif how == "diamond":
         drawing.marker("diamond", x, y, 6.5, colour, palette.TEXT, 1.4)
+    elif how == "dot":
+        drawing.circle(x, y, 4.5, fill=colour, stroke=palette.TEXT, width=1)
+    elif how == "dash":
+        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4, dash=(4, 3))
     else:
         drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4)
