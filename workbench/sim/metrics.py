@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_A_NUMBER = float("nan")
-_ONE_BY_ONE = trace.KEPT - {"interest_cached"}
 _parsed = lru_cache(maxsize=100_000)(parse)
 
 
@@ -125,15 +124,12 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
 
 
 class _Rows:
-    """The rows that metrics look at: those of most events as dictionaries, made once; of some there are too many."""
+    """The rows that metrics look at: as dictionaries, made once and when asked for, or in columns."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
         self._events, self._names = trace.codes(table.column("event"))
-        self._by_event: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self._all = self._taken(self._places(_ONE_BY_ONE))
-        for row in self._all:
-            self._by_event[row["event"]].append(row)
+        self._made: dict[tuple[str, ...], list[dict[str, Any]]] = {}
 
     def _places(self, events: Collection[str]) -> np.ndarray:
         wanted = np.array([name in events for name in self._names], np.bool_)
@@ -152,9 +148,9 @@ class _Rows:
 
     def of(self, *events: str) -> list[dict[str, Any]]:
         """All rows of these events, in order."""
-        if len(events) == 1:
-            return self._by_event[events[0]]
-        return [row for row in self._all if row["event"] in events]
+        if events not in self._made:
+            self._made[events] = self._taken(self._places(events))
+        return self._made[events]
 
     def columns(self, event: str, *names: str) -> list[np.ndarray]:
         """Columns of all rows of an event, in order."""
@@ -195,9 +191,11 @@ def _distances(scenario: Any, sinks: set[int]) -> dict[int, dict[int, int]]:
 def _deliveries(scenario: Any, rows: _Rows) -> dict[str, float]:
     subscriptions = _subscriptions(rows)
     distances = _distances(scenario, {subscription.node for subscription in subscriptions.values()})
-    published = {(row["node"], row["sequence"]): row for row in rows.of("published")}
+    # Readings are most of the rows that are kept: they are looked at if anybody subscribed, or was given any.
+    asked_for = subscriptions or rows.of("delivered")
+    published = {(row["node"], row["sequence"]): row for row in rows.of("published")} if asked_for else {}
     readings: dict[tuple[int, int], list[dict]] = defaultdict(list)  # message -> the publications it carries
-    for row in rows.of("originated"):
+    for row in rows.of("originated") if asked_for else ():
         readings[row["origin"], row["sequence"]].append(published[row["node"], row["value"]])
     matching = _matching(scenario.protocol)
     expected = _expected(subscriptions, published.values(), distances, _down_times(rows), matching)
@@ -297,7 +295,8 @@ def _coverage(scenario: Any, rows: _Rows, counts: Counter) -> dict[str, float]:
     nodes = len(scenario.topology)
     coverage = NOT_A_NUMBER
     if scenario.protocol.disseminates:
-        originated = {(row["origin"], row["sequence"]) for row in rows.of("originated")}
+        origins, sequences = rows.columns("originated", "origin", "sequence")
+        originated = set(zip(origins.tolist(), sequences.tolist(), strict=True))
         coverage = counts["held", "", ""] / (nodes * len(originated)) if originated else NOT_A_NUMBER
     return {"coverage": coverage, "interest_coverage": _interest_coverage(scenario, rows)}
 
