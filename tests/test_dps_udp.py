@@ -48,3 +48,13 @@ def test_closing_a_node_ends_its_links_on_the_other_side():
             assert one.links == {}
 
     run(test())
+
+
+def test_two_neighbors_are_one_if_their_addresses_mean_the_same():
+    async def test():
+        async with wb.dps_node("[::ffff:127.0.0.1]:0") as one, wb.dps_node() as other:
+            await other.link(one.address)
+            await one.link(str(other))
+            assert list(one.links) == [str(other)]
+
+    run(test())

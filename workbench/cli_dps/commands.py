@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from workbench.cli_dps.keys import make_security
 from workbench.cli_dps.options import add_publication
 from workbench.cli_dps.output import Output, data_of_json
 from workbench.errors import LinkError, ParameterError, WorkbenchError
@@ -63,10 +64,25 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
         "relink_s": options.relink,
     }
     node = dps_node(
-        options.listen, tell=output.tell, **{name: value for name, value in settings.items() if value is not None}
+        options.listen,
+        security=make_security(options) if hasattr(options, "key") else None,
+        multicast=_multicast(options),
+        tell=output.tell,
+        **{name: value for name, value in settings.items() if value is not None},
     )
     node.core.tells_all = options.debug
     return node
+
+
+def _multicast(options: argparse.Namespace) -> Any:
+    if not options.multicast:
+        if options.interface or options.multicast_port:
+            raise ParameterError("--interface and --multicast-port say how to multicast; add --multicast to do it")
+        return None
+    from workbench.links.dps_multicast import PORT, Multicast
+
+    publishes = options.dps_command == "publish"
+    return Multicast(publishes, not publishes, options.interface, options.multicast_port or PORT)
 
 
 async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> int:

@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from workbench.cli_dps.keys import add_key_options
+
 _LOOPBACK = "127.0.0.1:0"
 
 
@@ -43,6 +45,7 @@ def _add_subscribe(which: Any) -> None:
     parser.add_argument("-n", "--count", type=_natural, help="end after so many publications")
     parser.add_argument("-w", "--wait", type=_seconds, default=0.0, metavar="S", help="before links are asked for")
     _add_common(parser)
+    add_key_options(parser, publishes=False)
     parser.set_defaults(command=_command("subscribe"))
 
 
@@ -62,6 +65,7 @@ def _add_publish(which: Any) -> None:
     parser.add_argument("--multicast", action="store_true", help="multicast it, too")
     parser.add_argument("--cbor", action="store_true", help="acknowledgements are CBOR; print them as JSON")
     _add_common(parser)
+    add_key_options(parser, publishes=True)
     parser.set_defaults(command=_command("publish"))
 
 

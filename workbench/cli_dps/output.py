@@ -51,7 +51,7 @@ class Output:
             return
         topics = " | ".join(publication.topics)
         where = (
-            "here" if publication.neighbor is None else f"{publication.hops} hops, from {_peer(publication.neighbor)}"
+            "here" if publication.neighbor is None else f"hops {publication.hops}, from {_peer(publication.neighbor)}"
         )
         signed = "" if publication.sender is None else f", signed by {kid_text(publication.sender)}"
         what = "ended" if publication.is_expiry else self._data(publication.data)

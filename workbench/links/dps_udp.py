@@ -227,9 +227,8 @@ class UDPNode:
         """The address in the form that the node uses; LinkError if it cannot be one of a neighbor."""
         self._check_open()
         host = self.address[0]
-        loopback = "::1" if self._is_mapped else "127.0.0.1"
-        family = socket.AF_UNSPEC if host == "::" else self._family
-        found = await addresses.look_up(address, loopback if host in ("::", "0.0.0.0") else host, family)
+        family = socket.AF_UNSPEC if host == "::" else socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = await addresses.look_up(address, "127.0.0.1" if host in ("::", "0.0.0.0") else host, family)
         if not found[1]:
             raise LinkError(f"{address!r} has port 0; name the port that the other node listens on")
         if found == self.address:
@@ -377,7 +376,7 @@ class UDPNode:
     @property
     def drops(self) -> dict[str, int]:
         """Reason -> number of messages and datagrams that ended here."""
-        return dict(Counter(self.core.drops) + self._errors)
+        return dict(Counter(self.core.drops) + self._errors + Counter(self._multicast.drops if self._multicast else {}))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
         """Who sent a message, by where it came from and the port it names; None if that cannot be a neighbor."""
@@ -514,7 +513,7 @@ def dps_node(
     """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``.
 
     listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody.
-    security   a `workbench.links.dps_keys.Secured`: what is encrypted and signed, and with which keys
+    security   a `workbench.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
     multicast  a `workbench.links.dps_multicast.Multicast`; None: publications go over links alone
     tell       called with each event of the protocol's node (`workbench.protocols.contract`)
     settings   parameters of `workbench.DPS`: ``filter_bits``, ``separators``, ``update_s``, ``link_loss_s``, ...

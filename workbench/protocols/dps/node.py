@@ -16,6 +16,12 @@ from workbench.wire import dps as wire
 
 _I31 = 0x7FFFFFFF
 _ANY_PORT = 40000
+_NAMES = {
+    wire.Publication: wire.NAMES[wire.PUBLICATION],
+    wire.Subscription: wire.NAMES[wire.SUBSCRIPTION],
+    wire.Acknowledgement: wire.NAMES[wire.ACKNOWLEDGEMENT],
+    wire.SubscriptionAcknowledgement: wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT],
+}
 
 
 class DPSNode(Node):
@@ -45,7 +51,10 @@ class DPSNode(Node):
         self.links.start(self._random_bytes() + self._random_bytes())
 
     def neighbor_of(self, previous_hop, port):
-        """The neighbor that a message is from, by where it came from and the port that it names."""
+        """The neighbor that a message is from, by where it came from and the port that it names (None: it names none).
+
+        None if nobody there could be answered: the message is dropped then.
+        """
         return previous_hop
 
     def _random_bytes(self):
@@ -199,7 +208,7 @@ class DPSNode(Node):
             bytes(payload),
         )
         message = plain if self.security is None else self.security.seal(plain)
-        self.publications.check_size(message)
+        frame = self.publications.frame_of_own(message)
         series.sequence += 1
         if series.sequence == 1:
             self._series += 1
@@ -210,7 +219,7 @@ class DPSNode(Node):
             number = self.first_number + self._published
             self._published += 1
             self.events.append(Originated(NOBODY, NAME, origin, sequence, number, ""))
-        self.publications.send_own(message, plain, now)
+        self.publications.send_own(message, frame, plain, now)
         self._plan_wake()
 
     def acknowledge(self, arrival, payload, now):
@@ -227,11 +236,13 @@ class DPSNode(Node):
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         kind = type(message)
-        if kind is wire.Acknowledgement:
-            self.acknowledgements.take(message, bytes(frame), self.neighbor_of(previous_hop, None))
-            return
-        neighbor = self.neighbor_of(previous_hop, message.port)
-        if kind is wire.Publication:
+        is_acknowledgement = kind is wire.Acknowledgement
+        neighbor = self.neighbor_of(previous_hop, None if is_acknowledgement else message.port)
+        if neighbor is None:
+            self.drop(previous_hop, _NAMES[kind], NOBODY, 0, "no_address")
+        elif is_acknowledgement:
+            self.acknowledgements.take(message, bytes(frame), neighbor)
+        elif kind is wire.Publication:
             self.publications.take(message, neighbor, now)
             if message.ttl_s:
                 self._plan_wake()

@@ -44,8 +44,8 @@ class Publications:
 
     # Its own
 
-    def check_size(self, message):
-        """EncodeError if a publication of this node's own does not fit a datagram; its frame otherwise."""
+    def frame_of_own(self, message):
+        """The frame of a publication of this node's own; EncodeError if it does not fit a datagram."""
         frame = wire.encode(message)
         if len(frame) > wire.LARGEST_DATAGRAM_B:
             most_B = wire.LARGEST_DATAGRAM_B
@@ -55,9 +55,8 @@ class Publications:
             )
         return frame
 
-    def send_own(self, message, plain, now):
+    def send_own(self, message, frame, plain, now):
         """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""
-        frame = self.check_size(message)
         self._note(message, None, 0, now)
         if message.ttl_s >= 0:
             origin, number = label(message.publication_id, message.sequence)
@@ -110,7 +109,7 @@ class Publications:
             self.node.events.append(Held(neighbor, NAME, origin, number, message.hops + 1, ""))
         self._keep(message, neighbor, now)
         is_delivered = self._deliver(message, neighbor, now)
-        count = self._send(message, self._onward(message, message.ttl_s), neighbor)
+        count = self._send(message, None, neighbor)
         if not is_delivered and not count:
             self._drop(message, neighbor, "dead_end")
 
@@ -120,7 +119,10 @@ class Publications:
     # Out
 
     def _send(self, message, frame, neighbor):
-        """Send a frame to everybody whose interests it may meet; returns to how many."""
+        """Send a publication to everybody whose interests it may meet; returns to how many.
+
+        ``frame``: None to make it from the message, if anybody gets it.
+        """
         count = 0
         publication_id, sequence = message.publication_id, message.sequence
         for remote in self.node.links.active():
@@ -129,6 +131,8 @@ class Publications:
                 continue
             interests, needs = remote.inbound
             if routes(message.filter, interests, needs):
+                if frame is None:
+                    frame = self._onward(message, message.ttl_s)
                 self.node.outbox.append((address, frame))
                 count += 1
         if count and neighbor is not None and self.node.tells_all:
