@@ -10,7 +10,8 @@ Theory of operation
     Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
     publications and no interests, and waits. When an active link is given up, a muted one is *unmuted*, with a new
-    mesh id below all others, so that the loop that was there is not seen again.
+    mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s`` the one that
+    asked for a muted link asks again: ids that are late may have shown a loop that was none.
 
     An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
@@ -59,7 +60,7 @@ class Links:
 
     def start(self, mesh_id):
         """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
-        self.mesh_id = int.from_bytes(mesh_id, "little")
+        self.mesh_id = _number(mesh_id)
 
     def active(self):
         """The remotes that get publications."""
@@ -123,7 +124,7 @@ class Links:
             remote = self._add(neighbor, ACTIVE, False)
             if not remote.revision:
                 remote.forget_outbound(self.settings.filter_bits)
-        elif is_full and remote.inbound_revision and not flags & wire.UNMUTE:
+        elif is_full and remote.inbound_revision and not flags & wire.UNMUTE and not self._stays_muted(remote, message):
             # It has given this link up, or started again. Its interests are all here, and it has none of ours.
             is_repeated = message.sequence == remote.inbound_revision and remote.pending == ACKNOWLEDGEMENT
             if not is_repeated:
@@ -133,8 +134,11 @@ class Links:
                 is_new = True
         self._take(remote, message, None, is_new, now)
         if remote.state == ACTIVE and remote.pending is None and remote.keep_alive_us is None:
-            remote.keep_alive_us = now + self._keep_alive_after_us
+            remote.keep_alive_us = self._next_sign_us(remote, now)
         self._go_on(remote, now)
+
+    def _stays_muted(self, remote, message):
+        return remote.state == MUTED and _number(message.mesh_id) == self._lowest_but(remote)
 
     def _begin_anew(self, remote):
         """The other side has forgotten what was told both ways; so does this one."""
@@ -142,8 +146,7 @@ class Links:
         remote.interests = None
         remote.settle(None)
         remote.unlinks = remote.unlinks or remote.state == UNLINKING
-        if remote.state != ACTIVE:
-            self._set_state(remote, ACTIVE)
+        self._set_state(remote, ACTIVE)
 
     def take_acknowledgement(self, neighbor, message, now):
         """A SAK from a neighbor."""
@@ -165,7 +168,7 @@ class Links:
             self._remove(remote, now)
             self.update(now)
             return
-        remote.settle(now + self._keep_alive_after_us if remote.state != MUTED else None)
+        remote.settle(self._next_sign_us(remote, now))
         if remote.state in (LINKING, UNMUTING):
             self._set_state(remote, ACTIVE)
             self.node.interests_changed(now)
@@ -192,7 +195,7 @@ class Links:
                 self._drop(remote.address, name, message, "no_base")
                 return
             remote.inbound_revision = message.sequence
-        mesh_id = int.from_bytes(message.mesh_id, "little")
+        mesh_id = _number(message.mesh_id)
         self._lowest_seen = min(self._lowest_seen, mesh_id)
         answers_in_full = is_new
         if message.flags & wire.UNMUTE:
@@ -202,10 +205,13 @@ class Links:
                 else:
                     self._begin_anew(remote)
                 answers_in_full = True
-        elif remote.state not in (MUTED, UNMUTING, UNLINKING) and (
+        elif remote.state == MUTED:
+            if acknowledged is not None and remote.pending is not None:
+                self._recheck(remote, message, now)
+        elif remote.state not in (UNMUTING, UNLINKING) and (
             message.flags & wire.MUTE or self._is_loop(remote, mesh_id)
         ):
-            self._mute(remote)
+            self._mute(remote, now)
         remote.inbound_mesh_id = mesh_id
         if message.flags & wire.SAK_REQUESTED:
             if not is_duplicate:
@@ -221,6 +227,8 @@ class Links:
         return is_change and message.sequence > remote.inbound_revision + 1
 
     def _apply(self, remote, message, now):
+        if remote.state == MUTED and not self.settings.count_muted:
+            return
         interests = message.interests
         if message.flags & wire.DELTA and remote.inbound is not None:
             interests = interests ^ remote.inbound[0]
@@ -298,11 +306,26 @@ class Links:
     def _is_loop(self, remote, mesh_id):
         return mesh_id != remote.inbound_mesh_id and mesh_id == self._lowest_but(remote)
 
-    def _mute(self, remote):
+    def _mute(self, remote, now):
         remote.forget_outbound(self.settings.filter_bits)
         remote.is_delta = False
-        remote.settle(None)
+        if not self.settings.count_muted:
+            self._set_inbound(remote, None)
         self._set_state(remote, MUTED)
+        remote.settle(self._next_sign_us(remote, now))
+
+    def _ask_again(self, remote, now):
+        """Ask for a muted link as if there were none: where the loop is gone, the answer is no muting."""
+        remote.interests = None
+        self._find_changes(remote)
+        self._send_subscription(remote, now)
+
+    def _recheck(self, remote, message, now):
+        if message.flags & wire.MUTE or self._stays_muted(remote, message):
+            self._mute(remote, now)
+        else:
+            self._set_inbound(remote, None)
+            self._set_state(remote, ACTIVE)
 
     def _unmute(self, remote, now):
         """Take a link into use again: this side forgets what was told both ways, and tells its interests in full."""
@@ -400,8 +423,11 @@ class Links:
             if remote.tick_us is not None and remote.tick_us <= now:
                 lost = self._tick(remote, now) or lost
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
-                self._find_changes(remote)
-                self._send_subscription(remote, now)
+                if remote.state == MUTED:
+                    self._ask_again(remote, now)
+                else:
+                    self._find_changes(remote)
+                    self._send_subscription(remote, now)
         if lost:
             self._update_later(now)
 
@@ -426,6 +452,15 @@ class Links:
             self._send_subscription(remote, now)
         return False
 
+    def _next_sign_us(self, remote, now):
+        """When a link that is silent has to be heard of again, None for never."""
+        if remote.state != MUTED:
+            return now + self._keep_alive_after_us
+        if not (remote.asked and self.settings.recheck_s):
+            return None
+        # Not with all others that were muted when this one was.
+        return now + int(self.settings.recheck_s * SECOND_US * (0.5 + self.node.random.uniform()))
+
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""
         due = self._update_us
@@ -438,8 +473,9 @@ class Links:
     # What is told
 
     def _set_state(self, remote, state):
-        remote.state = state
-        self._tell_state(remote)
+        if remote.state != state:
+            remote.state = state
+            self._tell_state(remote)
 
     def _tell_state(self, remote):
         name = STATE_NAMES[remote.state]
@@ -453,6 +489,11 @@ class Links:
 
     def _drop(self, neighbor, name, message, reason):
         self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
+
+
+def _number(mesh_id):
+    """A mesh id as it is compared."""
+    return int.from_bytes(mesh_id, "little")
 
 
 def _count(needs):
