@@ -55,6 +55,13 @@ def normal(address: Address) -> Address:
     return host.partition("%")[0], port, 0, scope
 
 
+def for_socket(address: Address, family: int) -> Address:
+    """The address as a socket of a family takes it: one of IPv6 takes IPv4 addresses mapped."""
+    if family == socket.AF_INET6 and len(address) == 2:
+        return _MAPPED + address[0], address[1], 0, 0
+    return address
+
+
 def with_port(address: Address, port: int) -> Address:
     """The same host and another port."""
     return (address[0], port, *address[2:])

@@ -124,7 +124,6 @@ class UDPNode:
         self._loop = loop
         self._socket = bound_socket(wanted, self._family)
         self.address = addresses.normal(self._socket.getsockname())
-        self._is_mapped = self._family == socket.AF_INET6
         self._is_open = True
         self.core.port = self.address[1]
         self.core.start(_now_us())
@@ -432,11 +431,8 @@ class UDPNode:
         return self._send_now(neighbor, frame)
 
     def _send_now(self, neighbor: Address, frame: bytes) -> OSError | None:
-        to = neighbor
-        if self._is_mapped and len(neighbor) == 2:
-            to = ("::ffff:" + neighbor[0], neighbor[1], 0, 0)
         try:
-            self._socket.sendto(frame, to)
+            self._socket.sendto(frame, addresses.for_socket(neighbor, self._family))
         except OSError as error:
             if error.errno in _FULL:
                 self._put_off(neighbor, frame)
@@ -529,7 +525,7 @@ def bound_socket(address: Address, family: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_B)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        sock.bind(address)
+        sock.bind(addresses.for_socket(address, family))
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
