@@ -398,6 +398,35 @@ def test_keys_are_left_out_on_request_and_in_large_networks(run):
     assert "0: root" in texts(overlay_trees.overlay_drawing(large, keys=True))
 
 
+def test_where_nodes_are_in_all_trees_keys_are_written_tree_by_tree():
+    run = wb.Scenario(wb.topology.grid(2, 3), wb.Pub2Sub(roots=(0, 5)), duration_s=2).run()
+    seen = overlays.overlay_of(run)
+    assert len(seen.places_at(SECOND)) == 12 and not seen.orphans_at(SECOND)
+    every = texts(overlay_trees.overlay_drawing(run))
+    assert {str(node) for node in range(6)} <= set(every) and "5: root" not in every
+    for tree in (0, 1):
+        expected = {overlay_trees.key_label(place) for place in seen.places_at(SECOND) if place.tree == tree}
+        assert expected <= set(texts(overlay_trees.overlay_drawing(run, tree=tree)))
+    with pytest.raises(ParameterError, match="tree is 2; this run has the trees 0 to 1"):
+        overlay_trees.overlay_drawing(run, tree=2)
+    overlay_player.overlay_figure(run)
+
+
+def test_of_two_nodes_that_claim_a_string_the_deeper_one_comes_last():
+    seen = overlay(ROOT, (10, 1, "key_set", key("1")), (10, 2, "key_set", key("11", 1)), (50, 1, "key_set", LOST))
+    at = overlay_zones.alive_zones(overlay_zones.zone_spans(seen, 2), 60, 100)
+    assert [(zone.node, zone.low, zone.high) for zone in at] == [(0, 0, 3), (2, 3, 3)]
+
+
+@pytest.mark.parametrize("key_bits", [1, 12, 64, 127])
+def test_key_spaces_of_any_width_are_drawn(key_bits):
+    asked = wb.subscribe(3, "TEMP GE 20, TEMP LE 30", start_s=1)
+    protocol = wb.TinyMQ(roots=(0, 5), key_bits=key_bits, dimensions=("TEMP 0 50",))
+    run = wb.Scenario(wb.topology.grid(2, 3), protocol, [asked], duration_s=2).run()
+    assert "root 5" in texts(overlay_zone_drawing.zones_drawing(run))
+    assert overlay_player.overlay_figure(run).select_one({"name": "zones"}).x_range.end == 2.0**key_bits
+
+
 def test_bars_show_whose_strings_are_whose_and_which_queries_lie_on_them(run):
     written = texts(overlay_zone_drawing.zones_drawing(run, 6))
     assert {"root 0", "root 11", "query 0 of node 2: TEMP GE 20, TEMP LE 30"} <= set(written)
@@ -643,6 +672,16 @@ def test_nodes_are_colored_by_the_frames_they_have_sent_so_far(page, run):
     assert len(set(shown(page, "discs")["color"])) > 2
     page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'tree' }}")
     assert len(set(shown(page, "discs")["color"])) == 2
+
+
+@pytest.mark.browser
+def test_one_tree_can_be_looked_at_alone(page, run):
+    jump(page, 19)
+    page.evaluate(f"() => {{ {SKIN}.widgets.tree.value = '1' }}")
+    mine = [place for place in overlays.overlay_of(run).places_at(19 * SECOND) if place.tree == 1]
+    assert sorted(shown(page, "keys")["text"]) == sorted(overlay_trees.key_label(place) for place in mine)
+    page.evaluate(f"() => {{ {SKIN}.widgets.tree.value = 'all' }}")
+    assert len(shown(page, "keys")["text"]) == 11
 
 
 @pytest.mark.browser

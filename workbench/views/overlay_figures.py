@@ -17,10 +17,10 @@ from workbench.views import palette
 from workbench.views.overlay import Overlay
 from workbench.views.overlay_looks import NOBODY, ORPHAN, REKEYED
 from workbench.views.overlay_repair import COUNTS, repair_steps
+from workbench.views.overlay_zone_drawing import MOST_BITS, MOST_TICKS, first_bits
 from workbench.views.sizes import WIDTH, Sizes
 
 _ENDS = ("x0", "y0", "x1", "y1")
-MOST_TICKS = 16
 REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.SINK}
 
 
@@ -60,7 +60,8 @@ def draw_trees(plot: Any, sizes: Sizes) -> dict[str, ColumnDataSource]:
 
 def draw_zones(mapping: Mapping, roots: Sequence[int]) -> tuple[Any, ColumnDataSource, ColumnDataSource]:
     """The key space, a row for each tree from above, with sources for zones and for queries."""
-    strings, trees = 1 << mapping.key_bits, len(roots)
+    # As a float: the whole numbers of a browser end before key spaces do.
+    strings, trees = float(1 << mapping.key_bits), len(roots)
     plot = figure(
         name="zones",
         width=WIDTH,
@@ -101,15 +102,17 @@ def draw_zones(mapping: Mapping, roots: Sequence[int]) -> tuple[Any, ColumnDataS
 
 def _string_ticks(plot: Any, key_bits: int) -> None:
     """A tick at the first string of each sixteenth, eighth, ... as bits, as there is room."""
-    room = (WIDTH - 120) // (7 * key_bits + 12)
+    written = min(key_bits, MOST_BITS)
+    room = (WIDTH - 120) // (7 * written + 12)
     count = min(MOST_TICKS, 1 << key_bits)
     while count > max(room, 1):
         count //= 2
     step = (1 << key_bits) // count
     middle = 0.5 if step == 1 else 0
-    ticks = [string + middle for string in range(0, 1 << key_bits, step)]
+    ticks = [float(string) + middle for string in range(0, 1 << key_bits, step)]
     plot.xaxis.ticker = FixedTicker(ticks=ticks)
-    plot.xaxis.major_label_overrides = {tick: format(int(tick), f"0{key_bits}b") for tick in ticks}
+    labels = {tick: first_bits(int(tick), key_bits) for tick in ticks}
+    plot.xaxis.major_label_overrides = labels
 
 
 def draw_repair(seen: Overlay) -> tuple[Any, ColumnDataSource | None]:

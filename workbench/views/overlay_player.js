@@ -6,7 +6,7 @@
 //   plan          positions of the nodes
 //   tables        columns sent once: places, orphans, zones, boxes, hops, marks, frames, each with `from` or `at` in s
 //   drawn         the sources that are on screen; only these change
-//   widgets       layers, colour, route
+//   widgets       layers, colour, tree, route
 //   map, zones    the figures
 //   facts         plain values: colours, sizes, labels
 
@@ -49,12 +49,25 @@ class OverlaySkin {
 
   // Trees
 
-  drawTrees() {
+  // Places in the tree that is looked at, or in all of them.
+  places() {
+    const { value } = this.widgets.tree
     const rows = this.alive("places")
+    return value == "all" ? rows : rows.filter((i) => this.tables.places.tree[i] == Number(value))
+  }
+
+  // Whether nodes are in several trees at once, so that none of these has them to itself.
+  isShared() {
+    return this.facts.every_tree && this.widgets.tree.value == "all" && this.facts.root_count > 1
+  }
+
+  drawTrees() {
+    const rows = this.places()
     const orphans = this.alive("orphans")
     const byLoad = this.widgets.colour.value == "load"
     const loads = byLoad ? this.loads() : []
     if (!this.changed("trees", [...rows, "o", ...orphans, "l", ...loads])) return
+    const colour = (i) => (this.isShared() && parent[i] >= 0 ? this.facts.shared : trees[tree[i] % trees.length])
     const { node, parent, tree, rekeyed } = this.tables.places
     const { x, y } = this.plan
     const { trees, root_px, disc_px } = this.facts
@@ -69,7 +82,7 @@ class OverlaySkin {
     this.drawn.discs.data = {
       x: rows.map((i) => x[node[i]]),
       y: rows.map((i) => y[node[i]]),
-      color: rows.map((i) => (byLoad ? this.loadColour(loads[node[i]]) : trees[tree[i] % trees.length])),
+      color: rows.map((i) => (byLoad ? this.loadColour(loads[node[i]]) : colour(i))),
       marker: rows.map((i) => (parent[i] < 0 ? "square" : "circle")),
       size: rows.map((i) => (parent[i] < 0 ? root_px : disc_px)),
     }
@@ -97,8 +110,8 @@ class OverlaySkin {
     const { x, y } = this.plan
     const { x_range, y_range } = this.map
     const inSight = (n) => x[n] >= x_range.start && x[n] <= x_range.end && y[n] >= y_range.start && y[n] <= y_range.end
-    let rows = this.alive("places").filter((i) => inSight(node[i]))
-    if (rows.length > this.facts.most_keys) rows = []
+    let rows = this.places().filter((i) => inSight(node[i]))
+    if (this.isShared() || rows.length > this.facts.most_keys) rows = []
     if (!this.changed("keys", rows)) return
     this.drawn.keys.data = {
       x: rows.map((i) => x[node[i]]),
@@ -160,7 +173,7 @@ class OverlaySkin {
   // Zones
 
   drawZones() {
-    const rows = this.alive("zones")
+    const rows = this.alive("zones").sort((i, j) => this.tables.zones.depth[i] - this.tables.zones.depth[j])
     const covered = this.alive("boxes")
     if (!this.changed("zones", [...rows, "b", ...covered, this.zones.x_range.start, this.zones.x_range.end])) return
     const table = this.tables.zones
@@ -191,7 +204,9 @@ class OverlaySkin {
     }
   }
 
+  // Of more than 52 bits a number is not exact any more.
   string(number) {
+    if (this.facts.key_bits > 52) return "…"
     return number.toString(2).padStart(this.facts.key_bits, "0")
   }
 }

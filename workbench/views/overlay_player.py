@@ -19,7 +19,7 @@ from typing import Any
 from bokeh.layouts import column, row
 from bokeh.models import CheckboxButtonGroup, ColumnDataSource, CustomJS, Div, Select
 
-from workbench.views import caption, notebook
+from workbench.views import caption, notebook, palette
 from workbench.views.export import save_html
 from workbench.views.network import BUTTON_STYLE, STYLE, network_figure
 from workbench.views.overlay import Overlay, overlay_of, protocol_of
@@ -35,6 +35,7 @@ from workbench.views.sizes import WIDTH, Sizes, fit
 
 SHADES = 48
 MOST_KEYS = 60
+MOST_IN_LINE = 6
 LAYERS = (
     ("trees", ("tree links", "discs", "rekeyed", "orphans")),
     ("keys", ("keys",)),
@@ -47,7 +48,8 @@ def overlay_figure(run: Any) -> Any:
 
     Raises ParameterError for a run without an overlay, ScenarioError if the run kept no trace.
     """
-    mapping = protocol_of(run).mapping
+    protocol = protocol_of(run)
+    mapping = protocol.mapping
     seen, plan = overlay_of(run), lay_out(run.scenario.topology)
     sizes, packed = fit(plan), pack(run, seen, plan)
     layout = network_figure(run)
@@ -58,7 +60,7 @@ def overlay_figure(run: Any) -> Any:
     repair, repair_cursor = draw_repair(seen)
     if repair_cursor is not None:
         drawn["repair_cursor"] = repair_cursor
-    widgets = _widgets(packed)
+    widgets = _widgets(packed, seen.roots)
     args = {
         "cursor": cursor,
         "plan": ColumnDataSource({"x": plan.x_m, "y": plan.y_m}),
@@ -67,21 +69,28 @@ def overlay_figure(run: Any) -> Any:
         "widgets": widgets,
         "map": map_,
         "zones": zones,
-        "facts": _facts(seen, packed, plan, sizes, mapping.key_bits),
+        "facts": _facts(seen, packed, plan, sizes, mapping.key_bits, protocol.node.every_tree),
     }
     if repair is not None:
         args["facts"]["repair_y"] = [repair.y_range.start, repair.y_range.end]
     code = files("workbench.views").joinpath("overlay_player.js").read_text(encoding="utf-8")
     _attach(CustomJS(args=args, code=code), cursor, map_, zones, widgets)
+    _make_room(layout.select_one({"name": "timeline"}))
     heading, *rest = layout.children
     legend = Div(text=legend_html(seen, packed), width=WIDTH, stylesheets=[STYLE])
-    controls = row(widgets["layers"], widgets["colour"], widgets["route"], spacing=10)
+    controls = row(widgets["layers"], widgets["tree"], widgets["colour"], widgets["route"], spacing=10)
     notes = [Div(text=f'<p class="hint">{note}</p>', width=WIDTH, stylesheets=[STYLE]) for note in packed.notes]
     below = [zones] if repair is None else [zones, repair]
     return column(heading, controls, legend, *rest, *below, *notes, width=WIDTH)
 
 
-def _widgets(packed: Packed) -> dict[str, Any]:
+def _make_room(timeline: Any) -> None:
+    """The marks of so many messages are explained in two lines: in one they would run out of the figure."""
+    for legend in timeline.legend:
+        legend.nrows = 2 if len(legend.items) > MOST_IN_LINE else 1
+
+
+def _widgets(packed: Packed, roots: tuple[int, ...]) -> dict[str, Any]:
     options = [("none", "no route"), ("newest", "route of the newest event")]
     options += [(str(index), f"route of {name}") for index, name in enumerate(packed.names)]
     names = [name for name, _ in LAYERS]
@@ -95,17 +104,26 @@ def _widgets(packed: Packed) -> dict[str, Any]:
             name="colour",
             width=220,
         ),
+        "tree": Select(
+            options=[("all", "all trees"), *((str(tree), f"tree of root {root}") for tree, root in enumerate(roots))],
+            value="all",
+            name="tree",
+            width=150,
+        ),
         "route": Select(options=options, value="newest", name="route", width=300),
     }
 
 
-def _facts(seen: Overlay, packed: Packed, plan: Plan, sizes: Sizes, key_bits: int) -> dict[str, Any]:
+def _facts(seen: Overlay, packed: Packed, plan: Plan, sizes: Sizes, key_bits: int, every_tree: bool) -> dict[str, Any]:
     """Plain values for the browser: colors, sizes, words."""
     px_m = (sizes.x_m[1] - sizes.x_m[0]) / sizes.map_width
     depths = [[depth_colour(tree, depth) for depth in range(DEPTHS)] for tree in range(len(TREES))]
     return {
         "duration_s": seen.duration_us / 1e6,
         "trees": list(TREES),
+        "shared": palette.LINK_GOOD,
+        "every_tree": every_tree,
+        "root_count": len(seen.roots),
         "depths": depths,
         "inks": [[ink_on(colour) for colour in tree] for tree in depths],
         "queries": list(QUERIES),
@@ -132,7 +150,7 @@ def _attach(skin: CustomJS, cursor: Any, map_: Any, zones: Any, widgets: dict[st
         figure.js_on_change("inner_width", skin)
         for end in ("start", "end"):
             figure.x_range.js_on_change(end, skin)
-    for name in ("colour", "route"):
+    for name in ("tree", "colour", "route"):
         widgets[name].js_on_change("value", skin)
     renderers = [[one for one in map_.renderers if one.name in names] for _, names in LAYERS]
     code = "renderers.forEach((some, i) => some.forEach((one) => (one.visible = layers.active.includes(i))))"

@@ -37,7 +37,7 @@ from workbench.views.figure import SMALL
 from workbench.views.intervals import read
 from workbench.views.overlay import PlaceSpan, overlay_of, protocol_of
 from workbench.views.overlay_looks import MESSAGES, tree_colour
-from workbench.views.overlay_trees import MOST_KEYS, WIDTH, Entry, TreeScene, key_label, time_us_of, tree_entries
+from workbench.views.overlay_trees import MOST_KEYS, WIDTH, Entry, TreeScene, time_us_of, tree_entries
 from workbench.views.overlay_zones import ZoneSpan, strings_of, zone_spans
 from workbench.views.plan import lay_out
 
@@ -245,7 +245,7 @@ def draw_route(run: Any, way: Route, hops: int | None = None, width: int = WIDTH
     part = way if hops is None else way.until(hops)
     scene = RouteScene(plan, seen, start_us, width, part)
     if keys if keys is not None else len(plan.ids) <= MOST_KEYS:
-        scene.names = {place.node: key_label(place) for place in scene.places}
+        scene.names = scene.keys()
     title = f"{caption.title(run)}: {way.what[0]} {way.what[2]} of node {way.what[1]}"
     last_us = max([hop.arrived_us for hop in part.hops] + [mark.at_us for mark in part.marks], default=start_us)
     count = sum(hop.arrived for hop in part.hops)

@@ -5,6 +5,8 @@ overlay_drawing(run, time_s=None)      trees in their colors, roots, keys, who l
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -37,17 +39,22 @@ def time_us_of(run: Any, time_s: float | None, what: str) -> int:
     return round((duration_s if time_s is None else time_s) * 1e6)
 
 
-def overlay_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None) -> Drawing:
-    """The trees at a time (None: at the run's end). ``keys``: whether keys are written (None: in networks of up to 60).
+def overlay_drawing(
+    run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None, tree: int | None = None
+) -> Drawing:
+    """The trees at a time (None: at the run's end), or one ``tree`` of them, by its place among the roots.
 
-    Raises ParameterError for a time outside of the run, or a run without an overlay.
+    ``keys``: whether keys are written (None: in networks of up to 60). In PUB-2-SUB+ a node has a key in every tree;
+    they are written when one tree is drawn. Raises ParameterError for a time outside of the run, a tree that is not
+    there, or a run without an overlay.
     """
     time_us = time_us_of(run, time_s, "overlay_drawing")
     seen, plan = overlay_of(run), lay_out(run.scenario.topology)
-    scene = TreeScene(plan, seen, time_us, width)
+    if tree is not None and not 0 <= tree < len(seen.roots):
+        raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(seen.roots) - 1}")
+    scene = TreeScene(plan, seen, time_us, width, tree=tree)
     if keys if keys is not None else len(plan.ids) <= MOST_KEYS:
-        scene.names = {node: str(node) for node in plan.ids.tolist()}
-        scene.names |= {place.node: key_label(place) for place in scene.places}
+        scene.names = scene.keys()
     return scene.page(f"{caption.title(run)}: the overlay", tree_entries(scene))
 
 
@@ -59,11 +66,16 @@ def key_label(place: PlaceSpan) -> str:
 class TreeScene(Scene):
     """The trees at a time on a page. ``names``: node -> what is written beside it."""
 
-    def __init__(self, plan: Plan, seen: Overlay, time_us: int, width: int, is_faint: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, seen: Overlay, time_us: int, width: int, is_faint: bool = False, tree: int | None = None
+    ) -> None:
         # A network without anything that moves: the trees are drawn in its place.
         super().__init__(plan, _NOTHING, time_us, width)
         self.overlay, self.is_faint = seen, is_faint
-        self.places, self.orphans, self.down = seen.places_at(time_us), seen.orphans_at(time_us), seen.down_at(time_us)
+        self.places = [place for place in seen.places_at(time_us) if tree is None or place.tree == tree]
+        self.orphans, self.down = seen.orphans_at(time_us), seen.down_at(time_us)
+        counts = Counter(place.node for place in self.places)
+        self.in_several = {node for node, count in counts.items() if count > 1}
         self.node = min(self.node * 1.25, 7.5)
         self.names: dict[int, str] = {}
         self.place_of = {node: index for index, node in enumerate(plan.ids.tolist())}
@@ -72,6 +84,12 @@ class TreeScene(Scene):
         """Where a node is on the page."""
         index = self.place_of[node]
         return float(self.x[index]), float(self.y[index])
+
+    def keys(self) -> dict[int, str]:
+        """What to write beside each node: its number, and its key where it has one alone."""
+        names = {node: str(node) for node in self.place_of}
+        names |= {place.node: key_label(place) for place in self.places if place.node not in self.in_several}
+        return names
 
     def page(self, title: str, entries: Sequence[Entry], note: str = "") -> Drawing:
         """Title and time, the scene, what it means."""
@@ -104,10 +122,20 @@ class TreeScene(Scene):
         opacity = 0.3 if self.is_faint else 1.0
         for place in self.places:
             if place.parent in self.place_of:
-                ends = (*self.at(place.node), *self.at(place.parent))
+                ends = self._lane(place)
                 width = max(0.55 * self.node, 1.2)
                 self.drawing.segment(*ends, colour=tree_colour(place.tree), width=width, opacity=opacity)
                 self.band += self._along(place.node, place.parent)
+
+    def _lane(self, place: PlaceSpan) -> tuple[float, float, float, float]:
+        """The ends of a line of a tree; where nodes are in several trees, each tree has a lane of its own."""
+        (x0, y0), (x1, y1) = sorted((self.at(place.node), self.at(place.parent)))
+        if not self.in_several:
+            return x0, y0, x1, y1
+        length = math.hypot(x1 - x0, y1 - y0) or 1.0
+        aside = (place.tree - (len(self.overlay.roots) - 1) / 2) * max(0.7 * self.node, 1.6) / length
+        dx, dy = -aside * (y1 - y0), aside * (x1 - x0)
+        return x0 + dx, y0 + dy, x1 + dx, y1 + dy
 
     def _along(self, a: int, b: int) -> list[tuple[float, float]]:
         return [self._between(self.place_of[a], self.place_of[b], share / 20) for share in range(1, 20)]
@@ -130,7 +158,8 @@ class TreeScene(Scene):
 
     def _place(self, place: PlaceSpan) -> None:
         x, y = self.at(place.node)
-        colour = tree_colour(place.tree)
+        is_shared = place.node in self.in_several and place.parent >= 0
+        colour = palette.LINK_GOOD if is_shared else tree_colour(place.tree)
         if place.is_rekeyed:
             self.drawing.circle(x, y, 1.55 * self.node, stroke=REKEYED, width=max(0.25 * self.node, 1.0))
         if place.parent < 0:

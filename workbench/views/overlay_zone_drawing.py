@@ -31,6 +31,7 @@ SMALL = 11.0
 BAR, LANE, GAP = 34.0, 7.0, 26.0
 MOST_QUERIES = 6
 MOST_TICKS = 16
+MOST_BITS = 12  # of a string that is written out
 MOST_PLANES = 3  # side by side
 
 Query = tuple[int, int]  # sink, number
@@ -161,7 +162,7 @@ def _shade(drawing: Drawing, count: np.ndarray, left: float, scale: float, top: 
 def _ticks(drawing: Drawing, key_bits: int, left: float, scale: float, y: float) -> None:
     """The first string of each sixteenth, quarter, ... as there is room."""
     size = SMALL - 1
-    room = 1.06 * text_width("0" * key_bits, size) + 8
+    room = 1.06 * text_width(first_bits(0, key_bits), size) + 8
     count = MOST_TICKS
     while count > 1 and (count > 1 << key_bits or scale * (1 << key_bits) / count < room):
         count //= 2
@@ -170,8 +171,13 @@ def _ticks(drawing: Drawing, key_bits: int, left: float, scale: float, y: float)
         x = left + scale * (string + 0.5 if step == 1 else string)
         drawing.segment(x, y, x, y + 4, colour=palette.OUTLINE, width=1)
         anchor = "middle" if step == 1 else "start"
-        text = format(string, f"0{key_bits}b")
-        drawing.text(x, y + 15, text, size=size, anchor=anchor, colour=palette.FAINT_TEXT)
+        drawing.text(x, y + 15, first_bits(string, key_bits), size=size, anchor=anchor, colour=palette.FAINT_TEXT)
+
+
+def first_bits(string: int, key_bits: int) -> str:
+    """A string, or as many of its bits as tell the ticks apart."""
+    text = format(string, f"0{key_bits}b")
+    return text if key_bits <= MOST_BITS else text[:4] + "…"
 
 
 # Two dimensions
@@ -217,6 +223,7 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
     rows, columns = 1 << first.bits, 1 << second.bits
     wide, high = side / columns, side / rows
     framed(drawing, left, top, side, side, fill=NOBODY)
+    names: list[tuple[float, float, str, str]] = []
     for span in now.zones:
         if span.tree != tree:
             continue
@@ -229,15 +236,16 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
         # In a corner, where no query's frame runs through it.
         row, column, tall, across = max(found, key=lambda block: block[2] * block[3])
         x, y = left + wide * column, top + side - high * (row + tall)
-        name = str(span.node)
-        if text_width(name, SMALL) + 12 < wide * across and high * tall > SMALL + 8:
-            drawing.text(x + 7, y + 7 + 0.8 * SMALL, name, size=SMALL, colour=ink_on(fill), bold=True)
+        if text_width(str(span.node), SMALL) + 12 < wide * across and high * tall > SMALL + 8:
+            names.append((x + 7, y + 7 + 0.8 * SMALL, str(span.node), fill))
     for query in now.queries[:MOST_QUERIES]:
         if any((box.tree, box.sink, box.number) == (tree, *query) for box in now.boxes):
             (low, high_cell), (start, end) = now.mapping.query_box(parse(now.texts[query]))
             x, y = left + wide * start, top + side - high * (high_cell + 1)
             size = wide * (end - start + 1), high * (high_cell - low + 1)
             framed(drawing, x + 1, y + 1, size[0] - 2, size[1] - 2, stroke=now.colour_of(query), width=3)
+    for x, y, name, fill in names:
+        drawing.text(x, y, name, size=SMALL, colour=ink_on(fill), bold=True, halo=fill)
 
 
 def _axes(drawing: Drawing, dimensions: Sequence[Dimension], left: float, top: float, side: float) -> None:

@@ -114,10 +114,10 @@ def _of_tree(seen: Overlay, tree: int, key_bits: int) -> list[ZoneSpan]:
 
 
 def alive_zones(zones: list[ZoneSpan], time_us: int, duration_us: int) -> list[ZoneSpan]:
-    """The zones at a time, by tree and strings."""
+    """The zones at a time by tree, depth and strings: where two nodes claim a string, the deeper one lies on top."""
     time_us = min(time_us, duration_us - 1)
     found = [span for span in zones if span.from_us <= time_us < span.until_us]
-    return sorted(found, key=lambda span: (span.tree, span.low, span.node))
+    return sorted(found, key=lambda span: (span.tree, span.depth, span.low, span.node))
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
