@@ -41,15 +41,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from typing import Any
 
 import networkx as nx
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
+from workbench.sim import trace
 from workbench.sim.run import Run
 
 NOT_A_NUMBER = float("nan")
@@ -58,13 +57,15 @@ Places = dict[int, dict[int, str]]  # node -> tree -> key
 
 def query_metrics(run: Run) -> dict[str, float]:
     """What queries cost: where they are stored, and how far that is. ParameterError if hops cannot be followed."""
-    trace = run.trace
-    places = _places(_rows(trace, ("key_set",)))
+    rows = run.trace
+    places = _places(_some(rows, ("key_set",)))
     trees = {tree for held in places.values() for tree in held}
-    asked = [(row["node"], row["sequence"]) for row in _rows(trace, ("subscribed",))]
+    asked = list(_rows(_some(rows, ("subscribed",)), "node", "sequence"))
     everywhere: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
     near: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
-    for node, query, hops in _stores(_rows(trace, ("sent", "received", "lost", "forwarded", "query_stored"), "query")):
+    for node, query, hops in _stores(
+        _some(rows, ("sent", "received", "lost", "forwarded", "query_stored"), ("query",))
+    ):
         everywhere[query].append(hops)
         if places[node].keys() & places[query[0]].keys():
             near[query].append(hops)
@@ -80,13 +81,12 @@ def query_metrics(run: Run) -> dict[str, float]:
 
 def load_metrics(run: Run) -> dict[str, float]:
     """What events cost, in all and at the busiest node."""
-    trace = run.trace
-    events = _count(trace, "originated", "event")
-    frames = trace.filter(_is(trace, "event", ("sent",)))
-    sent = frames.filter(_is(frames, "message", ("event",)))
+    rows = run.trace
+    events = len(_some(rows, ("originated",), ("event",)))
+    sent = _some(rows, ("sent",), ("event",))
     nodes, origins = (sent.column(name).to_numpy() for name in ("node", "origin"))
     relays = Counter(nodes[nodes != origins].tolist())
-    traffic = frames.filter(_is(frames, "message", ("event", "notification"))).column("node")
+    traffic = _some(rows, ("sent",), ("event", "notification")).column("node").to_numpy()
     share = 1 / events if events else NOT_A_NUMBER
     return {
         "events_published": events,
@@ -94,22 +94,22 @@ def load_metrics(run: Run) -> dict[str, float]:
         "notification_hops": (len(traffic) - len(nodes)) * share,
         "relays_mean": relays.total() / len(run.scenario.topology) * share,
         "relays_busiest": max(relays.values(), default=0) * share,
-        "traffic_busiest": max(Counter(traffic.to_numpy().tolist()).values(), default=0) * share,
+        "traffic_busiest": max(Counter(traffic.tolist()).values(), default=0) * share,
     }
 
 
 def repair_metrics(run: Run) -> dict[str, float]:
     """What failures cost: the nodes whose place or distances have changed. ParameterError if nothing fails."""
-    trace = run.trace
-    down, first_us = set(), None
-    for row in _rows(trace, ("failed", "recovered")):
-        first_us = row["time_us"] if first_us is None else first_us
-        (down.add if row["event"] == "failed" else down.discard)(row["node"])
-    if first_us is None:
+    rows = run.trace
+    failures = list(_rows(_some(rows, ("failed", "recovered")), "time_us", "node", "event"))
+    if not failures:
         raise ParameterError("nothing fails in this run; its workload needs an outage(...) for a repair to be measured")
-    changes = list(_rows(trace, ("key_set",)))
-    earlier = [row for row in changes if row["time_us"] < first_us]
-    before, after = _places(earlier), _places(changes)
+    last = {node: event for _, node, event in failures}
+    down = {node for node, event in last.items() if event == "failed"}
+    first_us = failures[0][0]
+    key_sets = _some(rows, ("key_set",))
+    times_us = key_sets.column("time_us").to_numpy()
+    before, after = _places(key_sets.take(np.flatnonzero(times_us < first_us))), _places(key_sets)
     topology = run.scenario.topology
     live = [node for node in topology if node not in down]
     roots = {tree: node for node, held in before.items() for tree, key in held.items() if not key}
@@ -123,63 +123,69 @@ def repair_metrics(run: Run) -> dict[str, float]:
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved),
         "unplaced_nodes": sum(not after.get(node) for node in live),
-        "repair_s": max(0, max((row["time_us"] for row in changes), default=0) - first_us) / 1e6,
+        "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 
 
 # Rows
 
 
-def _is(table: pa.Table, column: str, names: tuple[str, ...]) -> pa.ChunkedArray:
-    return pc.is_in(table.column(column).cast(pa.string()), value_set=pa.array(names, pa.string()))
+def _are(table: pa.Table, column: str, names: tuple[str, ...]) -> np.ndarray:
+    """Where a column of text has one of these names: by its codes, which are far fewer than its rows."""
+    codes, texts = trace.codes(table.column(column))
+    wanted = np.array([text in names for text in texts], np.bool_)
+    return wanted[codes] if len(texts) else np.zeros(len(table), np.bool_)
 
 
-def _count(trace: pa.Table, event: str, message: str) -> int:
-    some = trace.filter(_is(trace, "event", (event,)))
-    return int(pc.sum(_is(some, "message", (message,))).as_py() or 0)
+def _some(table: pa.Table, events: tuple[str, ...], messages: tuple[str, ...] = ()) -> pa.Table:
+    """The rows of some events, and of some messages if they are named."""
+    found = _are(table, "event", events)
+    return table.take(np.flatnonzero(found & _are(table, "message", messages) if messages else found))
 
 
-def _rows(trace: pa.Table, events: tuple[str, ...], message: str | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of some events, and of one message if it is named, in order."""
-    some = trace.filter(_is(trace, "event", events))
-    if message is not None:
-        some = some.filter(_is(some, "message", (message,)))
-    columns = ("time_us", "node", "event", "peer", "origin", "sequence", "value", "detail")
-    cells = [some.column(name).to_pylist() for name in columns]
-    return (dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True))
+def _rows(table: pa.Table, *columns: str) -> Iterator[tuple]:
+    """Some columns as tuples."""
+    cells = []
+    for name in columns:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            codes, texts = trace.codes(column)
+            cells.append([texts[code] for code in codes.tolist()])
+        else:
+            cells.append(column.to_numpy().tolist())
+    return zip(*cells, strict=True)
 
 
-def _places(key_sets: Any) -> Places:
+def _places(key_sets: pa.Table) -> Places:
     """Which key each node has in which tree after these rows."""
     places: Places = defaultdict(dict)
-    for row in key_sets:
-        if row["value"] == NOBODY:
-            places[row["node"]].pop(row["origin"], None)
+    for node, tree, length, key in _rows(key_sets, "node", "origin", "value", "detail"):
+        if length == NOBODY:
+            places[node].pop(tree, None)
         else:
-            places[row["node"]][row["origin"]] = row["detail"]
+            places[node][tree] = key
     return places
 
 
 # Hops
 
 
-def _stores(rows: Iterator[dict[str, Any]]) -> Iterator[tuple[int, tuple[int, int], int]]:
+def _stores(rows: pa.Table) -> Iterator[tuple[int, tuple[int, int], int]]:
     """(node, (sink, number of the query), hops from the sink) each time that a node comes to store a query."""
     waiting: defaultdict[tuple, deque[int]] = defaultdict(deque)  # at a node, to be sent
     flying: defaultdict[tuple, deque[int]] = defaultdict(deque)  # from a node to another
     arrived: dict[tuple, int] = {}  # at a node from another, the last one
-    for row in rows:
-        event, node, peer = row["event"], row["node"], row["peer"]
-        query = row["origin"], row["sequence"]
+    for event, node, peer, sink, number, value in _rows(rows, "event", "node", "peer", "origin", "sequence", "value"):
+        query = sink, number
         if event == "forwarded":
-            waiting[node, query].extend([_hops(arrived, node, peer, query)] * row["value"])
+            waiting[node, query].extend([_hops(arrived, node, peer, query)] * value)
         elif event == "sent":
             flying[node, peer, query].append(_next(waiting[node, query]) + 1)
         elif event == "received":
             arrived[node, peer, query] = _next(flying[peer, node, query])
         elif event == "lost":
             _next(flying[peer, node, query])
-        elif row["value"] == 1:
+        elif value == 1:
             yield node, query, _hops(arrived, node, peer, query)
     if any(waiting.values()):
         _next(deque())

@@ -32,6 +32,7 @@ _LABELS = {
     "stored_per_tree": "nodes storing a query, per tree",
     "stored_per_query": "nodes storing a query, all trees",
     "hops_own_tree": "hops to the nodes that store a query",
+    "hops_all_trees": "hops to the nodes that store a query, all trees",
     "stretch": "hops of the first notification / shortest path",
     "event_hops": "frames sent for an event",
     "notification_hops": "notifications' frames for an event",
