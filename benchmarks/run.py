@@ -2,10 +2,11 @@
 
 "flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "million" is a
 flood of a million nodes; "csma" is the flood with CSMA/CA and collisions, beside ns-3's lr-wpan; "diffusion" is by
-engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "profile" says
-where the time of the reference engine's flood goes. All play the same topologies. Times are medians of interleaved runs
-of process time, each from its topology to its last reception, nodes and events of its own included. A peer that is not
-installed is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
+engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "dps" is DPS's
+topics, filters and messages; "profile" says where the time of the reference engine's flood goes. All play the same
+topologies. Times are medians of interleaved runs of process time, each from its topology to its last reception, nodes
+and events of its own included. A peer that is not installed is skipped with a line. ``--write`` also writes
+benchmarks/RESULTS.md, of all the parts.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import coding
+import dps_codec
 import flood_million
 import flood_workbench
 from machine import machine
@@ -23,7 +25,7 @@ from profiles import by_function
 from tables import table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-PARTS = ("flood", "million", "csma", "diffusion", "ns2", "coding", "profile")
+PARTS = ("flood", "million", "csma", "diffusion", "ns2", "coding", "dps", "profile")
 RUNS, QUICK_RUNS = 5, 3
 
 
@@ -53,6 +55,9 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
     if "coding" in parts:
         yield "## Network coding in GF(2^8)\n"
         yield from coding.report(quick)
+    if "dps" in parts:
+        yield "## DPS's topics, filters and messages\n"
+        yield from dps_codec.report(quick)
     if "profile" in parts:
         for network in networks()[:2]:
             yield _profile(network)

@@ -5,10 +5,9 @@ Theory of operation
     segment, ``#`` at the end for one or more. A filter (`workbench.bloom`) knows only whole items, so both sides break
     their topics into items such that a subscription's are among those of every publication it matches.
 
-    Publication ``a/b/c``          the topic ``a/b/c``; each prefix ``a/``, ``a/b/``; each later segment with the
-    separators before
-                                   it and the one behind it, ``/b/``, ``//c``; the levels ``//+``; and ``//#``, ``/#``,
-                                   ``#``.
+    Publication ``a/b/c``          the topic ``a/b/c``; each prefix, ``a/`` and ``a/b/``; each later segment with the
+                                   separators before it and the one behind it, ``/b/`` and ``//c``; the levels,
+                                   ``//+``; and ``//#``, ``/#``, ``#``.
     Without wildcards              the topic alone: it will only be found by subscriptions that spell it out.
     Subscription without wildcard  the topic alone.
     Subscription with wildcards    the prefix before the first wildcard, and each segment behind it as above, but for

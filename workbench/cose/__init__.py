@@ -9,8 +9,7 @@ Theory of operation
     direct            Encrypt (96): the same, but the message names the key.
     A256KW            Encrypt: a fresh key, wrapped for each recipient in a key that it has (AES key wrap).
     ECDH-ES+A256KW    Encrypt: a fresh key, wrapped in what ECDH gives of a fresh key pair and the recipient's public
-    key,
-                      by way of HKDF-SHA256. Curves P-384 and P-521.
+                      key, by way of HKDF-SHA256. Curves P-384 and P-521.
     signed            Sign1 (18): ECDSA with SHA-384 or SHA-512, by the curve; not encrypted.
 
     A sender with a key pair signs what it encrypts, too: a countersignature over the ciphertext. A bad signature drops

@@ -3,15 +3,15 @@
 Layout (CBOR: definite lengths, shortest integers)
     [version 1, type, unprotected map, protected map, fifth item]; the keys of a map ascend:
 
-    1 port u16, 2 ttl i16 (s), 3 publication id 16 B, 4 sequence u32, 5 acknowledgement requested, 6 Bloom filter, 7
-    flags u8, 8 mesh id 16 B, 9 needs 32 B, 10 interests, 11 topics, 12 data, 13 acknowledged sequence u32, 14 path, 15
-    hop count u16
+    1 port u16    4 sequence u32          7 flags u8      10 interests    13 acknowledged sequence u32
+    2 ttl i16, s  5 ack requested, bool   8 mesh id 16 B  11 topics       14 path, where there is no port
+    3 id 16 B     6 Bloom filter          9 needs 32 B    12 data         15 hop count u16
 
-                                  unprotected                 protected        fifth item
-    publication            1      1 or 14, 2, 15              2, 3, 4, 5, 6    {11, 12} or COSE (tag 16, 18 or 96)
-    subscription           2      1, 4, 7, 8, (9, 10), or 14  {}               {}
-    acknowledgement        3      {}                          3, 13            {12} or COSE
-    subscription ack       4      1, 4, 7, 8, (9, 10), 13, or 14  {}           {}
+    type                  unprotected                      protected      fifth item
+    1 publication         1 or 14, 2, 15                   2, 3, 4, 5, 6  {11, 12}, or COSE (tag 16, 18 or 96)
+    2 subscription        1 or 14, 4, 7, 8, (9, 10)        {}             {}
+    3 acknowledgement     {}                               3, 13          {12}, or COSE
+    4 subscription ack    1 or 14, 4, 7, 8, (9, 10), 13    {}             {}
 
     Bit vectors are `workbench.bloom`'s. Needs and interests are there if the flags ask for an answer (SAK_REQUESTED),
     but not in an unlink. A multicast message is in an envelope of CoAP (wire/coap.py).
@@ -25,11 +25,11 @@ Theory of operation
     in an acknowledgement. Bytes behind the array are ignored, and so is what is in a map that should be empty.
 
 Differs from the message layout that the project's documentation draws
-    flags         1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute: the documentation has mute 2 and answer 4.
-    unlink        it has flags and mesh id; needs and interests alone are missing.
+    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4.
+    unlink              it has flags and mesh id; needs and interests alone are missing.
     subscription ack    it has sequence, flags and mesh id, and may have needs and interests.
     acknowledgement     its data is never missing; an empty payload is an empty byte string.
-    bit vectors   run lengths or bytes by the load, not by what is shorter.
+    bit vectors         run lengths or bytes by the load, not by what is shorter.
 
 Limits
     A datagram over UDP holds 65,507 bytes. Times are whole seconds, up to 32,767.

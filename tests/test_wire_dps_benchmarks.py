@@ -1,0 +1,45 @@
+"""DPS's benchmark and stress test: both ways answer the same, and damaged messages come to nothing but DecodeError."""
+
+import argparse
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "benchmarks"))
+import dps_codec
+import dps_fuzz
+
+from workbench.cose import Security
+
+
+def test_one_by_one_and_all_at_once_do_the_same_work():
+    mesh = dps_codec.Mesh()  # compares their answers
+    assert mesh.filters.shape == (len(dps_codec.PUBLISHED), 8192 // 64)
+    assert mesh.needs.shape == (len(dps_codec.SUBSCRIBED), 4)
+    assert dps_codec.comparisons(mesh).keys() == dps_codec.REFERENCE.keys()
+
+
+@pytest.mark.parametrize("messages", [dps_fuzz.own_messages, dps_fuzz.real_messages], ids=["ours", "captured"])
+def test_damaged_messages_are_read_or_refused(messages, request):
+    if messages is dps_fuzz.real_messages:
+        request.getfixturevalue("dps_captured")
+    keys, frames, _ = messages()
+    security = Security(keys)
+    assert {dps_fuzz.outcome(security, frame) for frame in frames} <= {"read", "opened"}
+    options = argparse.Namespace(messages=1000, seed=7)
+    outcomes = [dps_fuzz.outcome(security, frame) for frame in dps_fuzz.damaged(frames, options)]
+    assert {"read", "refused"} <= set(outcomes) <= {"read", "refused", "opened", "not opened"}
+    assert list(dps_fuzz.damaged(frames, options)) == list(dps_fuzz.damaged(frames, options))
+
+
+def test_messages_made_to_be_slow_are_read_or_refused_with_little_memory():
+    security = Security(dps_fuzz.own_messages()[0])
+    dps_fuzz.tracemalloc.start()
+    try:
+        for name, frame in dps_fuzz.worst(4096).items():
+            assert len(frame) <= 4096, name
+            # The longest vector alone has 64 KiB; what is nested or counted may cost a multiple of the message.
+            assert dps_fuzz.memory_B(security, frame) < 4 * 65536 + 100 * 4096, name
+    finally:
+        dps_fuzz.tracemalloc.stop()
