@@ -128,6 +128,7 @@ class DPSNode(Node):
         self._subscribed += 1
         self.interests.append(interest)
         self.links.subscribed(interest.pair, now)
+        self.publications.give_retained(interest, now)
         self._plan_wake()
 
     def unsubscribe(self, subscription, now):

@@ -154,12 +154,19 @@ class Publications:
 
     # To the application
 
-    def _deliver(self, message, neighbor, now):
+    def give_retained(self, interest, now):
+        """A new subscription of this node's own: hand it what is kept here, which no neighbor would send again."""
+        for kept in self.retained.values():
+            left_s = kept.left_s(now)
+            if left_s > 0:
+                self._deliver(kept.message._replace(ttl_s=left_s), kept.neighbor, now, (interest,))
+
+    def _deliver(self, message, neighbor, now, interests=None):
         """Hand a publication, or the end of one, to the subscriptions that it matches; whether there are any."""
         is_expiry = message.ttl_s < 0
         wanted = [
             one
-            for one in self.node.interests
+            for one in (self.node.interests if interests is None else interests)
             if (one.expired or not is_expiry) and message.filter.includes(one.filter) and not one.is_over(now)
         ]
         if not wanted:

@@ -1,0 +1,62 @@
+"""What tests of DPS share: meshes of nodes with ideal links, and random graphs with topics to run over them."""
+
+from hypothesis import strategies as st
+from network import Network
+
+from workbench import draws
+from workbench.protocols.dps.remotes import ACTIVE, MUTED
+
+SUBSCRIPTIONS = ("a/b", "a/+", "a/#", "+/b/#", "x/y/z", "+/y/z", "#", "c")
+PUBLICATIONS = ("a/b", "a/c", "a/b/c", "x/y/z", "q/y/z", "c", "d")
+
+
+def mesh(protocol, links, seed=1, seconds=5):
+    """A network that has linked itself as it does in simulation; frames of different links overtake each other."""
+    stream = draws.Stream(seed)
+    network = Network(protocol, links, stream.below)
+    for node in network.nodes.values():
+        node.start(0)
+    for one, other in sorted(links):
+        network.nodes[min(one, other)].link_quality(max(one, other), 1.0, 1.0, 0)
+    network.settle()
+    network.advance(seconds)
+    return network
+
+
+@st.composite
+def graphs(draw, most_nodes=12):
+    """The links of a random connected graph: a tree, and then some more."""
+    count = draw(st.integers(2, most_nodes))
+    links = {(draw(st.integers(0, number - 1)), number) for number in range(1, count)}
+    some = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    links |= {(min(link), max(link)) for link in draw(st.lists(some, max_size=count)) if link[0] != link[1]}
+    return sorted(links)
+
+
+def states(network):
+    """{(one, other): (state there, state here)} of every link that one of its ends has."""
+    found = {}
+    for address, node in network.nodes.items():
+        for neighbor, remote in node.links.remotes.items():
+            back = network.nodes[neighbor].links.remotes.get(address)
+            ends = (remote.state, None if back is None else back.state)
+            found[min(address, neighbor), max(address, neighbor)] = ends
+    return found
+
+
+def parts(network):
+    """The parts that active links join the network to, each as a set of addresses."""
+    joined = [{address} for address in network.nodes]
+    for (one, other), ends in states(network).items():
+        if ends == (ACTIVE, ACTIVE):
+            first = next(part for part in joined if one in part)
+            second = next(part for part in joined if other in part)
+            if first is not second:
+                joined.remove(second)
+                first |= second
+    return joined
+
+
+def muted(network):
+    """The links that are muted at both ends."""
+    return [link for link, ends in states(network).items() if ends == (MUTED, MUTED)]

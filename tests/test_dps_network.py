@@ -1,0 +1,252 @@
+"""Meshes of DPS nodes: loops are muted, publications come once to whom they are for, and what was parted heals."""
+
+import pytest
+from dps_checks import PUBLICATIONS, SUBSCRIPTIONS, graphs, mesh, muted, parts, states
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network import SECOND
+
+from workbench import topics
+from workbench.protocols.contract import Delivered, InterestsSet, LinkSet
+from workbench.protocols.dps import DPS
+from workbench.protocols.dps.remotes import ACTIVE, MUTED
+from workbench.wire import dps as wire
+
+QUICK = {"update_s": 1.0, "link_loss_s": 4.0, "relink_s": 5.0, "recheck_s": 10.0}
+SQUARE = [(0, 1), (1, 2), (2, 3), (0, 3)]
+
+
+def publish_and_check(network, subscribers, what):
+    """Each publication comes once to each subscription that matches it and spells out more than a wildcard alone."""
+    for place, (publisher, topic) in enumerate(what):
+        data = b"%d" % place
+        publisher %= len(network.nodes)
+        network.nodes[publisher].publish_topics(topic, data, network.now)
+        network.settle()
+        for address, asked, subscription in subscribers:
+            arrived = [arrival.data for arrival in subscription]
+            is_asked = topics.matches(topic, asked) and (asked != "#" or address == publisher)
+            if asked == "#" and not is_asked:
+                # It is announced to nobody, but gets whatever comes by.
+                assert arrived in ([], [data])
+            else:
+                assert arrived == [data] * is_asked, (address, asked, topic)
+
+
+def subscribed(network, wanted):
+    subscribers = []
+    for address, asked in wanted:
+        address %= len(network.nodes)
+        subscribers.append((address, asked, network.nodes[address].subscribe_topics(asked, network.now)))
+        network.settle()
+    return subscribers
+
+
+wanted = st.lists(st.tuples(st.integers(0, 99), st.sampled_from(SUBSCRIPTIONS)), min_size=1, max_size=8)
+published = st.lists(st.tuples(st.integers(0, 99), st.sampled_from(PUBLICATIONS)), min_size=1, max_size=8)
+
+
+@given(
+    links=graphs(),
+    wanted=wanted,
+    published=published,
+    bits=st.sampled_from((64, 128, 256, 8192)),
+    count_muted=st.booleans(),
+    seconds=st.sampled_from((4, 60)),
+    seed=st.integers(0, 999),
+)
+@settings(max_examples=60)
+def test_publications_come_once_to_all_they_match_and_to_nobody_else(
+    links, wanted, published, bits, count_muted, seconds, seed
+):
+    # Before loops are muted, too: after four seconds interests have gone round once.
+    network = mesh(DPS(filter_bits=bits, count_muted=count_muted, **QUICK), links, seed)
+    subscribers = subscribed(network, wanted)
+    network.advance(seconds + len(network.nodes))
+    publish_and_check(network, subscribers, published)
+
+
+@given(links=graphs(), wanted=wanted, seed=st.integers(0, 999))
+@settings(max_examples=25)
+def test_active_links_become_a_tree_of_the_whole_mesh(links, wanted, seed):
+    network = mesh(DPS(**QUICK), links, seed)
+    subscribed(network, wanted)
+    network.advance(6 * len(network.nodes))
+    assert len(parts(network)) == 1
+    assert len(muted(network)) == len(links) - len(network.nodes) + 1
+    assert set(states(network).values()) <= {(ACTIVE, ACTIVE), (MUTED, MUTED)}
+
+
+@given(
+    links=graphs(8),
+    wanted=wanted,
+    later=wanted,
+    published=published,
+    outages=st.lists(st.tuples(st.integers(1, 1023), st.integers(1, 30), st.integers(0, 20)), min_size=1, max_size=2),
+    seed=st.integers(0, 999),
+)
+@settings(max_examples=30)
+def test_after_links_drop_and_return_everything_comes_again(links, wanted, later, published, outages, seed):
+    network = mesh(DPS(**QUICK), links, seed)
+    subscribers = subscribed(network, wanted)
+    everything = set(network.links)
+    for which, down_s, up_s in outages:
+        cut = [link for place, link in enumerate(links) if which >> place % 10 & 1]
+        network.links = everything - {end for one, other in cut for end in ((one, other), (other, one))}
+        network.advance(down_s)
+        # Interests change meanwhile, where some hear of it and others do not.
+        address, _, subscription = subscribers.pop(0)
+        network.nodes[address].unsubscribe(subscription, network.now)
+        subscribers += subscribed(network, later[:1])
+        network.links = set(everything)
+        network.advance(up_s)
+    network.advance(100)
+    assert len(parts(network)) == 1
+    for _, _, subscription in subscribers:
+        subscription.take()
+    publish_and_check(network, subscribers, published)
+
+
+@given(links=graphs(8), wanted=wanted, published=published, lost=st.integers(2, 9), seed=st.integers(0, 999))
+@settings(max_examples=20)
+def test_lost_messages_of_links_are_made_good(links, wanted, published, lost, seed):
+    network = mesh(DPS(**QUICK), links, seed)
+    settle, count = network._collect, [0]
+
+    def lossy():
+        for node in network.nodes.values():
+            kept = []
+            for frame in node.outbox:
+                count[0] += 1
+                if count[0] % lost:
+                    kept.append(frame)
+            node.outbox[:] = kept
+        settle()
+
+    network._collect = lossy
+    subscribers = subscribed(network, wanted)
+    network.advance(30)
+    network._collect = settle
+    network.advance(100)
+    publish_and_check(network, subscribers, published)
+
+
+@pytest.mark.parametrize("is_beside", [True, False])
+@pytest.mark.parametrize("recheck_s", [0.0, 10.0])
+def test_a_square_mutes_one_link_and_takes_it_when_another_goes(is_beside, recheck_s):
+    network = mesh(DPS(**{**QUICK, "recheck_s": recheck_s}), SQUARE)
+    (subscriber,) = subscribed(network, [(0, "a/b")])
+    network.advance(40)
+    (loop,) = muted(network)
+    gone = next(link for link in SQUARE if link != loop and bool(set(link) & set(loop)) == is_beside)
+    network.links -= {gone, gone[::-1]}
+    network.advance(60)
+    unmuted = [event for _, event in network.events if isinstance(event, LinkSet) and event.detail == "unmuting"]
+    if is_beside or recheck_s:
+        assert not muted(network) and len(parts(network)) == 1
+        publish_and_check(network, [subscriber], [(2, "a/b"), (1, "a/b"), (3, "a/b")])
+        assert bool(unmuted) == is_beside
+    else:
+        # As in the reference: who has a muted link has lost nothing, and who has lost a link has none that is muted.
+        assert muted(network) == [loop] and len(parts(network)) == 2
+
+
+def test_muted_interests_make_dead_ends_unless_they_are_not_counted():
+    dead_ends = []
+    for count_muted in (True, False):
+        network = mesh(DPS(count_muted=count_muted, **QUICK), SQUARE)
+        (subscriber,) = subscribed(network, [(0, "a/b")])
+        network.advance(60)
+        publish_and_check(network, [subscriber], [(place, "a/b") for place in range(4)])
+        dead_ends.append(network.drops().get("dead_end", 0))
+    assert dead_ends[0] > dead_ends[1] == 0
+
+
+def test_interests_that_end_go_out_of_the_mesh():
+    network = mesh(DPS(**QUICK), [(0, 1), (1, 2), (2, 3)])
+    ((_, _, subscription),) = subscribed(network, [(0, "a/b")])
+    network.advance(5)
+    assert network.nodes[3].links.remotes[2].inbound[0].popcount == 3
+    network.nodes[0].unsubscribe(subscription, network.now)
+    network.settle()
+    network.advance(5)
+    assert all(remote.inbound is None for node in network.nodes.values() for remote in node.links.remotes.values())
+    told = [event.value for address, event in network.events if isinstance(event, InterestsSet) and address == 3]
+    assert max(told) > 0 and told[-1] == 0
+
+
+def test_filters_that_are_too_short_send_in_vain_and_still_deliver_right():
+    network = mesh(DPS(filter_bits=64, hashes=1, **QUICK), [(0, 1), (1, 2)])
+    subscribers = subscribed(network, [(0, f"s/{number}") for number in range(20)])
+    network.advance(5)
+    publish_and_check(network, subscribers, [(2, f"s/{number}") for number in range(40)])
+    drops = network.drops()
+    assert drops["no_match"] and drops["dead_end"]
+
+
+@pytest.mark.parametrize("acknowledge", [False, True])
+def test_attributes_go_by_their_topics_and_are_compared_at_the_sink(acknowledge):
+    network = mesh(DPS(acknowledge=acknowledge, **QUICK), [(0, 1), (1, 2)])
+    warm = network.subscribe(0, "TEMP GE 25, TEMP LE 30")
+    network.advance(5)
+    for text in ("TEMP IS 24", "TEMP IS 26.5", "HUMIDITY IS 27", "TEMP IS 30, X IS 1"):
+        network.publish(2, text)
+    assert len(warm.take()) == 2
+    assert network.drops(0) == {"out_of_range": 1, "dead_end": 1}
+    names = [wire.describe(frame)[0] for _, _, frame in network.sent]
+    assert names.count("acknowledgement") == (4 if acknowledge else 0)
+
+
+def test_subscription_of_attributes_ends_when_it_expires():
+    network = mesh(DPS(**QUICK), [(0, 1)])
+    subscription = network.subscribe(0, "TEMP GE 25", expires_s=10)
+    network.publish(1, "TEMP IS 26")
+    network.advance(10)
+    network.publish(1, "TEMP IS 27")
+    assert len(subscription.take()) == 1
+    assert network.nodes[1].links.active() == []
+
+
+def test_retained_publication_reaches_who_asks_later_and_ends():
+    network = mesh(DPS(**QUICK), [(0, 1), (1, 2)])
+    early = network.nodes[0].subscribe_topics("a/+", network.now, expired=True)
+    network.settle()
+    network.advance(3)
+    series = network.nodes[2].publish_topics("a/b", b"first", network.now, ttl_s=60)
+    network.settle()
+    network.advance(5)
+    late = network.nodes[1].subscribe_topics("a/b", network.now)
+    network.settle()
+    assert [(one.data, one.ttl_s) for one in late] == [(b"first", 55)]
+    series.expire(network.now)
+    network.settle()
+    assert [(one.data, one.is_expiry) for one in early] == [(b"first", False), (b"", True)]
+    assert late.take() == []
+    assert [len(node.publications.retained) for node in network.nodes.values()] == [0, 0, 0]
+
+
+def test_retained_publication_is_over_after_its_time_everywhere():
+    network = mesh(DPS(**QUICK), [(0, 1), (1, 2)])
+    subscription = network.nodes[0].subscribe_topics("a/+", network.now, expired=True)
+    network.settle()
+    network.advance(3)
+    network.nodes[2].publish_topics("a/b", b"first", network.now, ttl_s=7)
+    network.settle()
+    assert [len(node.publications.retained) for node in network.nodes.values()] == [1, 1, 1]
+    network.advance(8)
+    assert [one.is_expiry for one in subscription] == [False, True]
+    assert [len(node.publications.retained) for node in network.nodes.values()] == [0, 0, 0]
+
+
+def test_delivered_events_tell_hops_and_topics():
+    network = mesh(DPS(**QUICK), [(0, 1), (1, 2)])
+    subscription = network.nodes[0].subscribe_topics(("a/+", "b"), network.now)
+    network.settle()
+    network.advance(3)
+    network.nodes[2].publish_topics(("a/1", "b"), b"", network.now)
+    network.settle()
+    (arrival,) = subscription
+    assert (arrival.topics, arrival.hops, arrival.neighbor) == (("a/1", "b"), 2, 1)
+    (told,) = [event for _, event in network.events if isinstance(event, Delivered)]
+    assert (told.peer, told.origin, told.detail) == (1, 2, "a/1 b")
+    assert network.now > SECOND
