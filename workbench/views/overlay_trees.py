@@ -175,14 +175,14 @@ class TreeScene(Scene):
 
     def _names(self) -> None:
         taken: list[tuple[float, float, float, float]] = []
-        roots_first = sorted(self.names, key=lambda node: (node not in self.overlay.roots, node))
+        roots = {place.node for place in self.places if place.parent < 0}
+        roots_first = sorted(self.names, key=lambda node: (node not in roots, node))
         for node in roots_first:
             index, text = self.place_of[node], self.names[node]
             boxes = self._boxes(index, text_width(text, SMALL))
             box, x, y = min(boxes, key=lambda found: self._hidden(found[0], taken))
             taken.append(box)
-            is_root = node in self.overlay.roots
-            self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=is_root)
+            self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=node in roots)
 
 
 def tree_entries(scene: TreeScene) -> list[Entry]:

@@ -1,0 +1,368 @@
+"""What is drawn of TinyMQ's overlay: figures, the steps of a class, and the player in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from bokeh.embed import file_html
+from bokeh.resources import Resources
+from overlay_run import failing_grid
+
+import workbench as wb
+from workbench import views
+from workbench.errors import ParameterError
+from workbench.views import overlay as overlays
+from workbench.views import (
+    overlay_example,
+    overlay_load,
+    overlay_mapping,
+    overlay_player,
+    overlay_repair,
+    overlay_routes,
+    overlay_stepper,
+    overlay_trees,
+    overlay_zone_drawing,
+    overlay_zones,
+)
+from workbench.views.drawing import Polygon, Text
+from workbench.views.plan import lay_out
+
+SECOND = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def run():
+    return failing_grid()
+
+
+def texts(drawing):
+    return [item.text for item in drawing.items if isinstance(item, Text)]
+
+
+def test_trees_are_drawn_with_roots_keys_and_who_has_a_new_one(run):
+    seen = overlays.overlay_of(run)
+    drawing = overlay_trees.overlay_drawing(run)
+    written = texts(drawing)
+    for place in seen.places_at(20 * SECOND):
+        assert f"{place.node}: {place.key or 'root'}" in written
+    assert "tree of root 0" in written and "tree of root 11" in written and "failed node" in written
+    assert "other key than before the failure" in written
+    assert "other key than before the failure" not in texts(overlay_trees.overlay_drawing(run, 5))
+    assert "has no place yet" in texts(overlay_trees.overlay_drawing(run, 0))
+    assert drawing.to_svg().count("</text>") == len(written)
+
+
+def test_keys_are_left_out_on_request_and_in_large_networks(run):
+    assert "0: root" not in texts(overlay_trees.overlay_drawing(run, keys=False))
+    large = wb.Scenario(wb.topology.grid(8, 8), wb.TinyMQ(), duration_s=2).run()
+    assert "0: root" not in texts(overlay_trees.overlay_drawing(large))
+    assert "0: root" in texts(overlay_trees.overlay_drawing(large, keys=True))
+
+
+def test_where_nodes_are_in_all_trees_keys_are_written_tree_by_tree():
+    run = wb.Scenario(wb.topology.grid(2, 3), wb.Pub2Sub(roots=(0, 5)), duration_s=2).run()
+    seen = overlays.overlay_of(run)
+    assert len(seen.places_at(SECOND)) == 12 and not seen.orphans_at(SECOND)
+    every = texts(overlay_trees.overlay_drawing(run))
+    assert {str(node) for node in range(6)} <= set(every) and "5: root" not in every
+    for tree in (0, 1):
+        expected = {overlay_trees.key_label(place) for place in seen.places_at(SECOND) if place.tree == tree}
+        assert expected <= set(texts(overlay_trees.overlay_drawing(run, tree=tree)))
+    with pytest.raises(ParameterError, match="tree is 2; this run has the trees 0 to 1"):
+        overlay_trees.overlay_drawing(run, tree=2)
+    overlay_player.overlay_figure(run)
+
+
+@pytest.mark.parametrize("key_bits", [1, 12, 64, 127])
+def test_key_spaces_of_any_width_are_drawn(key_bits):
+    asked = wb.subscribe(3, "TEMP GE 20, TEMP LE 30", start_s=1)
+    protocol = wb.TinyMQ(roots=(0, 5), key_bits=key_bits, dimensions=("TEMP 0 50",))
+    run = wb.Scenario(wb.topology.grid(2, 3), protocol, [asked], duration_s=2).run()
+    assert "root 5" in texts(overlay_zone_drawing.zones_drawing(run))
+    assert overlay_player.overlay_figure(run).select_one({"name": "zones"}).x_range.end == 2.0**key_bits
+
+
+def test_bars_show_whose_strings_are_whose_and_which_queries_lie_on_them(run):
+    written = texts(overlay_zone_drawing.zones_drawing(run, 6))
+    assert {"root 0", "root 11", "query 0 of node 2: TEMP GE 20, TEMP LE 30"} <= set(written)
+    bare = texts(overlay_zone_drawing.zones_drawing(run, 1))
+    assert not [text for text in bare if text.startswith("query")]
+
+
+def test_many_queries_are_shaded_by_their_number():
+    asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
+    run = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(dimensions=("TEMP 0 50",)), asked, duration_s=4).run()
+    assert "queries on a string (of 8; darker: more)" in texts(overlay_zone_drawing.zones_drawing(run))
+
+
+def test_planes_are_for_two_dimensions(run):
+    drawing = overlay_zone_drawing.plane_drawing(run, 6)
+    assert {"tree of root 0", "HUMIDITY (%)", "TEMP (°C)"} <= set(texts(drawing))
+    assert any(isinstance(item, Polygon) and item.stroke == overlay_zone_drawing.QUERIES[0] for item in drawing.items)
+    with pytest.raises(ParameterError, match="this run has 1 dimensions; a plane has two"):
+        overlay_zone_drawing.plane_drawing(wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run())
+
+
+def test_routes_are_drawn_with_their_order_and_what_happened_where(run):
+    way = overlay_routes.route(run, ("event", 9, 0))
+    written = texts(overlay_routes.route_drawing(run, ("event", 9, 0)))
+    assert {"publisher", "event", "rendezvous node: matched here", "notification", "delivered"} <= set(written)
+    assert {str(number) for number in range(1, 1 + sum(hop.arrived for hop in way.hops))} <= set(written)
+    asked = texts(overlay_routes.route_drawing(run, ("query", 2, 0), until_s=4))
+    assert {"sink", "query", "stored here"} <= set(asked) and "notification" not in asked
+
+
+def test_load_maps_share_a_scale_and_name_the_busiest_node(run):
+    own = run.scenario.replace(protocol=wb.TinyMQ(**{**run.scenario.protocol.settings, "publish": "own"})).run()
+    drawing = overlay_load.load_maps({"all": run, "own": own})
+    written = texts(drawing)
+    for one in (run, own):
+        node, load = overlay_load.busiest(overlay_load.node_load(one))
+        assert any(text.startswith(f"busiest: node {node}, {load:.3g}") for text in written)
+    with pytest.raises(ParameterError, match="there are no runs"):
+        overlay_load.load_maps({})
+
+
+def test_repair_is_drawn_over_one_time_axis(run):
+    written = texts(overlay_repair.repair_chart(run, 4, 20))
+    assert {"down", "without a key", "with another key", "delivered"} <= set(written)
+    assert written.count("20") == 2
+    with pytest.raises(ParameterError, match="from_s is 20"):
+        overlay_repair.repair_chart(run, 20)
+    with pytest.raises(ParameterError, match="every_s is 0"):
+        overlay_repair.repair_chart(run, every_s=0)
+
+
+@pytest.mark.parametrize("draw", [overlay_trees.overlay_drawing, overlay_zone_drawing.zones_drawing])
+def test_times_outside_of_the_run_and_runs_without_an_overlay_are_refused(run, draw):
+    with pytest.raises(ParameterError, match="this run lasts from 0 to 20 s"):
+        draw(run, 21)
+    with pytest.raises(ParameterError, match="a run of Flooding, which builds no overlay"):
+        draw(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding(), duration_s=1).run())
+
+
+def test_no_public_name_is_a_modules_name_which_would_hide_it_once_loaded():
+    folder = Path(views.__file__).parent
+    assert not {path.stem for path in folder.glob("*.py")} & set(views.__all__)
+    for name in views.__all__:
+        assert getattr(views, name) is not None
+
+
+# Steps and examples
+
+
+def test_route_slides_add_a_hop_at_a_time_and_keep_their_size(run):
+    slides = overlay_stepper.route_slides(run, ("event", 9, 0))
+    hops = sum(hop.arrived for hop in overlay_routes.route(run, ("event", 9, 0)).hops)
+    assert slides.names == tuple(map(str, range(hops + 1)))
+    for count, drawing in enumerate(slides.drawings):
+        said = "1 hop" if count == 1 else f"{count} hops"
+        assert any(text.startswith(f"{said} within") for text in texts(drawing))
+    assert len({(one.width, one.height) for one in slides.drawings}) == 1
+    assert slides.widget().children[0].description == "hops"
+
+
+def test_overlay_slides_are_the_trees_at_each_time(run):
+    slides = overlay_stepper.overlay_slides(run, [0, 20])
+    assert "t = 0.000 s" in texts(slides.drawings[0]) and "t = 20.000 s" in texts(slides.drawings[1])
+    with pytest.raises(ParameterError, match="times_s is empty"):
+        overlay_stepper.overlay_slides(run, [])
+
+
+COLD_CHAIN = wb.TinyMQ(roots=(6, 9), key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)
+COLD = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90"
+
+
+def test_the_cold_chain_is_mapped_as_the_corrected_example_says():
+    assert overlay_mapping.mapping_strings(COLD_CHAIN, COLD) == ["0011", "0111", "1011"]
+    assert overlay_mapping.mapping_strings(COLD_CHAIN, "TEMP IS 0.25, HUMIDITY IS 88") == ["0111"]
+    table = overlay_mapping.mapping_table(COLD_CHAIN, COLD)
+    assert table[["from", "to", "h(from)", "h(to)", "cells"]].values.tolist() == [
+        [0, 0.5, 0, 2, "00, 01, 10"],
+        [85, 90, 3, 3, "11"],
+    ]
+    bare = overlay_mapping.mapping_table(COLD_CHAIN, "TEMP GE 0.8").to_dict("records")
+    assert (bare[0]["from"], bare[0]["to"], bare[0]["cells"]) == (0.8, 1.0, "11")
+    assert bare[1]["cells"] == "00, 01, 10, 11"
+
+
+def test_the_mapping_is_drawn_with_the_strings_of_query_and_event():
+    drawing = overlay_mapping.mapping_drawing(COLD_CHAIN, COLD, "TEMP IS 0.25, HUMIDITY IS 88")
+    bold = {item.text for item in drawing.items if isinstance(item, Text) and item.bold}
+    assert bold == {"From values to strings", "0011", "0111", "1011"}
+    assert (
+        sum(isinstance(item, Text) and len(item.text) == 4 and set(item.text) <= {"0", "1"} for item in drawing.items)
+        == 16
+    )
+
+
+def test_what_cannot_be_written_out_is_refused():
+    with pytest.raises(ParameterError, match="two dimensions of up to 4 bits"):
+        overlay_mapping.mapping_drawing(wb.TinyMQ(), "TEMP GE 20")
+    with pytest.raises(ParameterError, match="has 65,536 strings; 256 at most can be written out"):
+        overlay_mapping.mapping_strings(wb.TinyMQ(key_bits=16), "TEMP EQ_ANY")
+
+
+def paper_run(workload, duration_s, **options):
+    protocol = wb.TinyMQ(**{**COLD_CHAIN.settings, **options})
+    graph, seed = overlay_example.paper_network(), overlay_example.PAPER_SEED
+    return wb.Scenario(graph, protocol, workload, wb.Radio(loss="none"), duration_s=duration_s, seed=seed).run()
+
+
+def test_the_papers_example_has_its_keys_and_the_routes_of_its_figure():
+    asked = wb.subscribe(at=13, what="TEMP GE 0.3, TEMP LE 0.4, HUMIDITY LE 20", start_s=3)
+    said = wb.publish(at=[21, 18], what="TEMP IS 0.35, HUMIDITY IS 10", start_s=5)
+    run = paper_run([asked, said], 6, publish="own")
+    facts = overlay_example.paper_facts(run, 2)
+    assert len(facts) == 7 and all(facts.values())
+    assert not any(overlay_example.paper_facts(run, 0)[f"node {node} has the key 01"] for node in (4, 7))
+    query = overlay_routes.route(run, ("query", 13, 0))
+    assert query.path("query", 13, 7) == [13, 6, 7] and query.path("query", 13, 4) == [13, 6, 2, 1, 4]
+    for publisher, there, back in ((21, [21, 14, 7], [7, 6, 13]), (18, [18, 9, 4], [4, 1, 2, 6, 13])):
+        way = overlay_routes.route(run, ("event", publisher, 0))
+        assert way.nodes("matched") == [there[-1]] and way.nodes("delivered") == [13]
+        assert way.path("event", publisher, there[-1]) == there and way.path("notification", there[-1], 13) == back
+
+
+def test_printed_algorithms_store_the_cold_chain_nowhere_and_send_its_event_in_a_circle():
+    workload = [wb.subscribe(13, COLD, start_s=3), wb.publish(18, "TEMP IS 0.25, HUMIDITY IS 88", start_s=5)]
+    run = paper_run(workload, 6, literal=True, refresh_s=0.0)
+    assert all(overlay_example.paper_facts(run, 2).values())
+    assert overlay_routes.route(run, ("query", 13, 0)).nodes("stored") == []
+    way = overlay_routes.route(run)
+    assert ("loop" in {mark.text for mark in way.marks}) and {(1, 2), (2, 1)} <= set(way.links("event"))
+    assert run.metrics["delivered"] == 0 < run.metrics["expected"]
+
+
+# In a browser
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+PLAYER = "Bokeh.documents[0].get_model_by_name('nodes').data_source.player"
+SKIN = "Bokeh.documents[0].get_model_by_name('tree links').data_source.skin"
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    """A page with the overlay's player alone; at the end it must have had nothing to complain of."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+    path = tmp_path_factory.mktemp("overlay") / "page.html"
+    html = file_html([overlay_player.overlay_figure(run)], Resources(mode="inline"), "overlay")
+    path.write_text(html, encoding="utf-8")
+    complaints = []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        opened = browser.new_page(viewport={"width": 1040, "height": 1500})
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+        opened.goto(path.as_uri())
+        opened.wait_for_function(f"window.Bokeh?.documents.length && {SKIN}?.shown.trees != null")
+        yield opened
+        browser.close()
+    assert complaints == []
+
+
+def shown(page, name):
+    """The columns that a part of the picture shows."""
+    return dict(page.evaluate(f"() => Object.entries({SKIN}.drawn.{name}.data).map(([k, v]) => [k, Array.from(v)])"))
+
+
+def jump(page, time_s):
+    page.evaluate(f"() => {PLAYER}.jump({time_s})")
+
+
+@pytest.mark.browser
+def test_the_browser_draws_the_places_keys_and_zones_of_the_players_time(page, run):
+    seen, plan = overlays.overlay_of(run), lay_out(run.scenario.topology)
+    zones = overlay_zones.zone_spans(seen, 6)
+    for time_us in (0, 12_345, 3 * SECOND, 9 * SECOND, 20 * SECOND):
+        jump(page, time_us / SECOND)
+        places = seen.places_at(time_us)
+        xs = plan.x_m[plan.place([place.node for place in places])]
+        assert sorted(shown(page, "discs")["x"]) == sorted(xs.tolist())
+        assert sorted(shown(page, "keys")["text"]) == sorted(overlay_trees.key_label(place) for place in places)
+        assert len(shown(page, "links")["x0"]) == sum(place.parent >= 0 for place in places)
+        assert len(shown(page, "rekeyed")["x"]) == sum(place.is_rekeyed for place in places)
+        drawn = shown(page, "zones")
+        found = sorted(zip(drawn["left"], drawn["right"], drawn["node"], strict=True))
+        alive = overlay_zones.alive_zones(zones, time_us, 20 * SECOND)
+        assert found == sorted((zone.low, zone.high + 1, zone.node) for zone in alive)
+        assert shown(page, "repair_cursor")["x"] == [time_us / SECOND] * 2
+
+
+@pytest.mark.browser
+def test_the_browser_draws_a_route_as_far_as_it_has_come(page, run):
+    way = overlay_routes.route(run, ("event", 9, 0))
+    hops = [hop for hop in way.hops if hop.arrived]
+    number = [route.what for route in overlay_routes.routes(run)].index(way.what)
+    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = '{number}' }}")
+    for hop in (hops[0], hops[-1]):
+        jump(page, (hop.arrived_us + 1) / SECOND)
+        assert len(shown(page, "trail")["x0"]) == sum(one.arrived_us <= hop.arrived_us + 1 for one in hops)
+    jump(page, 19)
+    assert len(shown(page, "marks")["x"]) == len(way.marks)
+    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = 'none' }}")
+    assert shown(page, "trail")["x0"] == shown(page, "marks")["x"] == []
+
+
+@pytest.mark.browser
+def test_the_newest_event_is_followed(page, run):
+    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = 'newest' }}")
+    known = [way.what for way in overlay_routes.routes(run)]
+    for time_s in (3.0, 5.0, 7.0):
+        jump(page, time_s)
+        made = [row for row in run.trace.to_pylist() if row["event"] == "originated" and row["time_us"] <= time_s * 1e6]
+        newest = known.index(("event", made[-1]["origin"], made[-1]["sequence"])) if made else -1
+        assert page.evaluate(f"() => {SKIN}.chosen()") == newest
+
+
+@pytest.mark.browser
+def test_nodes_are_colored_by_the_frames_they_have_sent_so_far(page, run):
+    jump(page, 6)
+    page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'load' }}")
+    sent = [row["node"] for row in run.trace.to_pylist() if row["event"] == "sent" and row["time_us"] <= 6 * SECOND]
+    assert page.evaluate(f"() => {SKIN}.loads()") == [sent.count(node) for node in sorted(run.scenario.topology)]
+    assert len(set(shown(page, "discs")["color"])) > 2
+    page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'tree' }}")
+    assert len(set(shown(page, "discs")["color"])) == 2
+
+
+@pytest.mark.browser
+def test_one_tree_can_be_looked_at_alone(page, run):
+    jump(page, 19)
+    page.evaluate(f"() => {{ {SKIN}.widgets.tree.value = '1' }}")
+    mine = [place for place in overlays.overlay_of(run).places_at(19 * SECOND) if place.tree == 1]
+    assert sorted(shown(page, "keys")["text"]) == sorted(overlay_trees.key_label(place) for place in mine)
+    page.evaluate(f"() => {{ {SKIN}.widgets.tree.value = 'all' }}")
+    assert len(shown(page, "keys")["text"]) == 11
+
+
+@pytest.mark.browser
+def test_layers_of_the_overlay_can_be_hidden(page):
+    visible = "Bokeh.documents[0].get_model_by_name('keys').visible"
+    page.get_by_role("button", name="keys").click()
+    page.wait_for_function(f"() => !{visible}")
+    page.get_by_role("button", name="keys").click()
+    page.wait_for_function(f"() => {visible}")
+
+
+def test_a_page_has_the_overlay_below_the_player(run, tmp_path):
+    path = run.save_html(tmp_path / "run.html", extra=overlay_player.overlay_sections(run))
+    page = path.read_text(encoding="utf-8")
+    assert all(f"<h2>{title}</h2>" in page for title in ("The overlay", "Load", "Repair"))
+    assert "tree of root 11" in page
+
+
+def test_outside_of_a_notebook_show_overlay_writes_a_page(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    overlay_player.show_overlay(run)
+    (written,) = (tmp_path / "out").iterdir()
+    assert f"wrote out/{written.name}; open it in a browser" in capsys.readouterr().out
+
+
+def test_runs_in_which_nothing_fails_have_no_counts_of_repair():
+    calm = wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run()
+    assert overlay_player.overlay_figure(calm).select_one({"name": "repair"}) is None
+    assert [title for title, _, _ in overlay_player.overlay_sections(calm)] == ["The overlay", "Load"]
