@@ -1,0 +1,478 @@
+"""One DPS node alone, played to by hand: its links and their timers, and what it makes of publications that come."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from network import SECOND
+
+from workbench import draws
+from workbench.attributes import parse
+from workbench.bloom import BitVector
+from workbench.errors import AttributeFormatError, EncodeError, ParameterError
+from workbench.protocols.contract import Acknowledged, Forwarded, Held, LinkSet
+from workbench.protocols.dps import DPS
+from workbench.protocols.dps.remotes import ACTIVE, LINKING, MUTED, NO_NEEDS, UNLINKING
+from workbench.protocols.dps.series import publication_filter, subscription_filter
+from workbench.wire import dps as wire
+
+NONE = BitVector(8192)
+HIGH, LOW = b"\xff" * 16, b"\0" * 16
+SAK, CHANGE = wire.SAK_REQUESTED, wire.DELTA
+
+
+class Alone:
+    """A node, and what its neighbors tell it."""
+
+    def __init__(self, **settings):
+        self.node = DPS(**settings).make_node(7, draws.Stream(draws.make_key(1)))
+        self.node.start(0)
+        self.now = 0
+
+    def says(self, neighbor, message):
+        """A neighbor sends a message; returns what the node sends, as [(to, message)]."""
+        self.node.receive(wire.encode(message), neighbor, self.now, False)
+        return self.sent()
+
+    def sent(self):
+        return [(to, wire.decode(frame)) for to, frame in self.node.take_frames()]
+
+    def until(self, seconds):
+        """Let time pass; returns [(second, to, message)] of what the node sends meanwhile."""
+        end, sent = round(seconds * SECOND), []
+        while self.node.next_wake is not None and self.node.next_wake <= end:
+            self.now = self.node.next_wake
+            self.node.wake(self.now)
+            sent += [(self.now / SECOND, *one) for one in self.sent()]
+        self.now = end
+        return sent
+
+    def linked(self, neighbor=1, topics=(), mesh_id=HIGH):
+        """A link that the neighbor has asked for, with these interests."""
+        self.says(neighbor, subscription(1, SAK, topics, mesh_id))
+        if self.node.links.remotes[neighbor].pending:
+            self.says(neighbor, acknowledgement(1, self.node.links.remotes[neighbor].revision, mesh_id=mesh_id))
+        return self
+
+    def state(self, neighbor=1):
+        remote = self.node.links.remotes.get(neighbor)
+        return None if remote is None else remote.state
+
+    def drops(self):
+        return dict(self.node.drops)
+
+
+def subscription(revision, flags, topics=(), mesh_id=HIGH, filter=None):
+    vector = subscription_filter(topics, DPS()) if filter is None else filter
+    needs = vector.fuzzy_hash() if vector.bits else NO_NEEDS
+    return wire.Subscription(1, None, revision, flags, mesh_id, needs, vector)
+
+
+def acknowledgement(revision, acknowledged, flags=0, mesh_id=HIGH):
+    return wire.SubscriptionAcknowledgement(1, None, revision, flags, mesh_id, None, None, acknowledged)
+
+
+def publication(topics=("a/b",), sequence=1, id=b"p" * 16, ttl_s=0, lifetime_s=0, hops=0, acknowledge=False, data=b"x"):
+    vector = publication_filter(topics, DPS())
+    return wire.Publication(1, None, ttl_s, hops, lifetime_s, id, sequence, acknowledge, vector, topics, data)
+
+
+def test_a_link_that_is_not_answered_is_asked_for_at_ticks_2_3_4_and_given_up_at_5():
+    alone = Alone()
+    alone.node.link(1, 0)
+    ((to, first),) = alone.sent()
+    assert (to, first.sequence, first.flags, first.interests) == (1, 1, SAK, NONE)
+    repeated = alone.until(60)
+    assert repeated == [(second, 1, first) for second in (4, 6, 8)]
+    assert alone.state() is None
+    told = [event.detail for event in alone.node.events if isinstance(event, LinkSet)]
+    assert told == ["linking", "gone"]
+
+
+def test_retries_are_parameters():
+    alone = Alone(update_s=1.0, retry_ticks=3, retries=1)
+    alone.node.link(1, 0)
+    alone.sent()
+    assert [second for second, _, _ in alone.until(60)] == [3]
+    assert alone.state() is None
+
+
+def test_a_silent_link_gives_a_sign_of_life_and_wants_an_answer():
+    alone = Alone().linked()
+    alone.node.subscribe_topics("a/b", 0)
+    alone.says(1, acknowledgement(1, 1))
+    (sign, *_) = alone.until(33)
+    assert (sign[0], sign[2].sequence, sign[2].flags, sign[2].interests) == (32, 1, CHANGE | SAK, NONE)
+    alone.says(1, acknowledgement(1, 1))
+    assert alone.until(64.9) == []
+    assert [second for second, _, _ in alone.until(100)] == [65, 69, 71, 73]
+    assert alone.state() is None
+
+
+def test_own_changes_are_told_at_once_and_learnt_ones_later_together():
+    alone = Alone().linked(1).linked(2)
+    alone.until(5)
+    alone.node.subscribe_topics("a/b", alone.now)
+    told = alone.sent()
+    assert [to for to, _ in told] == [1, 2]
+    for neighbor in (1, 2):
+        alone.says(neighbor, acknowledgement(1, 1))
+    assert [to for to, _ in alone.says(1, subscription(2, SAK | CHANGE, ["c/d"]))] == [1]
+    alone.until(6)
+    alone.says(1, subscription(3, SAK | CHANGE, ["e/f"]))
+    ((second, to, learnt),) = alone.until(8)
+    expected = subscription_filter(("c/d", "e/f"), DPS())
+    assert (second, to, learnt.interests, learnt.sequence, learnt.flags) == (7, 2, expected, 2, CHANGE | SAK)
+
+
+def test_what_changes_while_an_answer_is_outstanding_is_told_after_it():
+    alone = Alone().linked()
+    alone.node.subscribe_topics("a/b", 0)
+    alone.node.subscribe_topics("c/d", 0)
+    ((_, first),) = alone.sent()
+    assert first.interests == subscription_filter(["a/b"], DPS())
+    alone.says(1, acknowledgement(1, 1))
+    ((_, _, second),) = alone.until(3)
+    assert (second.sequence, second.interests) == (2, subscription_filter(["c/d"], DPS()))
+
+
+def test_first_answer_brings_interests_and_is_repeated_with_them():
+    alone = Alone()
+    alone.node.subscribe_topics("a/b", 0)
+    ((_, answer),) = alone.says(1, subscription(1, SAK))
+    assert (answer.sequence, answer.flags, answer.acknowledged) == (1, SAK | CHANGE, 1)
+    # The answer was lost: the same message comes again, and so does the answer.
+    assert alone.says(1, subscription(1, SAK)) == [(1, answer)]
+    assert alone.until(5) == [(4, 1, answer)]
+    alone.says(1, acknowledgement(1, 1))
+    assert alone.until(9) == [] and alone.state() == ACTIVE
+
+
+def test_subscriptions_that_cross_are_both_answered_without_interests_and_both_stay_open():
+    alone = Alone()
+    alone.node.subscribe_topics("a/b", 0)
+    alone.node.link(1, 0)
+    alone.sent()
+    ((_, answer),) = alone.says(1, subscription(1, SAK, ["c/d"]))
+    assert (answer.interests, answer.sequence, answer.flags) == (None, 1, 0)
+    assert alone.state() == LINKING
+    assert [second for second, _, _ in alone.until(5)] == [4]
+    alone.says(1, acknowledgement(1, 1))
+    assert alone.state() == ACTIVE and alone.node.links.remotes[1].inbound is not None
+
+
+def test_old_revisions_unknown_neighbors_and_changes_without_a_base_are_dropped():
+    alone = Alone().linked(1, ["a/b"])
+    alone.says(1, subscription(2, SAK | CHANGE))
+    assert alone.says(1, subscription(1, SAK | CHANGE)) == []
+    assert alone.says(1, subscription(4, SAK | CHANGE)) == []
+    assert alone.says(2, acknowledgement(1, 1)) == []
+    assert alone.says(2, subscription(1, SAK | CHANGE)) == []
+    assert alone.says(2, wire.Subscription(1, None, 1, SAK | wire.UNLINK, HIGH, None, None)) == []
+    assert alone.says(1, acknowledgement(9, 9)) == []
+    assert alone.drops() == {"stale": 2, "no_base": 2, "unknown": 2}
+    assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
+
+
+def test_a_repeated_revision_is_answered_and_not_applied():
+    alone = Alone().linked(1, ["a/b"])
+    ((_, answer),) = alone.says(1, subscription(1, SAK | CHANGE, ["c/d"]))
+    assert answer.acknowledged == 1
+    assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
+
+
+def test_a_neighbor_that_has_restarted_is_taken_anew():
+    alone = Alone()
+    alone.node.subscribe_topics("x", 0)
+    alone.linked(1, ["a/b"])
+    alone.says(1, subscription(2, SAK | CHANGE, ["c/d"]))
+    ((_, answer),) = alone.says(1, subscription(1, SAK, ["e/f"], mesh_id=b"\xfe" * 16))
+    # In full, and under a number that it has not had: it may be the old message after all.
+    assert (answer.sequence, answer.flags, answer.interests) == (2, SAK, subscription_filter(["x"], DPS()))
+    assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["e/f"], DPS())
+
+
+def test_a_neighbor_that_was_given_up_is_told_the_next_revision():
+    alone = Alone()
+    alone.node.link(1, 0)
+    alone.until(20)
+    alone.node.link(1, alone.now)
+    assert [message.sequence for _, message in alone.sent()] == [2]
+
+
+def test_the_same_lowest_mesh_id_from_two_neighbors_mutes_the_second():
+    alone = Alone(recheck_s=0.0).linked(1, ["a/b"], mesh_id=LOW)
+    ((_, answer),) = alone.says(2, subscription(1, SAK, ["c/d"], mesh_id=LOW))
+    assert (answer.flags, answer.sequence, answer.interests) == (wire.MUTE, 0, None)
+    assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
+    # Nothing goes there, neither interests nor publications nor signs of life; what comes from there is taken.
+    alone.node.subscribe_topics("a/b", 0)
+    assert {to for to, _ in alone.sent()} == {1}
+    assert {to for _, to, _ in alone.until(7)} == {1}
+    before = len(alone.node.interests[0].subscription.take())
+    alone.says(2, publication())
+    assert len(alone.node.interests[0].subscription.take()) == before + 1
+
+
+def test_its_own_mesh_id_from_a_neighbor_is_a_loop_and_what_it_said_last_is_none():
+    alone = Alone()
+    own = alone.node.links.mesh_id.to_bytes(16, "little")
+    alone.linked(1, mesh_id=own)
+    assert alone.state(1) == MUTED
+    alone = Alone().linked(1, mesh_id=LOW)
+    alone.says(1, subscription(2, SAK | CHANGE, mesh_id=LOW))
+    assert alone.state(1) == ACTIVE
+
+
+def test_a_neighbor_that_mutes_is_muted():
+    alone = Alone()
+    alone.node.link(1, 0)
+    alone.says(1, acknowledgement(0, 1, wire.MUTE))
+    assert alone.state() == MUTED and alone.node.next_wake is not None
+
+
+def test_losing_an_active_link_unmutes_one_with_a_mesh_id_below_all():
+    low = b"\x01" * 16
+    alone = Alone().linked(1, ["a/b"], mesh_id=low).linked(2, mesh_id=low)
+    assert alone.state(2) == MUTED
+    (_, answer), (to, told) = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))
+    assert isinstance(answer, wire.SubscriptionAcknowledgement) and answer.acknowledged == 2
+    assert (to, told.flags, alone.state(1)) == (2, SAK | wire.UNMUTE, None)
+    assert int.from_bytes(told.mesh_id, "little") < int.from_bytes(low, "little")
+
+
+def test_an_unmuting_neighbor_is_answered_by_an_own_one_and_by_interests():
+    low, lower = ((1 << place).to_bytes(16, "little") for place in (100, 90))
+    alone = Alone()
+    alone.node.subscribe_topics("x", 0)
+    alone.linked(1, ["a/b"], mesh_id=low).linked(2, ["c/d"], mesh_id=low)
+    assert alone.state(2) == MUTED
+    (_, own), (_, answer) = alone.says(2, subscription(2, SAK | CHANGE | wire.UNMUTE, ["e/f"], mesh_id=lower))
+    expected = subscription_filter(("x", "a/b"), DPS())
+    assert isinstance(own, wire.Subscription) and own.flags == SAK | wire.UNMUTE and own.interests == expected
+    assert answer.flags == SAK and answer.interests == expected and answer.acknowledged == 2
+    assert int.from_bytes(own.mesh_id, "little") < 1 << 90
+    assert alone.node.links.remotes[2].inbound[0] == subscription_filter(["e/f"], DPS())
+    alone.says(2, acknowledgement(2, answer.sequence))
+    assert alone.state(2) == ACTIVE
+
+
+def test_unmute_in_an_acknowledgement_is_an_error():
+    alone = Alone().linked()
+    assert alone.says(1, acknowledgement(1, 0, wire.UNMUTE)) == [] and alone.drops() == {"malformed": 1}
+
+
+def test_unlinking_waits_for_what_is_outstanding_and_ends_with_its_answer():
+    alone = Alone()
+    alone.node.link(1, 0)
+    alone.node.unlink(1, 0)
+    assert [message.flags for _, message in alone.sent()] == [SAK]
+    ((_, unlink),) = alone.says(1, acknowledgement(0, 1, CHANGE))
+    assert (unlink.flags, unlink.sequence, unlink.needs) == (SAK | wire.UNLINK, 2, None)
+    assert alone.state() == UNLINKING
+    alone.says(1, acknowledgement(0, 2, CHANGE))
+    assert alone.state() is None and alone.until(100) == []
+
+
+def test_links_have_a_bound():
+    alone = Alone(max_links=2).linked(1).linked(2)
+    assert alone.says(3, subscription(1, SAK)) == [] and alone.drops() == {"full": 1}
+    with pytest.raises(ParameterError, match="the node has 2 links already"):
+        alone.node.link(4, 0)
+
+
+def test_publication_goes_where_it_matters_but_not_back_and_not_twice():
+    alone = Alone().linked(1, ["a/b"]).linked(2, ["a/+"]).linked(3, ["c"]).linked(4, ["a/b"])
+    sent = alone.says(1, publication(hops=2))
+    assert [(to, message.hops, message.port) for to, message in sent] == [(2, 3, 40000), (4, 3, 40000)]
+    assert alone.says(2, publication()) == [] and alone.says(4, publication(sequence=1)) == []
+    assert alone.drops() == {"duplicate": 2}
+    # The next of the series: 4 has sent it already.
+    assert [to for to, _ in alone.says(4, publication(sequence=2))] == [1, 2]
+    assert alone.says(1, publication(sequence=1)) == [] and alone.drops()["stale"] == 1
+    held = [(event.sequence, event.value) for event in alone.node.events if isinstance(event, Held)]
+    origin_part = wire.origin_of(b"p" * 16)[1] << 32
+    assert held == [(origin_part + 1, 3), (origin_part + 2, 1)]
+    assert [event.value for event in alone.node.events if isinstance(event, Forwarded)] == [2, 2]
+
+
+def test_bytes_that_were_protected_go_on_as_they_came():
+    alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
+    came = wire.decode(wire.encode(publication(ttl_s=3, lifetime_s=9)))
+    ((_, onward),) = alone.says(1, came)
+    assert (onward.protected, onward.body, onward.ttl_s) == (came.protected, came.body, 3)
+
+
+def test_publications_with_impossible_lives_are_dropped():
+    alone = Alone()
+    alone.says(1, publication(ttl_s=5, lifetime_s=4))
+    alone.says(1, publication(ttl_s=-1))
+    alone.says(1, publication(hops=65535))
+    assert alone.drops() == {"ttl": 1, "not_retained": 1, "hops": 1}
+
+
+def test_retained_publication_is_sent_again_with_the_seconds_left_and_replaced_by_the_next():
+    alone = Alone().linked(1)
+    alone.says(1, publication(ttl_s=20, lifetime_s=20))
+    alone.until(3.5)
+    sent = alone.says(2, subscription(1, SAK, ["a/b"]))
+    assert [type(message) for _, message in sent] == [wire.SubscriptionAcknowledgement, wire.Publication]
+    assert (sent[1][1].ttl_s, sent[1][1].lifetime_s, sent[1][1].hops) == (17, 20, 1)
+    alone.says(1, publication(sequence=2, ttl_s=0))
+    assert len(alone.node.publications.retained) == 0
+
+
+def test_what_is_retained_has_a_bound():
+    alone = Alone(max_retained=3)
+    for number in range(10):
+        alone.says(1, publication(id=bytes([number]) * 16, ttl_s=100 + number, lifetime_s=200))
+    kept = [one.message.ttl_s for one in alone.node.publications.retained.values()]
+    assert kept == [107, 108, 109] and alone.drops()["full"] == 7
+
+
+def test_acknowledgement_goes_back_to_where_the_fewest_hops_are_and_is_passed_on_as_it_is():
+    alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
+    subscription = alone.node.subscribe_topics("a/b", 0)
+    alone.sent()
+    alone.says(1, publication(hops=5, acknowledge=True))
+    alone.says(2, publication(hops=1, acknowledge=True))
+    (arrival,) = subscription
+    alone.node.acknowledge(arrival, b"yes", 0)
+    assert alone.sent() == [(2, wire.decode(wire.encode(wire.Acknowledgement(b"p" * 16, 1, b"yes"))))]
+    passed = wire.Acknowledgement(b"p" * 16, 1, b"other")
+    assert alone.says(1, passed) == [(2, wire.decode(wire.encode(passed)))]
+    assert alone.says(2, passed) == [] and alone.says(1, passed._replace(acknowledged=2)) == []
+    assert alone.says(1, passed._replace(publication_id=b"q" * 16)) == []
+    assert alone.drops() == {"duplicate": 1, "no_way_back": 1, "unasked": 2}
+
+
+def test_acknowledgement_reaches_the_series_and_one_not_asked_for_is_refused():
+    alone = Alone().linked(1, ["a/b"])
+    series = alone.node.publish_topics("a/b", b"", 0, acknowledge=True)
+    alone.says(1, wire.Acknowledgement(series.publication_id, 1, b"yes"))
+    assert [(answer.sequence, answer.data) for answer in series] == [(1, b"yes")]
+    assert [event.value for event in alone.node.events if isinstance(event, Acknowledged)] == [3]
+    subscription = alone.node.subscribe_topics("c", 0)
+    alone.says(1, publication(("c",)))
+    with pytest.raises(ParameterError, match="has not asked for acknowledgements"):
+        alone.node.acknowledge(subscription.take()[0], b"", 0)
+
+
+def test_what_is_published_here_and_subscribed_to_here_does_not_leave():
+    alone = Alone()
+    subscription = alone.node.subscribe_topics("a/+", 0)
+    series = alone.node.publish_topics(["a/b", "c"], b"1", 0, acknowledge=True)
+    (arrival,) = subscription
+    assert (arrival.hops, arrival.neighbor, arrival.data) == (0, None, b"1")
+    alone.node.acknowledge(arrival, b"here", 0)
+    assert [answer.data for answer in series] == [b"here"] and alone.sent() == []
+
+
+def test_without_wildcards_only_who_spells_the_topic_out_is_sent_it():
+    alone = Alone().linked(1, ["a/b"]).linked(2, ["a/+"])
+    alone.node.publish_topics("a/b", b"", 0, wildcards=False)
+    assert [to for to, _ in alone.sent()] == [1]
+
+
+def test_payload_beyond_a_datagram_is_refused_and_the_series_goes_on():
+    alone = Alone().linked(1, ["a/b"])
+    series = alone.node.publish_topics("a/b", b"", 0)
+    with pytest.raises(EncodeError, match="make its payload [0-9]+ bytes shorter"):
+        series.publish(bytes(65500), 0)
+    assert series.publish(bytes(65000), 0) == 2
+
+
+def test_what_cannot_be_published_or_subscribed_to_is_refused():
+    alone = Alone(max_subscriptions=1)
+    node = alone.node
+    for call, error in (
+        (lambda: node.publish_topics("a/+", b"", 0), AttributeFormatError),
+        (lambda: node.publish_topics((), b"", 0), ParameterError),
+        (lambda: node.publish_topics("a", b"", 0, ttl_s=40000), ParameterError),
+        (lambda: node.subscribe_topics("/a", 0), AttributeFormatError),
+        (lambda: node.subscribe_topics((), 0), ParameterError),
+        (lambda: node.publish_topics("a", b"", 0).expire(0), ParameterError),
+        (lambda: node.subscribe(parse('TOPIC NE "a"'), 0), AttributeFormatError),
+    ):
+        with pytest.raises(error):
+            call()
+    node.subscribe_topics("a", 0)
+    with pytest.raises(ParameterError, match="max_subscriptions"):
+        node.subscribe_topics("b", 0)
+
+
+def test_history_forgets_what_is_over_and_is_bounded():
+    alone = Alone(max_history=500)
+    history = alone.node.publications.history
+    for number in range(3000):
+        alone.now += SECOND // 10
+        alone.says(1, publication(id=number.to_bytes(16, "big")))
+        assert len(history) <= 500
+    # Ten seconds' worth is alive; clearing waits until that has doubled.
+    assert len(history) <= 210 and history.get((2999).to_bytes(16, "big")) is not None
+    alone = Alone(max_history=500)
+    for number in range(3000):
+        alone.says(1, publication(id=number.to_bytes(16, "big")))
+    history = alone.node.publications.history
+    assert len(history) == 500 and history.get((2500).to_bytes(16, "big")) is not None
+
+
+vectors = st.lists(st.integers(0, 8191), max_size=4).map(BitVector.at)
+mesh_ids = st.sampled_from((LOW, HIGH, b"\x01" * 16))
+messages = st.one_of(
+    st.builds(
+        lambda revision, flags, mesh_id, vector: subscription(revision, flags | SAK, (), mesh_id, vector),
+        st.integers(0, 4),
+        st.integers(0, 31),
+        mesh_ids,
+        vectors,
+    ),
+    st.builds(acknowledgement, st.integers(0, 4), st.integers(0, 4), st.sampled_from((0, 1, 8, 9, 16)), mesh_ids),
+    st.builds(
+        publication,
+        st.sampled_from((("a/b",), ("c", "d/e"))),
+        st.integers(1, 4),
+        st.sampled_from((b"p" * 16, b"q" * 16)),
+        st.integers(-2, 9),
+        st.integers(-2, 9),
+        st.integers(0, 65535),
+        st.booleans(),
+    ),
+    st.builds(wire.Acknowledgement, st.just(b"p" * 16), st.integers(1, 4), st.binary(max_size=3)),
+)
+happenings = st.one_of(
+    st.tuples(st.just("says"), st.integers(1, 4), messages),
+    st.tuples(st.just("wait"), st.integers(1, 40), st.none()),
+    st.tuples(st.sampled_from(("link", "unlink")), st.integers(1, 4), st.none()),
+)
+
+
+@given(happened=st.lists(happenings, max_size=40))
+def test_whatever_neighbors_say_the_sums_of_interests_stay_right(happened):
+    alone = Alone(update_s=1.0, link_loss_s=5.0)
+    node = alone.node
+    node.subscribe_topics(("a/b",), 0)
+    for what, argument, message in happened:
+        if what == "says":
+            alone.says(argument, message)
+        elif what == "wait":
+            alone.until(alone.now / SECOND + argument)
+        else:
+            getattr(node, what)(argument, alone.now)
+        entries = [one.pair for one in node.interests]
+        entries += [one.inbound for one in node.links.remotes.values() if one.inbound is not None]
+        union = BitVector(8192)
+        for interests, _ in entries:
+            union = union | interests
+        assert node.links.interests.all_but(None)[0] == union
+        assert all(remote.pending is None or remote.tick_us is not None for remote in node.links.remotes.values())
+        assert node.next_wake is None or node.next_wake > alone.now or what != "wait"
+    # Left alone, every link is settled or given up.
+    alone.until(alone.now / SECOND + 200)
+    assert {remote.state for remote in node.links.remotes.values()} <= {MUTED}
+
+
+@given(frame=st.binary(max_size=60))
+def test_bytes_that_are_no_message_are_dropped(frame):
+    alone = Alone()
+    alone.node.receive(frame, 1, 0, False)
+    assert alone.drops() == {"malformed": 1} and not alone.node.outbox
