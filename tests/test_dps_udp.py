@@ -1,27 +1,29 @@
 """DPS nodes on sockets: on the loopback interface, at ports that were free."""
 
 import asyncio
+import errno
+
+import pytest
+from dps_peer import Peer, run, until
+from hypothesis import given
+from hypothesis import strategies as st
 
 import workbench as wb
+from workbench.bloom import BitVector
+from workbench.links import dps_addresses, dps_udp
+from workbench.links.mailbox import Mailbox
+from workbench.protocols.dps import series
+from workbench.wire import dps as wire
 
 SHORT = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.1}
-WITHIN_S = 20.0
 
 
-def run(test):
-    """Run a coroutine, within bounds."""
-
-    async def bounded():
-        async with asyncio.timeout(WITHIN_S):
-            return await test
-
-    return asyncio.run(bounded())
+def crash(node):
+    """End a node as kill -9 does: nobody is told."""
+    node._shut()
 
 
-async def until(is_so):
-    """Wait until ``is_so()``; the bound is that of `run`."""
-    while not is_so():
-        await asyncio.sleep(0.005)
+# Publications
 
 
 def test_publication_reaches_a_subscriber_and_its_acknowledgement_comes_back():
@@ -29,14 +31,119 @@ def test_publication_reaches_a_subscriber_and_its_acknowledgement_comes_back():
         async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
             subscription = await subscriber.subscribe("a/+/c")
             await publisher.link(str(subscriber))
-            series = await publisher.publish("a/b/c", "hello", acknowledge=True)
+            sent = await publisher.publish("a/b/c", "hello", acknowledge=True)
             publication = await subscription.next()
             assert (publication.topics, publication.text, publication.hops) == (("a/b/c",), "hello", 1)
+            assert publication.neighbor == publisher.address
             publication.acknowledge(b"thanks")
-            answer = await series.next()
+            answer = await sent.next()
             assert (answer.sequence, answer.data, answer.sender) == (1, b"thanks", None)
 
     run(test())
+
+
+def test_handlers_are_called_in_the_place_of_mailboxes():
+    async def test():
+        answers = []
+        async with wb.dps_node("[::1]:0") as publisher, wb.dps_node("[::1]:0") as subscriber:
+            await subscriber.subscribe("a/#", handler=lambda publication: publication.acknowledge(publication.data * 2))
+            await publisher.link(str(subscriber))
+            sent = await publisher.publish("a/b", b"1", acknowledge=True, handler=answers.append)
+            await sent.publish(b"2")
+            await until(lambda: len(answers) == 2)
+        assert [(answer.sequence, answer.data) for answer in answers] == [(1, b"11"), (2, b"22")]
+
+    run(test())
+
+
+def test_publications_cross_a_node_that_only_forwards():
+    async def test():
+        async with wb.dps_node() as publisher, wb.dps_node() as middle, wb.dps_node() as subscriber:
+            subscription = await subscriber.subscribe("a/b")
+            await middle.link(str(subscriber))
+            await middle.link(str(publisher))
+            sent = await publisher.publish("a/b", b"x", acknowledge=True)
+            publication = await subscription.next()
+            assert (publication.hops, publication.neighbor) == (2, middle.address)
+            publication.acknowledge(b"y")
+            assert (await sent.next()).data == b"y"
+
+    run(test())
+
+
+def test_retained_publication_waits_for_its_subscriber_until_it_is_ended():
+    async def test():
+        async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
+            await publisher.link(str(subscriber))
+            sent = await publisher.publish("a/b", b"kept", ttl_s=100)
+            subscription = await subscriber.subscribe("a/b", expired=True)
+            publication = await subscription.next()
+            assert (publication.data, publication.is_expiry) == (b"kept", False)
+            assert 0 < publication.ttl_s <= 100
+            await sent.expire()
+            assert (await subscription.next()).is_expiry
+
+    run(test())
+
+
+def test_what_a_node_publishes_reaches_its_own_subscriptions_too():
+    async def test():
+        async with wb.dps_node() as node:
+            subscription = await node.subscribe("a/b")
+            sent = await node.publish("a/b", b"x", acknowledge=True)
+            publication = await subscription.next()
+            assert (publication.hops, publication.neighbor) == (0, None)
+            publication.acknowledge(b"mine")
+            assert (await sent.next()).data == b"mine"
+
+    run(test())
+
+
+def test_an_ended_subscription_and_a_closed_node_end_their_loops():
+    async def test():
+        async with wb.dps_node() as node:
+            ended = await node.subscribe("a")
+            sent = await node.publish("b", acknowledge=True)
+            open_ = await node.subscribe("a")
+            await node.publish("a", b"1")
+            await ended.unsubscribe()
+            await node.publish("a", b"2")
+        assert [publication.data async for publication in ended] == [b"1"]
+        assert [publication.data async for publication in open_] == [b"1", b"2"]
+        assert [answer async for answer in sent] == []
+
+    run(test())
+
+
+def test_more_than_may_wait_is_lost_oldest_first_and_counted():
+    async def test():
+        async with wb.dps_node(max_waiting=3) as node:
+            subscription = await node.subscribe("a")
+            sent = await node.publish("a", b"1")
+            for number in range(2, 6):
+                await sent.publish(str(number))
+            assert (subscription.lost, subscription.waiting) == (2, 3)
+            assert [(await subscription.next()).text for _ in range(3)] == ["3", "4", "5"]
+            assert await subscription.next(0.01) is None
+
+    run(test())
+
+
+def test_every_waiter_at_a_mailbox_is_woken_and_a_cancelled_one_takes_nothing():
+    async def test():
+        mailbox = Mailbox(10)
+        first, cancelled, last = [asyncio.ensure_future(mailbox.next()) for _ in range(3)]
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        mailbox.put([1])
+        assert await first == 1
+        mailbox.put([2])
+        assert await last == 2
+
+    run(test())
+
+
+# Links
 
 
 def test_closing_a_node_ends_its_links_on_the_other_side():
@@ -58,3 +165,266 @@ def test_two_neighbors_are_one_if_their_addresses_mean_the_same():
             assert list(one.links) == [str(other)]
 
     run(test())
+
+
+def test_unlinked_neighbor_is_sent_nothing_more():
+    async def test():
+        async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
+            subscription = await subscriber.subscribe("a")
+            neighbor = await publisher.link(str(subscriber))
+            await publisher.unlink(neighbor)
+            await until(lambda: not publisher.links and not subscriber.links)
+            await publisher.publish("a", b"x")
+            assert await subscription.next(0.05) is None
+            await publisher.link(neighbor)
+            await publisher.publish("a", b"y")
+            assert (await subscription.next()).data == b"y"
+
+    run(test())
+
+
+def test_link_is_asked_for_again_when_a_neighbor_that_crashed_is_back():
+    async def test():
+        async with wb.dps_node(**SHORT) as publisher:
+            neighbor = wb.dps_node(**SHORT)
+            await neighbor.open()
+            address = neighbor.address
+            await publisher.link(address)
+            crash(neighbor)
+            await until(lambda: not publisher.links)
+            async with wb.dps_node(address, **SHORT) as back:
+                subscription = await back.subscribe("a")
+                sent = await publisher.publish("a")
+                while await subscription.next(0.02) is None:
+                    await sent.publish(b"again")
+
+    run(test())
+
+
+def test_link_that_is_not_kept_is_not_asked_for_again():
+    async def test():
+        async with wb.dps_node(**SHORT) as node:
+            neighbor = wb.dps_node(**SHORT)
+            await neighbor.open()
+            await node.link(neighbor.address, keep=False)
+            crash(neighbor)
+            await until(lambda: not node.links)
+            with Peer() as other:
+                await node.keep_linked(other.address)
+                await other.receive()
+            assert not node._relinks
+
+    run(test())
+
+
+def test_neighbor_that_comes_later_is_found_by_a_node_that_keeps_asking():
+    async def test():
+        with Peer() as later:
+            address = later.address
+        async with wb.dps_node(**SHORT) as node:
+            await node.keep_linked(address)
+            await until(lambda: not node.links)
+            async with wb.dps_node(address, **SHORT):
+                await until(lambda: "active" in node.links.values())
+
+    run(test())
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "127.0.0.1",
+        "127.0.0.1:",
+        "::1:4000",
+        "[::1]",
+        "host:port",
+        "127.0.0.1:65536",
+        "127.0.0.1:-1",
+        "",
+        None,
+        1.5,
+        True,
+    ],
+)
+def test_address_that_is_none_is_refused_with_an_example(text):
+    with pytest.raises(wb.LinkError, match=r"is no address.*127\.0\.0\.1:4000"):
+        dps_addresses.split(text, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("127.0.0.1:4000", ("127.0.0.1", 4000)),
+        ("[::1]:4000", ("::1", 4000)),
+        ("localhost:4000", ("localhost", 4000)),
+        ("4000", ("10.0.0.1", 4000)),
+        (":4000", ("10.0.0.1", 4000)),
+        (4000, ("10.0.0.1", 4000)),
+        (("::1", 4000, 0, 0), ("::1", 4000)),
+    ],
+)
+def test_address_is_read_in_each_of_its_forms(text, expected):
+    assert dps_addresses.split(text, "10.0.0.1") == expected
+
+
+@given(st.ip_addresses(), st.integers(0, 0xFFFF))
+def test_text_of_an_address_is_read_as_that_address(host, port):
+    address = dps_addresses.normal((str(host), port) if host.version == 4 else (str(host), port, 0, 0))
+    assert dps_addresses.split(dps_addresses.as_text(address), "127.0.0.1") == address[:2]
+
+
+def test_what_cannot_be_is_refused_in_a_sentence():
+    async def test():
+        async with wb.dps_node() as node:
+            with pytest.raises(wb.LinkError, match=r"cannot listen on .*in use; listen on another port"):
+                await wb.dps_node(node.address).open()
+            with pytest.raises(wb.LinkError, match="cannot listen on .*listen on an address of this machine"):
+                await wb.dps_node("192.0.2.77:0").open()
+            with pytest.raises(wb.LinkError, match="cannot be linked to itself"):
+                await node.link(node.address)
+            with pytest.raises(wb.LinkError, match="has port 0"):
+                await node.link("127.0.0.1:0")
+            with pytest.raises(wb.LinkError, match=r"is an address of IPv6.*listen on \[::\]:0"):
+                await node.link("[::1]:4000")
+            with pytest.raises(wb.LinkError, match="there is no address for"):
+                await node.link("no-such-host.invalid:4000")
+            with pytest.raises(wb.LinkError, match="cannot be reached from 127.0.0.1"):
+                await node.link("192.0.2.77:4000")
+            with pytest.raises(wb.EncodeError, match="make its payload"):
+                await node.publish("a", bytes(65_507))
+            with pytest.raises(wb.AttributeFormatError):
+                await node.publish("a/+")
+            with pytest.raises(wb.ParameterError, match="bytes or a text"):
+                await node.publish("a", 42)
+            subscription = await node.subscribe("a")
+            await node.publish("a", b"x")
+            with pytest.raises(wb.ParameterError, match="has not asked for acknowledgements"):
+                (await subscription.next()).acknowledge()
+        with pytest.raises(wb.LinkError, match="the node is closed"):
+            await node.publish("a", b"x")
+
+    run(test())
+
+
+def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more():
+    async def test():
+        with Peer() as silent:
+            async with wb.dps_node(**SHORT) as node:
+                with pytest.raises(wb.LinkError, match="does not answer"):
+                    await node.link(silent.address)
+                with pytest.raises(wb.LinkError, match="does not answer"):
+                    await node.link(silent.address, timeout_s=0.01)
+                await until(lambda: not node.links)
+                assert not node._kept and not node._relinks
+
+    run(test())
+
+
+# Strangers
+
+
+def test_garbage_and_addresses_that_cannot_be_answered_are_dropped_with_their_reasons():
+    async def test():
+        async with wb.dps_node() as node:
+            with Peer() as stranger:
+                subscription = wire.Subscription(1, None, 1, 2, bytes(16), bytes(32), BitVector())
+                for frame in (b"", b"\x85", bytes(65_000), b"\xff" * 3):
+                    stranger.send(frame, node)
+                stranger.send(subscription._replace(port=0), node)
+                stranger.send(subscription._replace(port=node.address[1]), node)
+                stranger.send(subscription._replace(port=stranger.port), node)
+                await until(lambda: node.links)
+                assert node.drops == {"malformed": 4, "no_address": 2}
+                assert node.links == {dps_addresses.as_text(stranger.address): "active"}
+
+    run(test())
+
+
+def test_flood_of_strangers_leaves_a_bounded_number_of_links_and_a_node_that_works():
+    async def test():
+        async with wb.dps_node(max_links=10, **SHORT) as node, wb.dps_node(**SHORT) as friend:
+            await friend.link(node.address)
+            received = await node.subscribe("a")
+            with Peer() as stranger:
+                for port in range(20_000, 20_400):
+                    frame = wire.Subscription(port, None, 1, 2, bytes(16), bytes(32), BitVector())
+                    stranger.send(frame, node)
+                    if port % 50 == 0:
+                        await asyncio.sleep(0)
+                await until(lambda: node.drops.get("full"))
+                assert len(node.links) == 10
+                sent = await friend.publish("a", b"through")
+                while await received.next(0.02) is None:
+                    await sent.publish(b"through")
+
+    run(test())
+
+
+def test_acknowledgements_of_strangers_are_kept_in_bounded_numbers():
+    async def test():
+        async with wb.dps_node(max_waiting=50) as node:
+            sent = await node.publish("a", b"x", acknowledge=True)
+            acknowledgement = wire.Acknowledgement(sent.publication_id, 1, b"y")
+            with Peer() as stranger:
+                for _ in range(200):
+                    stranger.send(acknowledgement, node)
+                    await asyncio.sleep(0)
+                await until(lambda: sent.waiting + sent.lost == 200)
+            assert (sent.waiting, sent.lost) == (50, 150)
+
+    run(test())
+
+
+# Sending
+
+
+class FullSocket:
+    """A socket whose send buffer is full for a while."""
+
+    def __init__(self, real):
+        self.real = real
+        self.is_full = True
+        self.sent = []
+
+    def sendto(self, frame, address):
+        if self.is_full:
+            raise BlockingIOError(errno.EAGAIN, "full")
+        self.sent.append(frame)
+        return self.real.sendto(frame, address)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+
+def test_what_a_full_buffer_does_not_take_is_sent_later_in_order_and_bounded(monkeypatch):
+    monkeypatch.setattr(dps_udp, "MOST_UNSENT", 5)
+
+    async def test():
+        async with wb.dps_node() as node, wb.dps_node() as other:
+            subscription = await other.subscribe("a")
+            await node.link(other.address)
+            node._socket = full = FullSocket(node._socket)
+            sent = node.core.publish_topics("a", b"0", dps_udp._now_us())
+            node._settle()
+            for number in range(1, 8):
+                sent.publish(str(number).encode(), dps_udp._now_us())
+                node._settle()
+            assert (len(node._unsent), node.drops["unsent"]) == (5, 3)
+            full.is_full = False
+            await node.drained()
+            assert not node._unsent
+            assert [(await subscription.next()).data for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+            assert await subscription.next(0.01) is None
+
+    run(test())
+
+
+def test_answers_that_nobody_takes_from_a_series_are_bounded(monkeypatch):
+    monkeypatch.setattr(series, "MOST_ANSWERS", 3)
+    one = series.Series(None, bytes(16), 0, ("a",), None, True)
+    for number in range(5):
+        one.put(number)
+    assert (one.take(), one.lost) == ([2, 3, 4], 2)

@@ -9,6 +9,7 @@ from workbench.bloom import BitVector
 from workbench.protocols.contract import Subscription
 from workbench.topics import publication_items, subscription_items
 
+MOST_ANSWERS = 1000  # of one series, that nobody has taken
 # A publication as the subscriber gets it. topics: texts; data: bytes; wants_answer: whether the publisher asked for
 # acknowledgements; ttl_s: seconds that were left, 0 if it is not retained; hops: links that it came over; neighbor: the
 # last of them, None if it was published here; sender: the key id of its signature, None without one; opened: how it was
@@ -92,6 +93,7 @@ class Series:
         self.filter = vector
         self.acknowledge = acknowledge
         self.sequence = 0
+        self.lost = 0  # answers that nobody had taken
         self._answers = []
 
     def publish(self, payload, now, ttl_s=0):
@@ -103,7 +105,10 @@ class Series:
         return self.node.expire(self, now)
 
     def put(self, answer):
-        """Append an Answer (called by the node)."""
+        """Append an Answer (called by the node); anybody can send many, so the oldest of too many is lost."""
+        if len(self._answers) >= MOST_ANSWERS:
+            del self._answers[0]
+            self.lost += 1
         self._answers.append(answer)
 
     def take(self):

@@ -1,0 +1,200 @@
+"""DPS over loopback between two processes: the acknowledged round trip, acknowledged publications a second, memory.
+
+    python benchmarks/dps_udp.py [--publications 5000] [--endurance 100000]
+
+A process publishes and another one subscribes and acknowledges, both with `wb.dps_node`. Round trips are one after the
+other, from `publish` to the acknowledgement being handed over: to a handler, which is called from the event loop, and
+to a coroutine that awaits it. For the rate, ``WINDOW`` publications are under way at a time. With ``--endurance`` that
+many publications are made, each of a series of its own, which is what a node has to remember; both processes' resident
+size is printed along the way, and a line fitted through the second half.
+
+The C implementation's figure is a constant, measured on a similar machine: the least of many round trips between its
+own example programs' library calls on loopback, commit b92a83660427.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from statistics import median, quantiles
+from typing import NamedTuple
+
+import numpy as np
+from tables import table
+
+import workbench as wb
+from workbench.links.dps_application import DPSSeries
+from workbench.links.dps_udp import UDPNode
+
+C_LEAST_US = 11
+TARGET_US = 300
+WINDOW = 32
+LOOKS = 20
+FLAT = 0.02  # growth over the second half, as a share
+WITHIN_S = 10.0
+
+
+class Size(NamedTuple):
+    """Resident sizes of both processes after some publications."""
+
+    publications: int
+    publisher_B: int
+    subscriber_B: int
+
+
+def report(quick: bool) -> Iterator[str]:
+    """A table of round trips and rates."""
+    yield asyncio.run(_with_subscriber(_round_trips, 1000 if quick else 5000))
+
+
+async def _with_subscriber(measure, publications: int):
+    """What ``measure(node, series' topic, publications, subscriber's pid)`` returns, with a subscriber beside it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--subscriber", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        address = (await process.stdout.readline()).decode().strip()
+        async with wb.dps_node() as node:
+            await node.link(address)
+            return await measure(node, publications, process.pid)
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def _round_trips(node: UDPNode, publications: int, _: int) -> str:
+    rows = []
+    for name, trip in (("to a handler", _handler_trips), ("to a coroutine", _coroutine_trips)):
+        await trip(node, publications // 10)
+        taken_us = await trip(node, publications)
+        rows.append((name, f"{min(taken_us):.0f}", f"{median(taken_us):.0f}", f"{quantiles(taken_us, n=20)[-1]:.0f}"))
+    rows.append(("the C implementation, on a similar machine", str(C_LEAST_US), "", ""))
+    rate = await _rate(node, publications)
+    least = table(("acknowledged round trip", "least µs", "median µs", "95 % µs"), rows)
+    return f"{least}\n\nAcknowledged publications, {WINDOW} under way: {rate:,.0f} a second.\n"
+
+
+async def _handler_trips(node: UDPNode, count: int) -> list[float]:
+    """Microseconds of ``count`` round trips, in which nothing is awaited."""
+    taken_us: list[float] = []
+    done = asyncio.get_running_loop().create_future()
+    began_s = 0.0
+
+    def answered(_: object) -> None:
+        nonlocal began_s
+        taken_us.append((time.perf_counter() - began_s) * 1e6)
+        if len(taken_us) == count:
+            done.set_result(None)
+            return
+        began_s = time.perf_counter()
+        node.publish_next(series, b"x", 0)
+
+    began_s = time.perf_counter()
+    series = await node.publish("bench/a/b", b"x", acknowledge=True, handler=answered)
+    await asyncio.wait_for(done, WITHIN_S * 10)
+    return taken_us
+
+
+async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
+    """Microseconds of ``count`` round trips of ``publish`` and ``next``."""
+    series = await node.publish("bench/a/b", b"x", acknowledge=True)
+    assert await series.next(WITHIN_S) is not None
+    taken_us = []
+    for _ in range(count):
+        began_s = time.perf_counter()
+        await series.publish(b"x")
+        assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
+        taken_us.append((time.perf_counter() - began_s) * 1e6)
+    return taken_us
+
+
+async def _rate(node: UDPNode, count: int) -> float:
+    """Acknowledged publications a second."""
+    series = await node.publish("bench/a/b", b"x", acknowledge=True)
+    assert await series.next(WITHIN_S) is not None
+    began_s = time.perf_counter()
+    under_way = 0
+    for _ in range(count):
+        await series.publish(b"x")
+        under_way += 1
+        while under_way >= WINDOW or series.waiting:
+            assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
+            under_way -= 1
+    for _ in range(under_way):
+        assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
+    return count / (time.perf_counter() - began_s)
+
+
+# Endurance
+
+
+async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size]:
+    """Acknowledged publications, each a series of its own; sizes along the way."""
+    print("publications  publisher/MB  subscriber/MB", flush=True)
+    sizes: list[Size] = []
+    began_s = time.perf_counter()
+    under_way: list[DPSSeries] = []
+    for number in range(1, publications + 1):
+        under_way.append(await node.publish(f"bench/{number}/b", b"x", acknowledge=True))
+        if len(under_way) >= WINDOW:
+            assert await under_way.pop(0).next(WITHIN_S) is not None, "an acknowledgement did not come"
+        if number % (publications // LOOKS) == 0:
+            sizes.append(Size(number, rss_B(os.getpid()), rss_B(subscriber)))
+            print(f"{number:12d} {sizes[-1][1] / 2**20:13.2f} {sizes[-1][2] / 2**20:14.2f}", flush=True)
+    for series in under_way:
+        assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
+    print(f"{publications / (time.perf_counter() - began_s):,.0f} a second, all acknowledged")
+    return sizes
+
+
+def conclude(sizes: list[Size]) -> None:
+    """Whether both were flat over the second half."""
+    half = sizes[len(sizes) // 2 :]
+    numbers = [size.publications for size in half]
+    for name, values in (
+        ("publisher", [size.publisher_B for size in half]),
+        ("subscriber", [size.subscriber_B for size in half]),
+    ):
+        per_publication_B = float(np.polyfit(numbers, values, 1)[0])
+        share = per_publication_B * (numbers[-1] - numbers[0]) / values[0]
+        verdict = "flat" if share < FLAT else "grows"
+        print(f"{name}: {per_publication_B:+.2f} B for each publication of the second half ({share:+.2%}): {verdict}")
+
+
+def rss_B(pid: int) -> int:
+    """The resident size of a process."""
+    told = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(told.stdout) * 1024
+
+
+# The other process
+
+
+async def subscriber() -> None:
+    """Acknowledge everything, until standard input ends."""
+    async with wb.dps_node() as node:
+        await node.subscribe("bench/+/b", handler=lambda publication: publication.acknowledge(b"y"))
+        print(node, flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--publications", type=int, default=5000)
+    parser.add_argument("--endurance", type=int, metavar="PUBLICATIONS")
+    parser.add_argument("--subscriber", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.subscriber:
+        asyncio.run(subscriber())
+    elif arguments.endurance:
+        conclude(asyncio.run(_with_subscriber(endure, arguments.endurance)))
+    else:
+        print(asyncio.run(_with_subscriber(_round_trips, arguments.publications)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""For tests of DPS on sockets: a bound for them, and a neighbor that is a plain socket."""
+
+import asyncio
+import socket
+
+from workbench.wire import dps as wire
+
+WITHIN_S = 20.0
+
+
+def run(test):
+    """Run a coroutine, within bounds."""
+
+    async def bounded():
+        async with asyncio.timeout(WITHIN_S):
+            return await test
+
+    return asyncio.run(bounded())
+
+
+async def until(is_so):
+    """Wait until ``is_so()``; the bound is that of `run`."""
+    while not is_so():
+        await asyncio.sleep(0.005)
+
+
+class Peer:
+    """A neighbor that sends what it is told to, and shows what it is sent: a socket on the loopback interface."""
+
+    def __init__(self, family=socket.AF_INET):
+        self.socket = socket.socket(family, socket.SOCK_DGRAM)
+        self.socket.setblocking(False)
+        self.socket.bind(("127.0.0.1", 0) if family == socket.AF_INET else ("::1", 0))
+        self.address = self.socket.getsockname()
+        self.port = self.address[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, message, node):
+        """A message, or bytes, to a node."""
+        frame = message if isinstance(message, bytes) else wire.encode(message)
+        self.socket.sendto(frame, node.address)
+
+    async def receive(self):
+        """The next message that comes."""
+        return wire.decode(await self.receive_frame())
+
+    async def receive_frame(self):
+        """The bytes of the next datagram."""
+        return await asyncio.get_running_loop().sock_recv(self.socket, 65_536)
