@@ -102,6 +102,27 @@ def test_network_without_a_graph_plays_as_the_scenario_does():
     assert trace.digest(played.table()) == run.trace_hash
 
 
+@pytest.mark.parametrize(
+    ("protocol", "event"),
+    [
+        (wb.CodedDiffusion(), "innovative"),
+        (wb.CodedDiffusion(), "decoded"),
+        (wb.Diffusion(), "gradient_set"),
+        (wb.Diffusion(), "gradient_removed"),
+        (wb.Flooding(), "held"),
+    ],
+)
+def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypatch, protocol, event):
+    kind = next(kind for kind, name in trace.EVENT_NAMES.items() if name == event)
+    monkeypatch.setattr(trace, "KEPT", trace.KEPT | {event})
+    monkeypatch.setattr(trace, "_KEPT_TYPES", trace._KEPT_TYPES | {kind})
+    workload = [wb.subscribe(0, "TEMP GE 20", expires_s=8), wb.publish(15, "TEMP IS 26", start_s=2, every_s=4)]
+    scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=15)
+    assert_same_numbers(scenario)
+    names = scenario.run("compiled", "metrics")._recorder.table().column("event").to_pylist()
+    assert names.count(event) == scenario.run("reference").trace.column("event").to_pylist().count(event) > 0
+
+
 # --- who takes which ---
 
 SMALL = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), [wb.publish(0, "TEMP IS 26")])

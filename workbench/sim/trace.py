@@ -57,7 +57,8 @@ SCHEMA = pa.schema(
 _ROWS_PER_BATCH = 200_000
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
 # Metrics look at rows of these events one by one, and at "held" of the nodes that subscribe. Frames, losses, drops and
-# who holds what are counted; all else is forgotten where only metrics are wanted.
+# who holds what are counted; all else is forgotten where only metrics are wanted. Any event of a protocol may stand
+# here, and both engines keep its rows, but for what nodes do not tell then (`Node.tells_all`: forwarded, dropped).
 KEPT = frozenset(
     ("delivered", "originated", "published", "subscribed", "unsubscribed", "interest_cached", "failed", "recovered")
 )

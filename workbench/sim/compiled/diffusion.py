@@ -76,7 +76,7 @@ def has_room(core, state):  # type: ignore[no-untyped-def]
 @inlined
 def start(core, state, i, now):  # type: ignore[no-untyped-def]
     """Node ``i`` knows from the start which neighbors it cannot talk with."""
-    if core.traces:
+    if core.kept[BLACKLISTED]:
         for place in range(state.black_first[i], state.black_first[i + 1]):
             peer = core.addresses[state.black[place]]
             add_row(core, now, i, BLACKLISTED, peer, 0, NONE, 0, 0, 1, NO_REASON)

@@ -110,7 +110,7 @@ def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiratio
                 state.gradients[entry, other].wave = NONE
         it.wave = wave
         _to_front(state, entry, g)
-    if core.traces:
+    if core.kept[GRADIENT_SET]:
         name, detail = (INTEREST, SET_BY_INTEREST) if wave == NONE else (REINFORCEMENT, SET_BY_REINFORCEMENT)
         peer, origin = core.addresses[neighbor], core.addresses[sink]
         add_row(core, now, i, GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
@@ -261,7 +261,7 @@ def _is_among(values, count, value):  # type: ignore[no-untyped-def]
 @inlined
 def tell_removed(core, state, now, i, gradient, reason):  # type: ignore[no-untyped-def]
     """A gradient is gone; the number is its interest's, or its reinforcement's where no interest has set it."""
-    if core.traces:
+    if core.kept[GRADIENT_REMOVED]:
         sequence = max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
         add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST, sink, sequence, 0, 0, reason)
@@ -270,5 +270,5 @@ def tell_removed(core, state, now, i, gradient, reason):  # type: ignore[no-unty
 @inlined
 def tell_interest_removed(core, now, i, sink, sequence, reason):  # type: ignore[no-untyped-def]
     """An entry is gone; ``sink`` is an address."""
-    if core.traces:
+    if core.kept[INTEREST_REMOVED]:
         add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST, sink, sequence, 0, 0, reason)

@@ -126,7 +126,7 @@ def _filtered_part(core, state, now, i, message, origin, number):  # type: ignor
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
             answer = _decide(state, f, i, origin, number, now)
-            if answer != number and core.traces:
+            if answer != number and core.kept[FILTERED]:
                 it = core.messages[message]
                 detail = FILTER_DROPS if answer == NONE else FILTER_REPLACES
                 key = state.filters[f].key

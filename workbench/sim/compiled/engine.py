@@ -13,12 +13,13 @@ import numpy as np
 from workbench import array_draws, draws
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import Protocol
-from workbench.sim import workload
+from workbench.sim import trace, workload
 from workbench.sim.compiled import loop as loop_module
 from workbench.sim.compiled.layout import (
     AUDIBLE,
     AUDIBLES_FULL,
     DONE,
+    EVENTS,
     FRAME,
     FRAMES_FULL,
     FREE_AUDIBLE,
@@ -208,6 +209,7 @@ def _core(
         arc_keys=_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         duration_us=duration_us,
         traces=traces,
+        kept=np.array([traces or name in trace.KEPT for name in EVENTS]),
         collisions=radio.collisions,
         csma=radio.csma,
         loses=loses,

@@ -273,6 +273,7 @@ Core = namedtuple(
         # The radio.
         "duration_us",
         "traces",
+        "kept",
         "collisions",
         "csma",
         "loses",

@@ -75,8 +75,8 @@ def add_loss(core, now, i, event, table, peer, message, reason):  # type: ignore
 
 @inlined
 def tell(core, now, i, event, peer, message, value, detail):  # type: ignore[no-untyped-def]
-    """A protocol's event about a message, if a trace is kept."""
-    if core.traces:
+    """A protocol's event about a message, if its rows are wanted: for a trace, or for metrics that look at them."""
+    if core.kept[event]:
         it = core.messages[message]
         add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, 0, value, detail)
 
@@ -93,7 +93,7 @@ def tell_held(core, now, i, peer, message, hops, is_first):  # type: ignore[no-u
     """A node holds a publication; ``is_first``: it never held it before."""
     if is_first:
         core.numbers[HELD] += 1
-    if core.traces or core.nodes[i].is_sink:
+    if core.kept[HELD_EVENT] or core.nodes[i].is_sink:
         it = core.messages[message]
         add_row(core, now, i, HELD_EVENT, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)
 
@@ -107,8 +107,9 @@ def tell_delivered(core, now, i, peer, message, number, detail):  # type: ignore
 
 @inlined
 def tell_forwarded(core, now, i, peer, message, neighbors):  # type: ignore[no-untyped-def]
-    """A message was sent on."""
-    tell(core, now, i, FORWARDED, peer, message, neighbors, NO_REASON)
+    """A message was sent on: for a trace alone, as nodes do not tell it where only metrics are wanted."""
+    if core.traces:
+        tell(core, now, i, FORWARDED, peer, message, neighbors, NO_REASON)
 
 
 @inlined
