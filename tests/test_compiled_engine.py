@@ -15,7 +15,9 @@ from test_kernel import RADIOS, items, topologies
 
 import workbench as wb
 from workbench.errors import ScenarioError
+from workbench.protocols.contract import Parameter
 from workbench.sim import compiled, trace
+from workbench.sim.compiled import engine, layout
 
 FLOODS = st.one_of(
     st.builds(wb.Flooding, ttl=st.sampled_from([255, 1, 2, 5])),
@@ -138,6 +140,27 @@ def test_run_says_which_engine_ran_and_why_not_the_compiled_one():
     assert (run.engine, run.engine_reason) == ("reference", "Talker has no compiled twin")
     with pytest.raises(ScenarioError, match="cannot run on the compiled engine: Talker has no compiled twin"):
         talk.run(engine="compiled")
+
+
+def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
+    class Loop:
+        overloads = (None,)
+
+        def __call__(self, *arguments):
+            return layout.STUCK_NODE
+
+    monkeypatch.setattr(engine, "loop_of", lambda twin: Loop())
+    for asked in ("compiled", "auto"):  # the first one loads the twin, so that the second finds it worth while
+        with pytest.raises(RuntimeError, match=r"the twin's wake\(\) has to move next_wake on"):
+            SMALL.run(engine=asked)
+
+
+def test_parameter_with_a_name_that_the_engine_uses_elsewhere_means_nothing_to_it():
+    class Cutter(Talker):
+        parameters = (Parameter("pieces", 3, 1, 9, "pieces", "any"), Parameter("variant", 1, 0, 9, "", "any"))
+
+    with pytest.raises(compiled.NotCompiledError, match=r"^Cutter has no compiled twin$"):
+        compiled.twin_of(Cutter())
 
 
 def test_progress_ends_at_one():

@@ -82,6 +82,11 @@ class Gossip(Protocol):
     disseminates = True
     describe = staticmethod(describe)
 
+    @property
+    def variant(self):
+        """Which of the two kinds of node, for who has a twin of each: "" or " in pieces"."""
+        return "" if self.pieces == 1 else " in pieces"
+
     def make_node(self, address, random):
         """A fresh node: of one kind for whole publications, of another for pieces."""
         if self.pieces == 1:

@@ -1,8 +1,8 @@
 """The compiled engine: the reference engine's runs, row by row, at the speed of machine code.
 
-A protocol exists twice on purpose: its node in `workbench/protocols` is the definition, to be read and to run on a
-mote; its *twin* here is the same state machine over flat arrays, compiled with numba. Which engine ran cannot be told
-from a trace: tests hold both identical over random scenarios.
+A protocol with a twin exists twice on purpose: its node in `workbench/protocols` is the definition, to be read and to
+run on a mote; its *twin* here is the same state machine over flat arrays, compiled with numba. Which engine ran cannot
+be told from a trace: tests hold both identical over random scenarios.
 
 Theory of operation
     ``engine.py``    one run: makes the arrays, calls the loop, makes larger arrays when the loop asks for them
@@ -17,6 +17,15 @@ Theory of operation
     ``matching.py``  which samples a subscription is handed;  ``counter_draws.py`` the draws
     The engine imports numba; this module does not, so that asking it costs nothing.
 
+Twins (`TWINS` says which protocol has which; what a scenario needs and a twin has not is told by `NotCompiledError`)
+    ``flooding.py``       flooding, and gossip of whole publications; the template (tests/test_compiled_engine.py)
+    ``gossip_pieces.py``  gossip in pieces (tests/test_compiled_pieces.py)
+    ``coded.py``          coded diffusion, with ``coded_state.py`` (memory) and ``coded_algebra.py`` (vectors)
+                          (tests/test_compiled_coded.py)
+    ``diffusion.py``      TinyDiffusion, with a ``diffusion_*.py`` for each of the node's nouns
+                          (tests/test_compiled_diffusion.py)
+    ``defaults.py``       what a twin without timers, pools and texts of its own need not write
+
 How a twin is written
     A twin is a module, named in `TWINS`, with functions that numba compiles into the loop (``@inlined``, or
     ``@outlined`` for what is rare and long: `reference.py`)::
@@ -26,6 +35,7 @@ How a twin is written
         subscribe(core, state, i, what, now), unsubscribe(...)           what: a row of core.subscriptions
         receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node at place sender
         wake(core, state, i, now)                                        core.next_wake[i] has come
+        has_room(core, state)                                            whether an event cannot run out of its pools
 
     and, in Python,
 
@@ -37,8 +47,7 @@ How a twin is written
         needs(setup)          (Needs of a broadcast's reception, of a unicast's, of any other call): the most it takes
         make_state(setup, messages), with_more_messages(state, messages)
                               a named tuple of arrays and numbers
-        has_room(core, state), with_more_room(state)
-                              for pools of its own: whether an event cannot run out of them; a larger state
+        with_more_room(state)             a state with larger pools, where has_room has said no
         text(setup, state, number)        what the detail ``len(setup.work.texts) + number`` means, made during the run
 
     Nodes are known by their place in ascending order of addresses; traces want ``core.addresses[i]``. Functions
@@ -46,20 +55,21 @@ How a twin is written
     returns to Python where there is not. The order of ``tell_...`` calls is the order of the node's events, the order
     of ``send`` calls that of its frames; both are independent, so a function may send between two events. The loop
     writes the rows of the radio and of the application (published, subscribed, ...) and numbers readings and
-    subscriptions.
+    subscriptions. A wake() that leaves next_wake where it is, or in the past, is a mistake of the twin's: RuntimeError.
 
 What the core gives it
     air        make_message, hold_message, let_go, send(core, now, i, receiver, message, word);
                receiver is a place, BROADCAST or UNREACHABLE
-    record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop
-    matching   deliver, one_way_match
+    record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop; a row that is of no message on
+               its way is written with add_row, ``if core.kept[event]``, so that metrics can ask for it
+    matching   deliver, hold, one_way_match
     counter_draws  stream_uniform, stream_below: the node's own stream
     A message is what travels unchanged; a frame adds its sender and one ``word`` (a ttl, say). Frames on their way
     hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
 
 Limits
-    What has no twin (a protocol or a filter of the user's own) runs on the reference engine; `Run.engine_reason` says
-    why.
+    What has no twin (a protocol that `TWINS` does not name, a filter of the user's own) runs on the reference engine;
+    `Run.engine_reason` says why.
 """
 
 from __future__ import annotations
@@ -75,7 +85,7 @@ from workbench.protocols.contract import Protocol
 from workbench.sim import workload
 from workbench.sim.radio import Radio
 
-# A protocol's module, name and kind of node -> the module of its twin.
+# A protocol's module, name and variant (`Gossip.variant`) -> the module of its twin.
 TWINS = {
     "workbench.protocols.flooding:Flooding": "workbench.sim.compiled.flooding",
     "workbench.protocols.gossip:Gossip": "workbench.sim.compiled.flooding",
@@ -98,10 +108,11 @@ class NotCompiledError(WorkbenchError):
 def twin_of(protocol: Protocol) -> str:
     """The module of a protocol's twin; NotCompiledError if it has none."""
     cls = type(protocol)
-    in_pieces = " in pieces" if protocol.settings.get("pieces", 1) > 1 else ""
-    twin = TWINS.get(f"{cls.__module__}:{cls.__name__}{in_pieces}")
+    # Asked of the class: of the object it might be a parameter of that name.
+    variant = protocol.variant if hasattr(cls, "variant") else ""
+    twin = TWINS.get(f"{cls.__module__}:{cls.__name__}{variant}")
     if twin is None:
-        raise NotCompiledError(f"{cls.__name__}{in_pieces} has no compiled twin")
+        raise NotCompiledError(f"{cls.__name__}{variant} has no compiled twin")
     return twin
 
 

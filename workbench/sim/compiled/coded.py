@@ -28,6 +28,7 @@ from workbench.sim.compiled.coded_state import (
     with_more_room,
 )
 from workbench.sim.compiled.counter_draws import stream_uniform
+from workbench.sim.compiled.defaults import start, subscribe, unsubscribe
 from workbench.sim.compiled.layout import (
     BROADCAST,
     DECODED,
@@ -42,8 +43,8 @@ from workbench.sim.compiled.layout import (
     NONE,
     NOT_INNOVATIVE,
 )
-from workbench.sim.compiled.matching import deliver
-from workbench.sim.compiled.record import add_row, drop, tell, tell_held, tell_originated
+from workbench.sim.compiled.matching import hold
+from workbench.sim.compiled.record import add_row, drop, tell, tell_originated
 from workbench.sim.compiled.reference import inlined, outlined
 from workbench.wire import coded as wire
 
@@ -53,7 +54,10 @@ __all__ = [
     "make_state",
     "needs",
     "size_B",
+    "start",
+    "subscribe",
     "text",
+    "unsubscribe",
     "with_more_messages",
     "with_more_room",
 ]
@@ -234,16 +238,6 @@ def _plan_sending(core, state, i, generation, now):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _hold(core, state, i, peer, message, event, hops, now):  # type: ignore[no-untyped-def]
-    pair = state.pairs[event, i]
-    is_first = not pair.held
-    pair.held = 1
-    tell_held(core, now, i, peer, message, hops, is_first)
-    if core.nodes[i].first_subscription != NONE:
-        deliver(core, now, i, peer, message)
-
-
-@inlined
 def _make_packet(core, state, event):  # type: ignore[no-untyped-def]
     """A coded packet of an event whose encoding vector is still to be written."""
     it = state.events[event]
@@ -296,7 +290,7 @@ def _receive_event(core, state, i, sender, message, event, now):  # type: ignore
         return
     _forget(core, state, i, event)
     _know(state, i, event, now)
-    _hold(core, state, i, peer, message, event, 1, now)
+    hold(core, state.pairs, i, peer, message, event, 1, now)
     _bootstrap(core, state, i, event, now)
     _tell_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
 
@@ -326,7 +320,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):  # type: 
     is_complete = it.rank == state.generation_size
     if is_complete:
         tell(core, now, i, DECODED, peer, message, state.generation_size, NO_REASON)
-        _hold(core, state, i, peer, message, event, it.hops, now)
+        hold(core, state.pairs, i, peer, message, event, it.hops, now)
     _plan_sending(core, state, i, generation, now)
     if is_complete and it.send_us == NONE:
         _forget(core, state, i, event)
@@ -334,11 +328,6 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):  # type: 
 
 
 # What the loop calls
-
-
-@inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
-    """Nothing to begin with."""
 
 
 @inlined
@@ -353,7 +342,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
     message = make_message(core, EVENT_MESSAGE, core.addresses[i], number, content)
     state.events_of[message] = event
     tell_originated(core, now, i, message, number)
-    _hold(core, state, i, NONE, message, event, 0, now)
+    hold(core, state.pairs, i, NONE, message, event, 0, now)
     send(core, now, i, BROADCAST, message, 0)
     let_go(core, message)
 
@@ -366,16 +355,6 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
         _receive_event(core, state, i, sender, message, event, now)
     else:
         _receive_coded(core, state, i, sender, message, word, event, now)
-
-
-@inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
-    """Subscriptions are never sent."""
-
-
-@inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
-    """Nobody else knows of it."""
 
 
 @inlined

@@ -18,7 +18,7 @@ from workbench.fields import field as field_of
 from workbench.protocols.coded_diffusion import SECOND_US
 from workbench.sim.compiled import NotCompiledError
 from workbench.sim.compiled.coded_algebra import SYMBOL, tables
-from workbench.sim.compiled.layout import Needs
+from workbench.sim.compiled.layout import Needs, longer
 from workbench.sim.compiled.prepare import Setup
 from workbench.wire import coded as wire
 from workbench.wire.event_bytes import event_bytes
@@ -209,23 +209,17 @@ def _linked(generations: np.ndarray, first: int) -> np.ndarray:
 
 def with_more_messages(state: State, messages: int) -> State:
     """The same with room for more messages on their way."""
-    return state._replace(events_of=_longer(state.events_of, messages), vectors=_longer(state.vectors, messages))
+    return state._replace(events_of=longer(state.events_of, messages), vectors=longer(state.vectors, messages))
 
 
 def with_more_room(state: State) -> State:
     """The same with twice as many generations."""
     old = len(state.generations)
-    generations = _linked(_longer(state.generations, 2 * old), old)
+    generations = _linked(longer(state.generations, 2 * old), old)
     generations["next"][-1] = state.numbers[FREE_GENERATION]
     state.numbers[FREE_GENERATION] = old
     state.numbers[FREE_GENERATIONS] += old
-    return state._replace(generations=generations, matrices=_longer(state.matrices, 2 * old))
-
-
-def _longer(rows: np.ndarray, count: int) -> np.ndarray:
-    longer = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    longer[: len(rows)] = rows
-    return longer
+    return state._replace(generations=generations, matrices=longer(state.matrices, 2 * old))
 
 
 def text(setup: Setup, state: State, number: int) -> str:

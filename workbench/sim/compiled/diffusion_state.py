@@ -38,7 +38,7 @@ from workbench.sim.compiled.diffusion_memory import (
     SAMPLE_WAITING,
     State,
 )
-from workbench.sim.compiled.layout import NONE, Needs, free_list
+from workbench.sim.compiled.layout import NONE, Needs, free_list, longer
 from workbench.sim.compiled.prepare import Setup
 from workbench.wire import tiny_diffusion as wire
 from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B
@@ -206,8 +206,8 @@ def make_state(setup: Setup, messages: int) -> State:
         samples=np.zeros(int(samples.sum()) + 1, SAMPLE_WAITING),
         interest_fields=np.zeros(messages, INTEREST_FIELDS),
         airtimes_us=np.array([radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]),
-        lists=_longer(lists.rows, len(lists.rows) + 2 * int(room[NEEDS_LISTS])),
-        attributes=_longer(lists.attributes, len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES])),
+        lists=longer(lists.rows, len(lists.rows) + 2 * int(room[NEEDS_LISTS])),
+        attributes=longer(lists.attributes, len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES])),
         buckets=_buckets(2 * len(lists.rows)),
         is_blob=np.array([attributes_module.is_blob(key) for key in range(256)]),
         blob_sizes_B=np.array([len(blob) for blob in lists.blobs] or [0], np.int32),
@@ -359,7 +359,7 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 def with_more_messages(state: State, messages: int) -> State:
     """The same with room for more messages on their way."""
-    return state._replace(interest_fields=_longer(state.interest_fields, messages))
+    return state._replace(interest_fields=longer(state.interest_fields, messages))
 
 
 def with_more_room(state: State) -> State:
@@ -367,16 +367,16 @@ def with_more_room(state: State) -> State:
     numbers, room = state.numbers, state.room
     if numbers[LISTS] + room[NEEDS_LISTS] > len(state.lists):
         # In so many more buckets that lists have to be found anew.
-        lists = _longer(state.lists, 2 * len(state.lists))
+        lists = longer(state.lists, 2 * len(state.lists))
         numbers[REMEMBERED] = 0
         state = state._replace(lists=lists, buckets=_buckets(len(lists)))
     if numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] > len(state.attributes):
-        state = state._replace(attributes=_longer(state.attributes, 2 * len(state.attributes)))
+        state = state._replace(attributes=longer(state.attributes, 2 * len(state.attributes)))
     if numbers[FREE_MARKS] < room[NEEDS_MARKS]:
         state = state._replace(marks=_with_more_marks(state))
     if numbers[MEMORIES] + room[NEEDS_MEMORIES] > len(state.memories):
         count = 2 * len(state.memories)
-        state = state._replace(memories=_longer(state.memories, count), windows=_longer(state.windows, count))
+        state = state._replace(memories=longer(state.memories, count), windows=longer(state.windows, count))
     return state
 
 
@@ -388,13 +388,6 @@ def _with_more_marks(state: State) -> np.ndarray:
     state.numbers[FREE_MARK] = count
     state.numbers[FREE_MARKS] += count
     return np.concatenate((state.marks, more))
-
-
-def _longer(rows: np.ndarray, count: int) -> np.ndarray:
-    """The same rows, and zeros behind them."""
-    longer = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    longer[: len(rows)] = rows
-    return longer
 
 
 def text(setup: Setup, state: State, number: int) -> str:

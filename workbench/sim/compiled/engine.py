@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from workbench import array_draws, draws
-from workbench.errors import ScenarioError
 from workbench.protocols.contract import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.compiled import loop as loop_module
@@ -44,6 +43,7 @@ from workbench.sim.compiled.layout import (
     Core,
     Needs,
     free_list,
+    longer,
 )
 from workbench.sim.compiled.network import Network
 from workbench.sim.compiled.outcome import Outcome
@@ -108,7 +108,7 @@ def _play(
             core.numbers[ROWS] = 0
         elif status == FRAMES_FULL:
             frames = _grown(core, core.frames, FREE_FRAME, FREE_FRAMES)
-            far = {name: _longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
+            far = {name: longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
             core = core._replace(frames=frames, **far)
         elif status == MESSAGES_FULL:
             core = core._replace(messages=_grown(core, core.messages, FREE_MESSAGE, FREE_MESSAGES))
@@ -119,7 +119,8 @@ def _play(
             state = twin.with_more_room(state)
         elif status == STUCK_NODE:
             node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
-            raise ScenarioError(
+            # Not the user's mistake: it must not end as a run on the other engine.
+            raise RuntimeError(
                 f"node {core.addresses[node]} was woken at {now} µs and asks to be woken at {core.next_wake[node]} µs; "
                 f"the twin's wake() has to move next_wake on, or clear it"
             )
@@ -152,10 +153,6 @@ def _grown(core: Core, rows: np.ndarray, free: int, count: int) -> np.ndarray:
     core.numbers[free] = len(rows)
     core.numbers[count] += len(rows)
     return np.concatenate((rows, more))
-
-
-def _longer(values: np.ndarray, count: int) -> np.ndarray:
-    return np.concatenate((values, np.zeros(count - len(values), values.dtype)))
 
 
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:

@@ -17,12 +17,31 @@ from workbench.attributes import Attribute
 from workbench.protocols.flooding import Flooding
 from workbench.sim.compiled.air import let_go, make_message, send
 from workbench.sim.compiled.counter_draws import stream_uniform
+from workbench.sim.compiled.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.compiled.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
 from workbench.sim.compiled.matching import deliver
 from workbench.sim.compiled.prepare import Setup
 from workbench.sim.compiled.record import drop, tell_forwarded, tell_held, tell_originated
 from workbench.sim.compiled.reference import inlined
 from workbench.wire import flooding as wire
+
+__all__ = [
+    "MESSAGES",
+    "has_room",
+    "longest_frame_B",
+    "make_state",
+    "needs",
+    "publish",
+    "receive",
+    "size_B",
+    "start",
+    "subscribe",
+    "text",
+    "unsubscribe",
+    "wake",
+    "with_more_messages",
+    "with_more_room",
+]
 
 MESSAGES = ("", "flood")
 _FLOOD = 1
@@ -78,22 +97,6 @@ def with_more_messages(state: State, messages: int) -> State:
 
 
 @inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
-    """What a node remembers is made beforehand."""
-    return True
-
-
-def with_more_room(state: State) -> State:
-    """Never asked for."""
-    return state
-
-
-def text(setup: Setup, state: State, number: int) -> str:
-    """All texts are those of the workload."""
-    raise IndexError(number)
-
-
-@inlined
 def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-def]
     is_first = not state.known[message, i]
     state.known[message, i] = 1
@@ -103,11 +106,6 @@ def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-
     tell_held(core, now, i, peer, message, hops, is_first)
     if core.nodes[i].first_subscription != NONE:
         deliver(core, now, i, peer, message)
-
-
-@inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
-    """Nothing to begin with."""
 
 
 @inlined
@@ -136,18 +134,3 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
     else:
         tell_forwarded(core, now, i, peer, message, 0)
         send(core, now, i, BROADCAST, message, word - 1)
-
-
-@inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
-    """Subscriptions are never sent."""
-
-
-@inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
-    """Nobody else knows of it."""
-
-
-@inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
-    """No timers."""

@@ -16,6 +16,7 @@ from workbench.attributes import Attribute
 from workbench.sim.compiled import NotCompiledError
 from workbench.sim.compiled.air import let_go, send, take_message
 from workbench.sim.compiled.counter_draws import stream_uniform
+from workbench.sim.compiled.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.compiled.layout import (
     BROADCAST,
     CHANCE,
@@ -26,19 +27,37 @@ from workbench.sim.compiled.layout import (
     TTL,
     Needs,
 )
-from workbench.sim.compiled.matching import deliver
+from workbench.sim.compiled.matching import hold
 from workbench.sim.compiled.prepare import Setup
-from workbench.sim.compiled.record import add_row, drop, tell_forwarded, tell_held, tell_originated
+from workbench.sim.compiled.record import add_row, drop, tell_forwarded, tell_originated
 from workbench.sim.compiled.reference import inlined
 from workbench.wire import pieces as wire
 from workbench.wire.event_bytes import event_bytes
+
+__all__ = [
+    "MESSAGES",
+    "has_room",
+    "longest_frame_B",
+    "make_state",
+    "needs",
+    "publish",
+    "receive",
+    "size_B",
+    "start",
+    "subscribe",
+    "text",
+    "unsubscribe",
+    "wake",
+    "with_more_messages",
+    "with_more_room",
+]
 
 MESSAGES = ("", "piece")
 _PIECE = 1
 WAKES = False
 COUNTS_HOLDERS = True
 
-_MOST_PAIRS = 1 << 26
+MOST_PAIRS = 1 << 26  # words of bits for the pieces that came; as many for those kept
 _PUBLISHED = 0  # the place in ``numbers``
 
 _EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32)], align=True)
@@ -140,9 +159,10 @@ def make_state(setup: Setup, messages: int) -> State:
     settings = setup.protocol.settings
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
     words = -(-settings["pieces"] // 64)
-    if count * publications * words > _MOST_PAIRS:
+    if count * publications * words > MOST_PAIRS:
         raise NotCompiledError(
-            f"pieces of {publications} publications at {count} nodes are more than it can keep in mind"
+            f"pieces of {publications} publications at {count} nodes are more than {MOST_PAIRS} words of 64 "
+            f"for it to keep in mind"
         )
     nodes = np.zeros(count, _NODE)
     nodes["first"] = nodes["last"] = NONE
@@ -167,22 +187,6 @@ def with_more_messages(state: State, messages: int) -> State:
     parts = np.zeros(messages, _PART)
     parts[: len(state.parts)] = state.parts
     return state._replace(parts=parts)
-
-
-@inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
-    """What a node remembers is made beforehand."""
-    return True
-
-
-def with_more_room(state: State) -> State:
-    """Never asked for."""
-    return state
-
-
-def text(setup: Setup, state: State, number: int) -> str:
-    """All texts are those of the workload."""
-    raise IndexError(number)
 
 
 # What a node remembers
@@ -260,16 +264,6 @@ def _forget(state, i, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _hold(core, state, i, peer, message, event, hops, now):  # type: ignore[no-untyped-def]
-    pair = state.pairs[event, i]
-    is_first = not pair.held
-    pair.held = 1
-    tell_held(core, now, i, peer, message, hops, is_first)
-    if core.nodes[i].first_subscription != NONE:
-        deliver(core, now, i, peer, message)
-
-
-@inlined
 def _keep(core, state, i, peer, message, ttl, now):  # type: ignore[no-untyped-def]
     event, number = state.parts[message].event, state.parts[message].number
     pair = state.pairs[event, i]
@@ -287,15 +281,10 @@ def _keep(core, state, i, peer, message, ttl, now):  # type: ignore[no-untyped-d
     pair.hops = max(pair.hops, state.ttl - ttl + 1)
     if pair.missing == 0:
         _forget(state, i, event)
-        _hold(core, state, i, peer, message, event, pair.hops, now)
+        hold(core, state.pairs, i, peer, message, event, pair.hops, now)
 
 
 # What the loop calls
-
-
-@inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
-    """Nothing to begin with."""
 
 
 @inlined
@@ -317,7 +306,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
         _add(state.came, event, i, piece)
         if piece == 0:
             tell_originated(core, now, i, message, number)
-            _hold(core, state, i, NONE, message, event, 0, now)
+            hold(core, state.pairs, i, NONE, message, event, 0, now)
         send(core, now, i, BROADCAST, message, state.ttl)
         let_go(core, message)
 
@@ -338,18 +327,3 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
     else:
         tell_forwarded(core, now, i, peer, message, 0)
         send(core, now, i, BROADCAST, message, word - 1)
-
-
-@inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
-    """Subscriptions are never sent."""
-
-
-@inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
-    """Nobody else knows of it."""
-
-
-@inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
-    """No timers."""

@@ -340,3 +340,10 @@ def free_list(kind: np.dtype, count: int) -> np.ndarray:
     rows["next"] = np.arange(1, count + 1)
     rows["next"][-1:] = NONE
     return rows
+
+
+def longer(rows: np.ndarray, count: int) -> np.ndarray:
+    """The same rows, and zeros behind them, ``count`` in all."""
+    made = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    made[: len(rows)] = rows
+    return made

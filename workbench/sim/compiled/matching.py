@@ -6,7 +6,7 @@ is the same.
 
 from workbench.attributes import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
 from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.record import tell_delivered
+from workbench.sim.compiled.record import tell_delivered, tell_held
 from workbench.sim.compiled.reference import inlined, outlined
 
 
@@ -52,3 +52,14 @@ def deliver(core, now, i, peer, message):  # type: ignore[no-untyped-def]
                 if one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
                     tell_delivered(core, now, i, peer, message, subscription.number, sample.detail)
         place = subscription.next
+
+
+@inlined
+def hold(core, pairs, i, peer, message, event, hops, now):  # type: ignore[no-untyped-def]
+    """Node ``i`` has a publication: tell so and deliver it; ``pairs[event, i].held`` says whether it ever held it."""
+    pair = pairs[event, i]
+    is_first = not pair.held
+    pair.held = 1
+    tell_held(core, now, i, peer, message, hops, is_first)
+    if core.nodes[i].first_subscription != NONE:
+        deliver(core, now, i, peer, message)

@@ -64,7 +64,7 @@ class Codes:
 
 
 class Preparation:
-    """Collects the tables of a workload; ``extent_m`` and ``positions_m`` (n, 2) are for sensor fields."""
+    """Collects the tables of a workload; ``positions_m`` (n, 2), and `extent_m` of them, are for sensor fields."""
 
     def __init__(
         self, addresses: np.ndarray, positions_m: np.ndarray, radio: Radio, size_B: Callable[[tuple], int]
@@ -166,7 +166,9 @@ class Preparation:
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first = np.full(len(self._addresses), NONE, np.int32)
         last: dict[int, int] = {}
-        made = (place for place, action in zip(places.tolist(), expanded, strict=True) if action.kind == SUBSCRIBE)
+        made = (
+            place for place, action in zip(places.tolist(), expanded, strict=True) if action.kind == workload.SUBSCRIBE
+        )
         for number, place in enumerate(made):
             if place in last:
                 subscriptions["next"][last[place]] = number
@@ -174,6 +176,3 @@ class Preparation:
                 first[place] = number
             last[place] = number
         return subscriptions, first
-
-
-SUBSCRIBE = workload.SUBSCRIBE
