@@ -146,10 +146,9 @@ def routes(run: Any, most: int = MOST_ROUTES) -> list[Route]:
 def _routes(run: Any, wanted: list[What], from_us: int, until_us: int) -> list[Route]:
     columns = read(run.trace)
     of_time = (columns["time_us"] >= from_us) & (columns["time_us"] <= until_us)
-    ids = {what[1:] for what in wanted}
-    if len(ids) == 1:  # most rows need not be looked at one by one
-        origin, sequence = next(iter(ids))
-        of_time &= (columns["origin"] == origin) & (columns["sequence"] == sequence)
+    # Most rows of a long run are about other messages, and need not be looked at one by one.
+    ids = np.array([what[1] << 32 | what[2] for what in wanted], dtype=np.int64)
+    of_time &= np.isin(columns["origin"].astype(np.int64) << 32 | columns["sequence"], ids)
     hops, marks = _hops(columns, of_time), _marks(columns, of_time)
     for what, mark in _own_rendezvous(run, columns, from_us, until_us):
         marks.setdefault(what, {}).setdefault((mark.node, mark.look), mark)
