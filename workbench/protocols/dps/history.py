@@ -36,6 +36,7 @@ class History:
         self.size = size
         self._entries = {}
         self._clear_at = _FEWEST_TO_CLEAR
+        self._since_cleared = 0
 
     def __len__(self):
         return len(self._entries)
@@ -81,9 +82,12 @@ class History:
 
     def _make_room(self, now):
         entries = self._entries
-        if len(entries) >= min(self._clear_at, self.size):
+        self._since_cleared += 1
+        # As many have come as are looked at: when the memory has doubled, or half of it is new.
+        if len(entries) >= self._clear_at or self._since_cleared > max(_FEWEST_TO_CLEAR, self.size // 2):
             for publication_id in [one for one, seen in entries.items() if seen.expires_us <= now]:
                 del entries[publication_id]
             self._clear_at = max(_FEWEST_TO_CLEAR, 2 * len(entries))
+            self._since_cleared = 0
         while len(entries) >= self.size:
             del entries[next(iter(entries))]
