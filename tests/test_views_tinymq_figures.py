@@ -67,6 +67,17 @@ def test_chart_has_trees_in_the_order_of_their_number_and_the_papers_line_withou
     assert len([item for item in drawing.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
 
 
+def test_sweeps_with_other_numbers_of_trees_stand_in_one_chart():
+    whole, ends = (
+        {"TinyMQ": VALUES["TinyMQ"]},
+        {"PUB-2-SUB+": {trees: VALUES["PUB-2-SUB+"][trees] for trees in (1, 10)}},
+    )
+    tables = [Table(whole), Table(ends)]
+    assert {"TinyMQ", "PUB-2-SUB+"} <= set(texts_of(tinymq_figures.trees_chart(tables, "stored_per_tree")))
+    trends = tinymq_figures.trend_table(tables, ["stored_per_tree"], by="protocol")
+    assert trends["change"].tolist() == [-2, 1]
+
+
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [

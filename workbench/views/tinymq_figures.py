@@ -5,6 +5,7 @@
     printed_losses(table)            matching events that are lost, and copies of events that run in circles
 
 A table is a sweep's, over "protocol.roots" as {"1": (0,), "4": (0, 1, 2, 3), ...}: the labels are the numbers of trees.
+Several sweeps that vary the same may be given as a list, as when one protocol was run with fewer numbers of trees.
 
 Theory of operation
     A trend is paired: in each network the metric with the most trees minus that with the fewest. Of these differences
@@ -82,7 +83,7 @@ def trend_table(table: Any, metrics: Sequence[str], by: str | None = None, only:
     from workbench.sweeps.chart import interval
 
     frame = _frame(table, only, (*metrics, *([by] if by else [])))
-    others = [axis for axis in table.axes if axis not in (ROOTS, by)]
+    others = [axis for axis in _tables(table)[0].axes if axis not in (ROOTS, by)]
     rows = []
     for metric in metrics:
         for names, some in frame.groupby(by, sort=False) if by else [(None, frame)]:
@@ -111,9 +112,15 @@ def printed_losses(table: Any, by: str = "protocol") -> pd.DataFrame:
     return shares.reset_index()
 
 
+def _tables(table: Any) -> list:
+    return list(table) if isinstance(table, (list, tuple)) else [table]
+
+
 def _frame(table: Any, only: Only, columns: Sequence[str]) -> pd.DataFrame:
     """The sweep's rows with the number of trees as a column of numbers."""
-    frame = table.to_pandas()
+    import pandas as pd
+
+    frame = pd.concat([one.to_pandas() for one in _tables(table)], ignore_index=True)
     for column in (ROOTS, *columns, *(only or {})):
         if column not in frame:
             raise ParameterError(f"the sweep has no {column}; it has {', '.join(map(str, frame.columns))}")
