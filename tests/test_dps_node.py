@@ -215,7 +215,7 @@ def test_the_same_lowest_mesh_id_from_two_neighbors_mutes_the_second():
 
 def test_its_own_mesh_id_from_a_neighbor_is_a_loop_and_what_it_said_last_is_none():
     alone = Alone()
-    own = alone.node.links.mesh_id.to_bytes(16, "little")
+    own = alone.node.links.mesh_ids.own.to_bytes(16, "little")
     alone.linked(1, mesh_id=own)
     assert alone.state(1) == MUTED
     alone = Alone().linked(1, mesh_id=LOW)

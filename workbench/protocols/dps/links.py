@@ -23,6 +23,8 @@ from workbench.bloom import BitVector
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY, InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
+from workbench.protocols.dps.mesh_ids import MeshIds, number_of
+from workbench.protocols.dps.outgoing import Outgoing
 from workbench.protocols.dps.remotes import (
     ACKNOWLEDGEMENT,
     ACTIVE,
@@ -31,7 +33,6 @@ from workbench.protocols.dps.remotes import (
     MUTED,
     NO_MESH_ID,
     STATE_NAMES,
-    SUBSCRIPTION,
     UNLINKING,
     UNMUTING,
     Remote,
@@ -39,7 +40,6 @@ from workbench.protocols.dps.remotes import (
 from workbench.wire import dps as wire
 
 SECOND_US = 1000000
-_ID_B = 16
 
 
 class Links:
@@ -51,16 +51,16 @@ class Links:
         self.settings = settings
         self.remotes = {}
         self.interests = Interests(settings.filter_bits)
-        self.mesh_id = 0
-        self._lowest_seen = NO_MESH_ID
+        self.mesh_ids = MeshIds(self.remotes)
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
         self._update_after_us = int(settings.update_s * SECOND_US)
         self._keep_alive_after_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
+        self._out = Outgoing(node, self.interests, self.mesh_ids, self._update_after_us)
 
     def start(self, mesh_id):
         """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
-        self.mesh_id = _number(mesh_id)
+        self.mesh_ids.own = number_of(mesh_id)
 
     def active(self):
         """The remotes that get publications."""
@@ -77,8 +77,8 @@ class Links:
         if len(self.remotes) >= self.settings.max_links:
             raise ParameterError("the node has %d links already, which is max_links" % len(self.remotes))
         remote = self._add(neighbor, LINKING, True)
-        self._find_changes(remote)
-        self._send_subscription(remote, now)
+        self._out.find_changes(remote)
+        self._out.subscription(remote, now)
 
     def unlink(self, neighbor, now):
         """End a link, as soon as nothing is outstanding; without one, nothing happens."""
@@ -86,7 +86,7 @@ class Links:
         if remote is None or remote.state == UNLINKING:
             return
         if remote.pending is None:
-            self._send_unlink(remote, now)
+            self._end(remote, now)
         else:
             remote.unlinks = True
 
@@ -138,7 +138,7 @@ class Links:
         self._go_on(remote, now)
 
     def _stays_muted(self, remote, message):
-        return remote.state == MUTED and _number(message.mesh_id) == self._lowest_but(remote)
+        return remote.state == MUTED and number_of(message.mesh_id) == self.mesh_ids.lowest_but(remote)
 
     def _begin_anew(self, remote):
         """The other side has forgotten what was told both ways; so does this one."""
@@ -179,7 +179,7 @@ class Links:
         if remote.pending is not None:
             return
         if remote.unlinks:
-            self._send_unlink(remote, now)
+            self._end(remote, now)
         elif remote.is_behind:
             self._update_later(now)
 
@@ -195,8 +195,8 @@ class Links:
                 self._drop(remote.address, name, message, "no_base")
                 return
             remote.inbound_revision = message.sequence
-        mesh_id = _number(message.mesh_id)
-        self._lowest_seen = min(self._lowest_seen, mesh_id)
+        mesh_id = number_of(message.mesh_id)
+        self.mesh_ids.heard(mesh_id)
         answers_in_full = is_new
         if message.flags & wire.UNMUTE:
             if not is_duplicate and remote.state != UNMUTING:
@@ -209,7 +209,7 @@ class Links:
             if acknowledged is not None and remote.pending is not None:
                 self._recheck(remote, message, now)
         elif remote.state not in (UNMUTING, UNLINKING) and (
-            message.flags & wire.MUTE or self._is_loop(remote, mesh_id)
+            message.flags & wire.MUTE or self.mesh_ids.is_loop(remote, mesh_id)
         ):
             self._mute(remote, now)
         remote.inbound_mesh_id = mesh_id
@@ -244,40 +244,24 @@ class Links:
     def _answer(self, remote, in_full, now):
         """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
         if remote.state == MUTED:
-            self._send_acknowledgement(remote, False, now)
+            self._out.acknowledgement(remote, False, now)
         elif in_full:
             # After unmuting they are on their way already; this is the same message as an answer.
-            is_told = remote.state == UNMUTING or self._find_changes(remote)
-            self._send_acknowledgement(remote, is_told, now)
+            is_told = remote.state == UNMUTING or self._out.find_changes(remote)
+            self._out.acknowledgement(remote, is_told, now)
         else:
-            self._send_acknowledgement(remote, remote.pending == ACKNOWLEDGEMENT, now)
+            self._out.acknowledgement(remote, remote.pending == ACKNOWLEDGEMENT, now)
 
     def _take_unlink(self, remote, neighbor, message, now):
         if remote is None:
             self._drop(neighbor, "subscription", message, "unknown")
             return
         remote.inbound_revision = message.sequence
-        self._send_acknowledgement(remote, False, now)
+        self._out.acknowledgement(remote, False, now)
         self._remove(remote, now)
         self.update(now)
 
     # Interests that go out
-
-    def _find_changes(self, remote):
-        """Work out what to tell a neighbor; whether that is another thing than the last time."""
-        interests, needs = self.interests.all_but(remote.inbound)
-        remote.is_delta = remote.interests is not None
-        if remote.is_delta:
-            is_changed = interests != remote.interests or needs != remote.needs
-            remote.vector = remote.interests ^ interests
-        else:
-            is_changed = True
-            remote.vector = interests
-        if is_changed:
-            remote.revision += 1
-        remote.interests, remote.needs = interests, needs
-        remote.is_behind = False
-        return is_changed
 
     def update(self, now):
         """Tell every neighbor at once what has changed for it."""
@@ -286,25 +270,14 @@ class Links:
                 continue
             if remote.pending is not None:
                 remote.is_behind = True
-            elif self._find_changes(remote):
-                self._send_subscription(remote, now)
+            elif self._out.find_changes(remote):
+                self._out.subscription(remote, now)
 
     def _update_later(self, now):
         if self._update_us is None:
             self._update_us = now + self._update_after_us
 
     # Loops
-
-    def _lowest_but(self, remote):
-        """The lowest mesh id on this side of a link."""
-        lowest = self.mesh_id
-        for other in self.remotes.values():
-            if other is not remote and other.state in (ACTIVE, LINKING) and other.inbound_mesh_id < lowest:
-                lowest = other.inbound_mesh_id
-        return lowest
-
-    def _is_loop(self, remote, mesh_id):
-        return mesh_id != remote.inbound_mesh_id and mesh_id == self._lowest_but(remote)
 
     def _mute(self, remote, now):
         remote.forget_outbound(self.settings.filter_bits)
@@ -313,12 +286,6 @@ class Links:
             self._set_inbound(remote, None)
         self._set_state(remote, MUTED)
         remote.settle(self._next_sign_us(remote, now))
-
-    def _ask_again(self, remote, now):
-        """Ask for a muted link as if there were none: where the loop is gone, the answer is no muting."""
-        remote.interests = None
-        self._find_changes(remote)
-        self._send_subscription(remote, now)
 
     def _recheck(self, remote, message, now):
         if message.flags & wire.MUTE or self._stays_muted(remote, message):
@@ -329,17 +296,11 @@ class Links:
 
     def _unmute(self, remote, now):
         """Take a link into use again: this side forgets what was told both ways, and tells its interests in full."""
-        lowest = min(self._lowest_seen, self.mesh_id)
-        self.mesh_id = max(0, lowest - self.node.random.bits() - 1)
-        self._lowest_seen = min(self._lowest_seen, self.mesh_id)
+        self.mesh_ids.go_below(self.node.random)
         self._set_inbound(remote, None)
-        interests, needs = self.interests.all_but(None)
-        remote.interests, remote.needs, remote.vector = interests, needs, interests
-        remote.is_delta = remote.is_behind = False
-        remote.revision += 1
         remote.settle(None)
         self._set_state(remote, UNMUTING)
-        self._send_subscription(remote, now)
+        self._out.tell_in_full(remote, now)
 
     def _replace(self, mesh_id, now):
         """An active link with this mesh id behind it has ended: take a muted one in its place, if need be."""
@@ -368,48 +329,22 @@ class Links:
             self._replace(remote.inbound_mesh_id, now)
         self.node.link_ended(remote, now)
 
+    def _end(self, remote, now):
+        """Say that the link ends, which it has when that is answered."""
+        was_active = remote.state == ACTIVE
+        remote.unlinks = False
+        remote.revision += 1
+        self._set_state(remote, UNLINKING)
+        self._out.unlink(remote, now)
+        if was_active:
+            self._replace(remote.inbound_mesh_id, now)
+
     def _set_inbound(self, remote, pair):
         if remote.inbound is not None:
             self.interests.remove(remote.inbound)
         remote.inbound = pair
         if pair is not None:
             self.interests.add(pair)
-
-    # Sending
-
-    def _send_subscription(self, remote, now):
-        flags = wire.SAK_REQUESTED | (wire.DELTA if remote.is_delta else 0)
-        if remote.state == UNMUTING:
-            flags |= wire.UNMUTE
-        self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
-        remote.await_answer(SUBSCRIPTION, now + self._update_after_us)
-
-    def _send_acknowledgement(self, remote, with_interests, now):
-        flags = wire.DELTA if remote.is_delta else 0
-        needs = vector = None
-        if remote.state == MUTED:
-            flags |= wire.MUTE
-        if with_interests:
-            flags |= wire.SAK_REQUESTED
-            needs, vector = remote.needs, remote.vector
-        self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))
-        if with_interests and remote.pending is None:
-            remote.await_answer(ACKNOWLEDGEMENT, now + self._update_after_us)
-
-    def _send_unlink(self, remote, now):
-        was_active = remote.state == ACTIVE
-        remote.unlinks = False
-        remote.revision += 1
-        self._set_state(remote, UNLINKING)
-        self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
-        remote.await_answer(SUBSCRIPTION, now + self._update_after_us)
-        if was_active:
-            self._replace(remote.inbound_mesh_id, now)
-
-    def _send(self, remote, kind, flags, needs, vector, rest):
-        mesh_id = self._lowest_but(remote).to_bytes(_ID_B, "little")
-        message = kind(self.node.port, None, remote.revision, flags, mesh_id, needs, vector, *rest)
-        self.node.outbox.append((remote.address, wire.encode(message)))
 
     # Time
 
@@ -423,11 +358,7 @@ class Links:
             if remote.tick_us is not None and remote.tick_us <= now:
                 lost = self._tick(remote, now) or lost
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
-                if remote.state == MUTED:
-                    self._ask_again(remote, now)
-                else:
-                    self._find_changes(remote)
-                    self._send_subscription(remote, now)
+                self._give_sign(remote, now)
         if lost:
             self._update_later(now)
 
@@ -444,13 +375,16 @@ class Links:
                 del self._last_revisions[next(iter(self._last_revisions))]
             self._remove(remote, now)
             return True
-        if remote.pending == ACKNOWLEDGEMENT:
-            self._send_acknowledgement(remote, True, now)
-        elif remote.state == UNLINKING:
-            self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
-        else:
-            self._send_subscription(remote, now)
+        self._out.again(remote, now)
         return False
+
+    def _give_sign(self, remote, now):
+        """A link was silent. A muted one is asked for as if there were none: if the loop is gone, so is the muting."""
+        if remote.state == MUTED:
+            self._out.tell_in_full(remote, now)
+        else:
+            self._out.find_changes(remote)
+            self._out.subscription(remote, now)
 
     def _next_sign_us(self, remote, now):
         """When a link that is silent has to be heard of again, None for never."""
@@ -489,11 +423,6 @@ class Links:
 
     def _drop(self, neighbor, name, message, reason):
         self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
-
-
-def _number(mesh_id):
-    """A mesh id as it is compared."""
-    return int.from_bytes(mesh_id, "little")
 
 
 def _count(needs):

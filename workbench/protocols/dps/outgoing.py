@@ -1,0 +1,78 @@
+"""What a DPS node tells its neighbors of interests: what has changed for each, and the messages that say so.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNLINKING, UNMUTING
+from workbench.wire import dps as wire
+
+
+class Outgoing:
+    """Writes the messages of links into the node's outbox, and notes in a Remote what it has been told."""
+
+    def __init__(self, node, interests, mesh_ids, wait_us):
+        self._node = node
+        self._interests = interests
+        self._mesh_ids = mesh_ids
+        self._wait_us = wait_us  # a tick of waiting for an answer
+
+    def find_changes(self, remote):
+        """Work out what to tell a neighbor; whether that is another thing than the last time."""
+        interests, needs = self._interests.all_but(remote.inbound)
+        remote.is_delta = remote.interests is not None
+        if remote.is_delta:
+            is_changed = interests != remote.interests or needs != remote.needs
+            remote.vector = remote.interests ^ interests
+        else:
+            is_changed = True
+            remote.vector = interests
+        if is_changed:
+            remote.revision += 1
+        remote.interests, remote.needs = interests, needs
+        remote.is_behind = False
+        return is_changed
+
+    def tell_in_full(self, remote, now):
+        """Tell a neighbor all interests, as if it had been told none."""
+        remote.interests = None
+        self.find_changes(remote)
+        self.subscription(remote, now)
+
+    def subscription(self, remote, now):
+        """Send what `find_changes` found, or send it again."""
+        flags = wire.SAK_REQUESTED | (wire.DELTA if remote.is_delta else 0)
+        if remote.state == UNMUTING:
+            flags |= wire.UNMUTE
+        self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
+        remote.await_answer(SUBSCRIPTION, now + self._wait_us)
+
+    def acknowledgement(self, remote, with_interests, now):
+        """Acknowledge what came, perhaps with what `find_changes` found."""
+        flags = wire.DELTA if remote.is_delta else 0
+        needs = vector = None
+        if remote.state == MUTED:
+            flags |= wire.MUTE
+        if with_interests:
+            flags |= wire.SAK_REQUESTED
+            needs, vector = remote.needs, remote.vector
+        self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))
+        if with_interests and remote.pending is None:
+            remote.await_answer(ACKNOWLEDGEMENT, now + self._wait_us)
+
+    def unlink(self, remote, now):
+        """Say that the link ends."""
+        self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
+        remote.await_answer(SUBSCRIPTION, now + self._wait_us)
+
+    def again(self, remote, now):
+        """Repeat what was not answered."""
+        if remote.pending == ACKNOWLEDGEMENT:
+            self.acknowledgement(remote, True, now)
+        elif remote.state == UNLINKING:
+            self.unlink(remote, now)
+        else:
+            self.subscription(remote, now)
+
+    def _send(self, remote, kind, flags, needs, vector, rest):
+        message = kind(self._node.port, None, remote.revision, flags, self._mesh_ids.told(remote), needs, vector, *rest)
+        self._node.outbox.append((remote.address, wire.encode(message)))
