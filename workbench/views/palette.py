@@ -20,6 +20,7 @@ DATA = "#E69F00"
 LOST = "#D55E00"
 DELIVERED = "#009E73"
 CODED = "#7B5EA7"
+PLACE = "#A58BD0"  # where a node stands in an overlay
 OTHER_MESSAGE = "#7A6A53"
 
 LINK_GOOD = "#B3BCC7"
@@ -77,6 +78,16 @@ _MESSAGES = {
     "piece": DATA,
     "coded": CODED,
     "reinforcement": REINFORCED,
+    "query": INTEREST,
+    "notification": DELIVERED,
+    "info": PLACE,
+    "join": REINFORCED,
+    "grant": REINFORCED,
+    "ack": LINK_GOOD,
+    "subscription": INTEREST,
+    "subscription ack": LINK_GOOD,
+    "publication": DATA,
+    "acknowledgement": DELIVERED,
 }
 
 
