@@ -151,15 +151,16 @@ def test_a_square_mutes_one_link_and_takes_it_when_another_goes(is_beside, reche
         assert muted(network) == [loop] and len(parts(network)) == 2
 
 
-def test_muted_interests_make_dead_ends_unless_they_are_not_counted():
+def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for_again():
     dead_ends = []
-    for count_muted in (True, False):
-        network = mesh(DPS(count_muted=count_muted, **QUICK), SQUARE)
+    for count_muted, recheck_s in ((True, 0.0), (False, 0.0), (True, 10.0)):
+        settings = {**QUICK, "count_muted": count_muted, "recheck_s": recheck_s}
+        network = mesh(DPS(**settings), SQUARE)
         (subscriber,) = subscribed(network, [(0, "a/b")])
         network.advance(60)
         publish_and_check(network, [subscriber], [(place, "a/b") for place in range(4)])
         dead_ends.append(network.drops().get("dead_end", 0))
-    assert dead_ends[0] > dead_ends[1] == 0
+    assert dead_ends[0] > 0 and dead_ends[1:] == [0, 0]
 
 
 def test_interests_that_end_go_out_of_the_mesh():

@@ -37,11 +37,11 @@ Limits
     A publication goes over a link once: on lossy links it may be lost. Interests that change are repeated until they
     are acknowledged. Mesh ids travel with interests and signs of life, so loops may stand for some ``link_loss_s``:
     they cost duplicates, and interests that have ended may go round in them. What a neighbor told before its link was
-    muted stays in the sum of what is asked for, as in the reference: publications follow it in vain
-    (``count_muted``). Where an active link has ended, its two ends take muted links in its place, if they have any;
-    others do not, so a mesh may fall into parts until the link is back. In simulation a node that was off keeps its
-    memory. All nodes need the same filter length, hashes and separators. Discovery and registration are not part of
-    the node.
+    muted stays in the sum of what is asked for, as in the reference, and publications follow it in vain
+    (``count_muted``), here until the link is asked for again (``recheck_s``). Where an active link has ended, its two
+    ends take muted links in its place, if they have any; others notice when they ask again, and until then a mesh may
+    be in parts. In simulation a node that was off keeps its memory. All nodes need the same filter length, hashes and
+    separators. Discovery and registration are not part of the node.
 
 Differs from the reference implementation in
     history     it is cleared, and bounded; the reference's grows for as long as it runs.
@@ -49,18 +49,18 @@ Differs from the reference implementation in
     collision   a subscription that crosses another stays unacknowledged until its own acknowledgement comes; the
                 reference takes the other's for it, and what was told is lost if the message was.
     repeated    a first subscription that comes again is answered with the interests again.
-    anew        interests in full from a neighbor that is linked are taken for what they are, a neighbor that has
-    given up
-                the link or has restarted, and answered in full; the reference takes them for an old message until it
-                has given the link up itself.
-    numbers     a neighbor that was given up is told the next revision and not the first again, so nothing that is under
+    anew        interests in full from a neighbor that is linked show that it has given the link up or has restarted:
+                they are taken, and answered in full. The reference takes them for an old message until it has given the
+                link up itself.
+    numbers     a neighbor that was given up is told the next revision and not the first again, so nothing that is on its
                 way can be mistaken.
     no base     a change of interests that never came is not taken for the interests, nor acknowledged; after some
                 repetitions the neighbor gives the link up and begins anew. An acknowledgement without interests says
                 nothing of them.
     unmute      interests go out in full, not as a change of nothing, so no old ones can get into them.
-    recheck     a muted link is asked for again now and then: ids on their way may show loops that are none, and what is
-                muted for one stays apart, in the reference for good.
+    recheck     a muted link is asked for again now and then, first without interests: ids on their way may show loops
+                that are none, and what is muted for one stays apart, in the reference for good.
+    retained    a new subscription is given what its own node retains, too.
     timers      each link has its own; the reference ticks for all of them at once.
 
 Reference
@@ -87,7 +87,9 @@ PARAMETERS = (
     Parameter("link_loss_s", 30.0, 0.01, 86400.0, "s", "the reference's; after so long a link gives a sign of life"),
     Parameter("retry_ticks", 2, 1, 100, "update_s", "the reference's: nothing is repeated before"),
     Parameter("retries", 3, 0, 100, "messages", "the reference's, one each update_s: then a neighbor is given up"),
-    Parameter("count_muted", True, None, None, "", "the reference's; False: far fewer dead ends where there are loops"),
+    Parameter(
+        "count_muted", True, None, None, "", "the reference's; False: no dead ends for what was told before the muting"
+    ),
     Parameter("recheck_s", 60.0, 0.0, 86400.0, "s", "whether muted links still close loops; 0, the reference's: never"),
     Parameter("ttl_s", 0, 0, wire.LONGEST_TTL_S, "s", "publications are sent once; else they are kept for so long"),
     Parameter("acknowledge", False, None, None, "", "True: sinks acknowledge each publication that they are given"),

@@ -11,7 +11,8 @@ Theory of operation
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
     publications and no interests, and waits. When an active link is given up, a muted one is *unmuted*, with a new
     mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s`` the one that
-    asked for a muted link asks again: ids that are late may have shown a loop that was none.
+    asked for a muted link asks again: ids that are late may have shown a loop that was none. That also ends what
+    either side has told the other before.
 
     An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
@@ -379,9 +380,13 @@ class Links:
         return False
 
     def _give_sign(self, remote, now):
-        """A link was silent. A muted one is asked for as if there were none: if the loop is gone, so is the muting."""
+        """A link was silent. A muted one is asked for as if there were none: if the loop is gone, so is the muting.
+
+        It tells of no interests yet, nor keeps those of the other side: what is muted asks for nothing.
+        """
         if remote.state == MUTED:
-            self._out.tell_in_full(remote, now)
+            self._set_inbound(remote, None)
+            self._out.tell_nothing(remote, self.settings.filter_bits, now)
         else:
             self._out.find_changes(remote)
             self._out.subscription(remote, now)

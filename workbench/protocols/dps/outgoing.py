@@ -38,6 +38,15 @@ class Outgoing:
         self.find_changes(remote)
         self.subscription(remote, now)
 
+    def tell_nothing(self, remote, length, now):
+        """Tell a neighbor that nothing is asked for here, as if it had been told nothing; the rest is for later."""
+        remote.forget_outbound(length)
+        remote.vector = remote.interests
+        remote.is_delta = False
+        remote.is_behind = True
+        remote.revision += 1
+        self.subscription(remote, now)
+
     def subscription(self, remote, now):
         """Send what `find_changes` found, or send it again."""
         flags = wire.SAK_REQUESTED | (wire.DELTA if remote.is_delta else 0)

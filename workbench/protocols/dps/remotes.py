@@ -65,6 +65,7 @@ class Remote:
         self.needs = NO_NEEDS
         self.vector = None
         self.is_delta = True
+        self.is_behind = False
 
     def await_answer(self, pending, tick_us):
         """A message went out that asks for an answer; the first to be answered keeps its clock."""
