@@ -52,7 +52,7 @@ Differs from the reference implementation in
     anew        interests in full from a neighbor that is linked show that it has given the link up or has restarted:
                 they are taken, and answered in full. The reference takes them for an old message until it has given the
                 link up itself.
-    numbers     a neighbor that was given up is told the next revision and not the first again, so nothing that is on its
+    numbers     a neighbor that was given up is told the next revision and not the first again, so nothing on its
                 way can be mistaken.
     no base     a change of interests that never came is not taken for the interests, nor acknowledged; after some
                 repetitions the neighbor gives the link up and begins anew. An acknowledgement without interests says
