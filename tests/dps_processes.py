@@ -12,8 +12,6 @@ from threading import Thread
 from conftest import REPOSITORY
 
 WITHIN_S = 30.0
-# Short timers, so that what takes seconds between real nodes takes tenths here.
-QUICK = ("--update-ms", "100", "--link-loss", "0.5", "--relink", "0.3")
 
 
 class Command:
@@ -27,7 +25,6 @@ class Command:
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
         )
         Thread(target=self._read, daemon=True).start()
@@ -42,19 +39,33 @@ class Command:
 
     def __exit__(self, *_):
         self.kill()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.process.stdout):
             stream.close()
+
+    def next(self, within_s):
+        """The next line; queue.Empty if none comes in that time."""
+        line = self._new.get(timeout=max(0.0, within_s))
+        if line is not None:
+            self.lines.append(line)
+        return line
+
+    def all_lines(self):
+        """Let it end, and return all that it has printed."""
+        if not self.process.stdin.closed:
+            self.interrupt()
+        while self.next(WITHIN_S) is not None:
+            pass
+        return self.lines
 
     def expect(self, event, within_s=WITHIN_S, **fields):
         """The next line of this event with these fields; lines before it are passed over."""
         end_s = time.monotonic() + within_s
         while True:
             try:
-                line = self._new.get(timeout=max(0.0, end_s - time.monotonic()))
+                line = self.next(end_s - time.monotonic())
             except Empty:
                 line = None
             assert line is not None, f"no {event} {fields} from {self.process.args}; there came {self.lines[-5:]}"
-            self.lines.append(line)
             if line["event"] == event and all(line[name] == value for name, value in fields.items()):
                 return line
 
@@ -70,6 +81,10 @@ class Command:
         """A line for its standard input."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def end_input(self):
+        """No more lines for its standard input."""
+        self.process.stdin.close()
 
     def interrupt(self):
         """Ctrl-C; returns the exit code."""

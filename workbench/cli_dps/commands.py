@@ -160,8 +160,9 @@ async def _publish(node: Any, options: argparse.Namespace, output: Output, known
         series = await node.publish(options.topics, payload, options.ttl, options.ack, not options.no_wildcards)
         known[kind] = series
     else:
-        await series.publish(payload, options.ttl)
+        node.publish_next(series, payload, options.ttl)
     output.published(series)
+    await node.drained()
     return series
 
 
