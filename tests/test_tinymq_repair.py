@@ -182,6 +182,23 @@ def test_orphan_does_not_join_its_own_child():
     assert not node.overlay.joining
 
 
+def test_join_that_an_outage_kept_waiting_is_asked_after_it_and_waits_its_full_time():
+    node = TinyMQ().make_node(5, draws.Stream(1))
+    node.start(0)
+    node.receive(info("1", 0), 1, 0)
+    node.wake(20 * SECOND)
+    assert [(to, message) for to, message in sent(node) if isinstance(message, wire.Join)] == [(1, wire.Join(0))]
+    assert node.next_wake > 20 * SECOND and node.overlay.joining[0].neighbor == 1
+
+
+def test_with_nothing_to_gather_a_join_is_asked_a_moment_later_and_not_at_once():
+    node = TinyMQ(gather_ms=0.0).make_node(5, draws.Stream(1))
+    node.start(0)
+    node.receive(info("1", 0), 1, 7)
+    node.wake(7)
+    assert node.next_wake == 8
+
+
 def test_slot_of_a_child_that_has_joined_elsewhere_is_free_again():
     node = joined()
     node.receive(wire.encode(7, wire.Join(0)), 6, node_time(node), False)

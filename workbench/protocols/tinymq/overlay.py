@@ -57,12 +57,12 @@ class Distance:
 
 
 class Joining:
-    """A join that waits for its grant. send_us: when to ask; None: asked."""
+    """A join that waits for its grant. send_us: when to ask; None: asked, and given up at give_up_us."""
 
-    def __init__(self, neighbor, send_us, give_up_us):
+    def __init__(self, neighbor, send_us):
         self.neighbor = neighbor
         self.send_us = send_us
-        self.give_up_us = give_up_us
+        self.give_up_us = None
 
 
 class Overlay:
@@ -284,8 +284,9 @@ class Overlay:
                     first = candidate if first is None else min(first, candidate)
         if first is not None:
             _, address, tree = first
-            send_us = now + self.node.random.below(self._gather_us + 1)
-            self.joining[tree] = Joining(address, send_us, send_us + self._grant_wait_us)
+            # Never now: with gather_ms=0 a node that is being woken would ask to be woken at once.
+            send_us = now + max(1, self.node.random.below(self._gather_us + 1))
+            self.joining[tree] = Joining(address, send_us)
 
     def _may_join(self, tree, place):
         """Whether a neighbor's place can be above this node: its epoch is newer than any that came through us."""
@@ -399,8 +400,10 @@ class Overlay:
             joining = self.joining[tree]
             if joining.send_us is not None and joining.send_us <= now:
                 joining.send_us = None
+                # From now on, which after an outage is later than was planned.
+                joining.give_up_us = now + self._grant_wait_us
                 self.node.unicast.send(joining.neighbor, wire.Join(tree), now)
-            elif joining.give_up_us <= now:
+            elif joining.send_us is None and joining.give_up_us <= now:
                 # It acknowledges and grants nothing: it has lost its own place. Its next info counts again.
                 del self.joining[tree]
                 known = self.neighbors.get(joining.neighbor)

@@ -24,6 +24,8 @@ Twins (`TWINS` says which protocol has which; what a scenario needs and a twin h
                           (tests/test_compiled_coded.py)
     ``diffusion.py``      TinyDiffusion, with a ``diffusion_*.py`` for each of the node's nouns
                           (tests/test_compiled_diffusion.py)
+    ``tinymq.py``         TinyMQ and PUB-2-SUB+, with a ``tinymq_*.py`` for each of the node's nouns
+                          (tests/test_compiled_tinymq.py)
     ``defaults.py``       what a twin without timers, pools and texts of its own need not write
 
 How a twin is written
@@ -47,8 +49,11 @@ How a twin is written
         needs(setup)          (Needs of a broadcast's reception, of a unicast's, of any other call): the most it takes
         make_state(setup, messages), with_more_messages(state, messages)
                               a named tuple of arrays and numbers
-        with_more_room(state)             a state with larger pools, where has_room has said no
+        with_more_room(state)             a state with larger pools, where has_room has said no. It is asked before each
+                              event and at the end, so a twin can refuse there what it cannot go on with
         text(setup, state, number)        what the detail ``len(setup.work.texts) + number`` means, made during the run
+
+    What an event may take beyond its needs because of what nodes keep by then, a twin notes in core.numbers[MORE].
 
     Nodes are known by their place in ascending order of addresses; traces want ``core.addresses[i]``. Functions
     allocate nothing. The loop makes sure before each event that there is room for what they declared in ``needs``, and
@@ -92,6 +97,8 @@ TWINS = {
     "workbench.protocols.gossip:Gossip in pieces": "workbench.sim.compiled.gossip_pieces",
     "workbench.protocols.diffusion:Diffusion": "workbench.sim.compiled.diffusion",
     "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.sim.compiled.coded",
+    "workbench.protocols.tinymq:TinyMQ": "workbench.sim.compiled.tinymq",
+    "workbench.protocols.pub2sub:Pub2Sub": "workbench.sim.compiled.tinymq",
 }
 
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.

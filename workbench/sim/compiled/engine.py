@@ -104,8 +104,11 @@ def _play(
         _load(loop, core, state, needs)
     while (status := loop(core, state, *needs, _EVENTS)) != DONE:
         if status == ROWS_FULL:
-            outcome.take_rows(core.rows[: core.numbers[ROWS]])
-            core.numbers[ROWS] = 0
+            if core.numbers[ROWS]:
+                outcome.take_rows(core.rows[: core.numbers[ROWS]])
+                core.numbers[ROWS] = 0
+            else:
+                core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
         elif status == FRAMES_FULL:
             frames = _grown(core, core.frames, FREE_FRAME, FREE_FRAMES)
             far = {name: longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
@@ -188,8 +191,8 @@ def _core(
     degree = int(np.diff(network.first).max()) if count else 0
     shares_air = radio.collisions or radio.csma
     # With csma the only frames that an event puts on the air are those that it is about.
-    begun = (1, 1) if radio.csma else (needs[1].frames, needs[0].frames)
-    audible_needs = tuple((degree + 1) * frames for frames in begun) if shares_air else (0, 0)
+    begun = (1, 1, 0) if radio.csma else (needs[1].frames, needs[0].frames, 1)
+    audible_needs = tuple((degree + 1) * frames for frames in begun) if shares_air else (0, 0, 0)
     messages = _room(8, needs[0].messages, needs[1].messages)
     frames = _room(64, needs[0].frames, needs[1].frames)
     audibles = _room(256, *audible_needs) if shares_air else 1

@@ -138,8 +138,9 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
     HELD,  # pairs of a node and a publication that it came to hold
     STUCK,  # the node that asked to be woken in the past
     DOWN_NODES,
-) = range(16)
-NUMBERS = 16
+    MORE,  # frames and messages, and a third of the rows, that an event may take beyond what the twin needs
+) = range(17)
+NUMBERS = 17
 
 # Why the main loop returned to Python.
 DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STATE_FULL, STUCK_NODE = range(8)
@@ -170,6 +171,8 @@ EVENTS = (
     "blacklisted",
     "innovative",
     "decoded",
+    "key_set",
+    "query_stored",
 )
 (
     SENT,
@@ -196,6 +199,8 @@ EVENTS = (
     BLACKLISTED,
     INNOVATIVE,
     DECODED,
+    KEY_SET,
+    QUERY_STORED,
 ) = range(len(EVENTS))
 
 # The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
@@ -227,6 +232,12 @@ REASONS = (
     "full",
     "not_innovative",
     "decoded",
+    "repeated",
+    "no_place",
+    "unasked",
+    "no_zone",
+    "no_sink",
+    "waited",
 )
 (
     NO_REASON,
@@ -256,6 +267,12 @@ REASONS = (
     FULL,
     NOT_INNOVATIVE,
     DECODED_ALREADY,
+    REPEATED,
+    NO_PLACE,
+    UNASKED,
+    NO_ZONE,
+    NO_SINK,
+    WAITED,
 ) = range(len(REASONS))
 
 # Columns of ``traffic``, one row per message name.

@@ -49,6 +49,7 @@ from workbench.sim.compiled.layout import (
     LINK,
     LOST,
     MESSAGES_FULL,
+    MORE,
     NEAR,
     NEXT_ACTION,
     NEXT_START,
@@ -192,7 +193,7 @@ def make_loop(
             action = numbers[NEXT_ACTION]
             acts = starts or (action < len(core.actions) and core.actions[action].time_us <= now)
             if not acts and now == NEVER:
-                return DONE
+                return DONE if has_room(core, state) else STATE_FULL
             # Is there room for all that may come of it?
             if acts:
                 rows, frames, messages = act_needs
@@ -202,6 +203,10 @@ def make_loop(
             else:
                 rows, frames, messages = receive_needs
                 audibles = core.audible_needs[1]
+            more = numbers[MORE]
+            if more:
+                rows, frames, messages = rows + 3 * more, frames + more, messages + more
+                audibles += more * core.audible_needs[2]
             if numbers[ROWS] + rows > len(core.rows):
                 return ROWS_FULL
             if numbers[FREE_FRAMES] < frames:

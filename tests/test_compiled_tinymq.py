@@ -1,0 +1,137 @@
+"""TinyMQ and PUB-2-SUB+ on the compiled engine: the reference engine's trace, with whatever fails on the way."""
+
+import pytest
+from both_engines import assert_same_numbers, assert_same_trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_kernel import RADIOS, topologies
+from tinymq_checks import connected_graphs
+
+import workbench as wb
+from workbench.errors import ScenarioError
+
+DIMENSIONS = (("TEMP 0 50",), ("TEMP 0 50", "HUMIDITY 0 100"), ("TEMP 0 50", "HUMIDITY 0 100", "INSTANCE 0 9"))
+QUERIES = (
+    "TEMP GE 25",
+    "TEMP GE 10, TEMP LE 14",
+    "TEMP GT 0, TEMP LT 50, HUMIDITY EQ 40",
+    "HUMIDITY GE 20, HUMIDITY LE 70",
+    "INSTANCE EQ_ANY",
+    "TEMP NE 26",
+    "TEMP GE 30, TEMP LE 20",
+)
+EVENTS = (
+    "TEMP IS 26",
+    "TEMP IS 12, HUMIDITY IS 40",
+    "TEMP IS 5, TEMP IS 31, HUMIDITY IS 60",
+    "TEMP IS 49, INSTANCE IS 1",
+    "INSTANCE IS 7",
+)
+# Long enough for a repair or two with an epoch of a second or three.
+DURATION_S = 25
+
+
+@st.composite
+def protocols(draw, count, **fixed):
+    roots = draw(st.permutations(range(count + 1)))  # the last of them is no node
+    options = {
+        "roots": tuple(roots[: draw(st.sampled_from([1, 1, 2, 3, count]))]),
+        "key_bits": draw(st.sampled_from([8, 1, 3, 8, 20, 62])),
+        "dimensions": draw(st.sampled_from(DIMENSIONS)),
+        "publish": draw(st.sampled_from(["all", "own"])),
+        "shortcuts": draw(st.sampled_from([True, True, False])),
+        "info_s": draw(st.sampled_from([1.0, 3.0, 0.3, 0.0])),
+        "lost_after": draw(st.sampled_from([4.0, 2.0])),
+        "gather_ms": draw(st.sampled_from([20.0, 0.0, 300.0])),
+        "settle_s": draw(st.sampled_from([0.5, 0.0, 3.0])),
+        "refresh_s": draw(st.sampled_from([2.0, 7.0, 0.0])),
+        "lease_s": draw(st.sampled_from([150.0, 8.0])),
+        "retries": draw(st.sampled_from([10, 2, 1, 0])),
+        "retry_ms": draw(st.sampled_from([50.0, 3.0, 0.1])),
+        # Memories so small that queries are refused, messages dropped, and frames taken for new ones.
+        "max_queries": draw(st.sampled_from([500, 500, 6])),
+        "max_waiting": draw(st.sampled_from([50, 1, 3])),
+        "max_known": draw(st.sampled_from([1000, 1, 5, 20])),
+        "max_hops": draw(st.sampled_from([1000, 1000, 3])),
+    }
+    cls = draw(st.sampled_from([wb.TinyMQ, wb.Pub2Sub]))
+    return cls(**options, **fixed)
+
+
+@st.composite
+def workloads(draw, count):
+    """Queries, events and outages at times at which the overlay grows, stands, falls and is mended."""
+    nodes = st.integers(0, count - 1)
+    starts_s = st.sampled_from([0.0, 0.2, 1.0, 3.0, 6.0, 12.0])
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        at, start_s = draw(st.one_of(nodes, st.just("all"))), draw(starts_s)
+        stop_s = draw(st.sampled_from([None, None, start_s + 4]))
+        what, expires_s = draw(st.sampled_from(QUERIES)), draw(st.sampled_from([None, None, 2.5]))
+        found.append(wb.subscribe(at, what, expires_s, start_s, stop_s))
+    for _ in range(draw(st.integers(1, 4))):
+        at, start_s = draw(st.one_of(nodes, st.just("all"))), draw(starts_s)
+        every_s = draw(st.sampled_from([None, 2, 0.7]))
+        stagger = every_s is not None and draw(st.booleans())
+        found.append(wb.publish(at, draw(st.sampled_from(EVENTS)), every_s, start_s, stagger=stagger))
+    for _ in range(draw(st.integers(0, 3))):
+        start_s = draw(starts_s)
+        stop_s = draw(st.sampled_from([None, start_s + 0.1, start_s + 2, start_s + 8]))
+        found.append(wb.outage(draw(nodes), start_s, stop_s))
+    return found
+
+
+@st.composite
+def scenarios(draw):
+    topology = draw(st.one_of(topologies(), connected_graphs(10)))
+    count = len(topology)
+    workload, protocol = draw(workloads(count)), draw(protocols(count))
+    return wb.Scenario(topology, protocol, workload, draw(RADIOS), DURATION_S, draw(st.integers(0, 99)))
+
+
+@settings(max_examples=100)
+@given(scenarios())
+def test_both_engines_give_the_same_trace(scenario):
+    assert_same_trace(scenario)
+
+
+@settings(max_examples=50)
+@given(scenarios())
+def test_both_engines_count_the_same_without_a_trace(scenario):
+    assert_same_numbers(scenario)
+
+
+LINE = wb.topology.line(4)
+ASKED = [wb.subscribe(3, "TEMP GE 20", start_s=1), wb.publish(0, "TEMP IS 26", start_s=3)]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"literal": True}, "as printed"),
+        ({"key_bits": 63}, "wider than 62"),
+        ({"max_queries": 1}, "2 subscriptions"),
+    ],
+)
+def test_what_has_no_twin_is_left_to_the_reference_engine_with_a_reason(options, reason):
+    workload = [*ASKED, wb.subscribe(3, "TEMP GE 30", start_s=2)]
+    scenario = wb.Scenario(LINE, wb.TinyMQ(**options), workload, duration_s=5)
+    with pytest.raises(ScenarioError, match=reason):
+        scenario.run(engine="compiled")
+
+
+def test_keys_of_long_lines_are_kept_whatever_their_length():
+    topology = wb.topology.line(200)
+    protocol = wb.TinyMQ(roots=(0, 150), key_bits=5)
+    workload = [wb.subscribe(199, "TEMP GE 20", start_s=20), wb.publish(3, "TEMP IS 26", start_s=40)]
+    scenario = wb.Scenario(topology, protocol, workload, duration_s=45)
+    assert_same_trace(scenario)
+    assert scenario.run(engine="compiled").metrics["delivery_ratio"] == 1
+
+
+def test_busy_network_outgrows_every_array_it_began_with():
+    topology = wb.topology.disc(120, 60, 60, radius_m=14, seed=2)
+    workload = [wb.subscribe("all", "TEMP GE 10", start_s=5), wb.publish(range(0, 120, 7), "TEMP IS 20", 1, 12)]
+    protocol = wb.TinyMQ(roots=(0, 60, 119), info_s=5.0, max_queries=200)
+    workload += [wb.outage(range(20, 40), 14, 17)]
+    assert_same_trace(wb.Scenario(topology, protocol, workload, wb.Radio(loss=0.1), duration_s=20, seed=1))

@@ -1,0 +1,306 @@
+"""The twin of `workbench.protocols.tinymq`, and of PUB-2-SUB+, whose nodes have a place in every tree.
+
+The node's nouns are modules of their own: `tinymq_overlay`, `tinymq_places`, `tinymq_keys` (zones and regions),
+`tinymq_routing`, `tinymq_queries`, `tinymq_node` (what it does with queries, events and notifications),
+`tinymq_unicast`, `tinymq_messages`, `tinymq_recent`. What a node remembers is laid out in `tinymq_memory` and made in
+`tinymq_state`.
+
+A unicast frame's word is its number; queries are known by their subscription, events by their publication. Of the
+definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, or of a network with
+other settings.
+
+Limits
+    Refused are ``literal=True``, key spaces of more than 62 bits, more subscriptions at a node than ``max_queries``,
+    and runs in which a key grows beyond 4096 bits or a message is cut into more than 32 pieces.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.sim.compiled.air import let_go, take_message
+from workbench.sim.compiled.counter_draws import stream_below
+from workbench.sim.compiled.layout import MORE, NO_PLACE, NONE, REPEATED, TTL, UNASKED
+from workbench.sim.compiled.record import tell_originated
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_memory import (
+    ACK,
+    ACKNOWLEDGEMENT,
+    END,
+    EVENT,
+    FINE,
+    GRANT,
+    INFO,
+    JOIN,
+    MESSAGES,
+    NOBODY,
+    NOTIFICATION,
+    PUBLISHED,
+    QUERY,
+    RENEW,
+    WANTED,
+    WRONG,
+)
+from workbench.sim.compiled.tinymq_messages import (
+    copy_message,
+    drop_message,
+    foresee,
+    has_room_for,
+    make_event,
+    measure,
+)
+from workbench.sim.compiled.tinymq_node import (
+    ask,
+    hold_event,
+    route,
+    send_to_trees,
+    send_what_waits,
+    write_hull,
+)
+from workbench.sim.compiled.tinymq_overlay import (
+    heard,
+    lose,
+    next_due_us,
+    sooner,
+    take_grant,
+    take_info,
+    take_join,
+)
+from workbench.sim.compiled.tinymq_overlay import start as start_overlay
+from workbench.sim.compiled.tinymq_overlay import wake as wake_overlay
+from workbench.sim.compiled.tinymq_places import is_attached
+from workbench.sim.compiled.tinymq_queries import end_leases
+from workbench.sim.compiled.tinymq_state import (
+    longest_frame_B,
+    make_state,
+    needs,
+    size_B,
+    text,
+    with_more_messages,
+    with_more_room,
+)
+from workbench.sim.compiled.tinymq_unicast import acknowledged, free_pending, repeat, take
+
+__all__ = [
+    "MESSAGES",
+    "longest_frame_B",
+    "make_state",
+    "needs",
+    "size_B",
+    "text",
+    "with_more_messages",
+    "with_more_room",
+]
+
+WAKES = True
+COUNTS_HOLDERS = True
+
+_NUMBERS = 0x10000
+
+
+@inlined
+def has_room(core, state):  # type: ignore[no-untyped-def]
+    """Whether the pools have what an event may take, and all is well so far."""
+    most = state.least_room + core.numbers[MORE]
+    state.numbers[WANTED] = most
+    return state.numbers[WRONG] == FINE and has_room_for(core, state, most)
+
+
+# What the loop calls: all numbers as int64, so that each function below is compiled for one set of types only.
+
+
+@inlined
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Begin; a root takes its place."""
+    _start(core, state, np.int64(i), np.int64(now))
+
+
+@inlined
+def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """Send an event to its rendezvous nodes."""
+    _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
+
+
+@inlined
+def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Ask all trees for what matches."""
+    _subscribe(core, state, np.int64(i), np.int64(what), now)
+
+
+@inlined
+def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """End a subscription: its query is sent again with lease 0; one that has ended already is no error."""
+    _unsubscribe(core, state, np.int64(i), np.int64(what), now)
+
+
+@inlined
+def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+    """Take a neighbor's frame; ``word`` is its number."""
+    _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
+
+
+@inlined
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Repeat, give up, join, refresh: whatever is due."""
+    _wake(core, state, np.int64(i), now)
+
+
+@outlined
+def _start(core, state, i, now):  # type: ignore[no-untyped-def]
+    if state.numbers[ACKNOWLEDGEMENT] == NONE:
+        message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
+        measure(core, state, message)
+        state.numbers[ACKNOWLEDGEMENT] = message
+    state.nodes[i].number = stream_below(core, i, _NUMBERS)
+    start_overlay(core, state, i, now)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    publication = state.numbers[PUBLISHED]
+    state.numbers[PUBLISHED] = publication + 1
+    event = make_event(core, state, i, content, number, publication)
+    write_hull(state, state.fields[event].box, event)
+    tell_originated(core, now, i, event, number)
+    hold_event(core, state, i, NOBODY, event, now)
+    send_to_trees(core, state, i, event, now)
+    let_go(core, event)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    own = state.own_queries[what]
+    own.is_asked = 1
+    own.round = NONE
+    own.refresh_us = NONE
+    state.nodes[i].own += 1
+    if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
+        ask(core, state, i, what, RENEW, now)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    own = state.own_queries[what]
+    if own.is_asked:
+        own.is_asked = 0
+        state.nodes[i].own -= 1
+        if own.round >= 0:
+            ask(core, state, i, what, END, now)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _receive(core, state, i, sender, message, word, now):  # type: ignore[no-untyped-def]
+    heard(state, i, sender, now)
+    name = core.messages[message].name
+    if name == INFO:
+        take_info(core, state, i, sender, message, now)
+    elif name == ACK:
+        acknowledged(core, state, i, sender, word)
+    elif take(core, state, i, sender, word, now):
+        _take(core, state, i, sender, message, now)
+    else:
+        drop_message(core, state, i, sender, message, REPEATED, now)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _take(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+    name = core.messages[message].name
+    if name == JOIN:
+        if not take_join(core, state, i, sender, state.fields[message].tree, now):
+            drop_message(core, state, i, sender, message, NO_PLACE, now)
+    elif name == GRANT:
+        if not take_grant(core, state, i, sender, message, now):
+            drop_message(core, state, i, sender, message, UNASKED, now)
+    elif state.fields[message].hops >= state.max_hops:
+        drop_message(core, state, i, sender, message, TTL, now)
+    else:
+        copy = copy_message(core, state, message)
+        state.fields[copy].hops += 1
+        route(core, state, i, copy, sender, now)
+        let_go(core, copy)
+
+
+@outlined
+def _wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    _give_up_silent(core, state, i, now)
+    wake_overlay(core, state, i, now)
+    end_leases(core, state, i, now)
+    first = state.nodes[i].first_waiting
+    if first != NONE and state.lost_after_us and now - state.waitings[first].since_us > state.lost_after_us:
+        send_what_waits(core, state, i, now)
+    _ask_what_is_due(core, state, i, now)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _give_up_silent(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
+    place = repeat(core, state, i, now)
+    lost = NONE
+    while place != NONE:
+        it = state.pendings[place]
+        behind, neighbor, message = it.next, it.neighbor, it.message
+        if neighbor != lost:
+            lost = neighbor
+            lose(core, state, i, neighbor, now)
+        name = core.messages[message].name
+        if name in (QUERY, EVENT, NOTIFICATION):
+            route(core, state, i, message, NOBODY, now)
+        free_pending(core, state, place)
+        place = behind
+
+
+@outlined
+def _ask_what_is_due(core, state, i, now):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    if node.own == 0 and node.ask_again_us == NONE:
+        return
+    what = np.int64(core.nodes[i].first_subscription)
+    while what != NONE:
+        own, subscription = state.own_queries[what], core.subscriptions[what]
+        if own.is_asked and subscription.expires_us != NONE and subscription.expires_us <= now:
+            own.is_asked = 0
+            node.own -= 1
+        what = np.int64(subscription.next)
+    if not is_attached(state, i):
+        return
+    everything = node.ask_again_us != NONE and node.ask_again_us <= now
+    if everything:
+        node.ask_again_us = NONE
+    what = np.int64(core.nodes[i].first_subscription)
+    while what != NONE:
+        own = state.own_queries[what]
+        if own.is_asked and (everything or (own.refresh_us != NONE and own.refresh_us <= now)):
+            ask(core, state, i, what, RENEW, now)
+        what = np.int64(core.subscriptions[what].next)
+
+
+@outlined
+def _plan_wake_up(core, state, i):  # type: ignore[no-untyped-def]
+    """Note when something is due, and the room that it may take."""
+    node = state.nodes[i]
+    due_us = sooner(next_due_us(state, i), node.next_expiry_us)
+    pending = node.first_pending
+    while pending != NONE:
+        due_us = sooner(due_us, state.pendings[pending].due_us)
+        pending = state.pendings[pending].next
+    if node.ask_again_us != NONE or node.own:
+        attached = is_attached(state, i)
+        if attached:
+            due_us = sooner(due_us, node.ask_again_us)
+        if node.own:
+            what = np.int64(core.nodes[i].first_subscription)
+            while what != NONE:
+                own = state.own_queries[what]
+                if own.is_asked:
+                    due_us = sooner(due_us, core.subscriptions[what].expires_us)
+                    if attached:
+                        due_us = sooner(due_us, own.refresh_us)
+                what = np.int64(core.subscriptions[what].next)
+    core.next_wake[i] = due_us
+    foresee(core, state, i)

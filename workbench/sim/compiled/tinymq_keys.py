@@ -1,0 +1,238 @@
+"""Keys, universes and regions in the kernel: `tinymq.zones` and what `tinymq.mapping` asks of boxes.
+
+A key is a row of ``keys``, the same one for the same bits: a child's key is its parent's row and a slot. So keys may be
+of any length, equal keys have equal numbers, and a key is another's prefix if it is met on the way up. A region that is
+worked on is a row of ``scratch``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.sim.compiled.layout import NONE
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_memory import (
+    KEY_TOO_LONG,
+    KEYS,
+    LONGEST_KEY,
+    MOST_INTERVALS,
+    ROOT_KEY,
+    TOO_MANY_INTERVALS,
+    WRONG,
+)
+
+
+@outlined
+def child_key(state, parent, slot):  # type: ignore[no-untyped-def]
+    """The key of the child in a slot."""
+    keys = state.keys
+    place = keys[parent].first
+    while place != NONE:
+        if keys[place].slot == slot:
+            return place
+        place = keys[place].next
+    place = state.numbers[KEYS]
+    state.numbers[KEYS] += 1
+    it = keys[place]
+    it.parent = parent
+    it.slot = slot
+    it.length = keys[parent].length + slot + 1
+    it.first = NONE
+    it.next = keys[parent].first
+    keys[parent].first = place
+    it.low = 0
+    if it.length <= state.key_bits:
+        it.low = keys[parent].low + (1 << (state.key_bits - it.length))
+    if it.length > LONGEST_KEY:
+        state.numbers[WRONG] = KEY_TOO_LONG
+    return place
+
+
+def key_text(keys: Any, key: int) -> str:
+    """A key as a text of 0 and 1."""
+    parts = []
+    while key != ROOT_KEY:
+        parts.append("0" * int(keys["slot"][key]) + "1")
+        key = int(keys["parent"][key])
+    return "".join(reversed(parts))
+
+
+@inlined
+def has_universe(state, length):  # type: ignore[no-untyped-def]
+    """Whether a key of that length has strings in the key space."""
+    return length <= state.key_bits
+
+
+@inlined
+def last_of(state, low, length):  # type: ignore[no-untyped-def]
+    """The largest string of a universe that begins at ``low``."""
+    return low + (1 << (state.key_bits - length)) - 1
+
+
+@inlined
+def is_prefix(state, prefix, key):  # type: ignore[no-untyped-def]
+    """Whether a key begins with another one."""
+    keys = state.keys
+    length = keys[prefix].length
+    while keys[key].length > length:
+        key = keys[key].parent
+    return key == prefix
+
+
+# Regions
+
+
+@inlined
+def load(state, message, row):  # type: ignore[no-untyped-def]
+    """Put a message's region into a row of scratch."""
+    count = state.fields[message].intervals
+    for k in range(count):
+        state.scratch[row, k, 0] = state.regions[message, k, 0]
+        state.scratch[row, k, 1] = state.regions[message, k, 1]
+    state.scratch_counts[row] = count
+
+
+@inlined
+def save(state, row, message):  # type: ignore[no-untyped-def]
+    """Make a row of scratch a message's region."""
+    count = state.scratch_counts[row]
+    for k in range(count):
+        state.regions[message, k, 0] = state.scratch[row, k, 0]
+        state.regions[message, k, 1] = state.scratch[row, k, 1]
+    state.fields[message].intervals = count
+
+
+@inlined
+def intersect(state, source, row, low, high):  # type: ignore[no-untyped-def]
+    """Put into ``row`` what of ``source``, which may be the same, lies from low to high."""
+    scratch = state.scratch
+    count = 0
+    for k in range(state.scratch_counts[source]):
+        first, last = scratch[source, k, 0], scratch[source, k, 1]
+        if first <= high and low <= last:
+            scratch[row, count, 0] = max(first, low)
+            scratch[row, count, 1] = min(last, high)
+            count += 1
+    state.scratch_counts[row] = count
+
+
+@inlined
+def overlaps(state, row, low, high):  # type: ignore[no-untyped-def]
+    for k in range(state.scratch_counts[row]):
+        if state.scratch[row, k, 0] <= high and low <= state.scratch[row, k, 1]:
+            return True
+    return False
+
+
+@outlined
+def subtract(state, row, low, high):  # type: ignore[no-untyped-def]
+    """Take what lies from low to high out of a row."""
+    scratch = state.scratch
+    count = state.scratch_counts[row]
+    kept = 0
+    for k in range(count):
+        first, last = scratch[row, k, 0], scratch[row, k, 1]
+        if first < low and high < last:
+            # It lies within this interval, so all the others stay as they are.
+            if count == MOST_INTERVALS:
+                state.numbers[WRONG] = TOO_MANY_INTERVALS
+                return
+            for behind in range(count, k + 1, -1):
+                scratch[row, behind, 0] = scratch[row, behind - 1, 0]
+                scratch[row, behind, 1] = scratch[row, behind - 1, 1]
+            scratch[row, k, 1] = low - 1
+            scratch[row, k + 1, 0] = high + 1
+            scratch[row, k + 1, 1] = last
+            state.scratch_counts[row] = count + 1
+            return
+        if last < low or high < first:
+            pass
+        elif first < low:
+            last = low - 1
+        elif high < last:
+            first = high + 1
+        else:
+            continue
+        scratch[row, kept, 0] = first
+        scratch[row, kept, 1] = last
+        kept += 1
+    state.scratch_counts[row] = kept
+
+
+@outlined
+def unite(state, message, row):  # type: ignore[no-untyped-def]
+    """Add to a message's region what of a row of scratch, which is used up, it does not have yet."""
+    regions, count = state.regions, state.fields[message].intervals
+    for k in range(count):
+        subtract(state, row, regions[message, k, 0], regions[message, k, 1])
+    if count + state.scratch_counts[row] > MOST_INTERVALS:
+        state.numbers[WRONG] = TOO_MANY_INTERVALS
+        return
+    for k in range(state.scratch_counts[row]):
+        low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
+        place = count
+        while place > 0 and regions[message, place - 1, 0] > low:
+            regions[message, place, 0] = regions[message, place - 1, 0]
+            regions[message, place, 1] = regions[message, place - 1, 1]
+            place -= 1
+        regions[message, place, 0] = low
+        regions[message, place, 1] = high
+        count += 1
+    state.fields[message].intervals = count
+
+
+# Boxes
+
+
+@inlined
+def _lowest_from(state, box, place):  # type: ignore[no-untyped-def]
+    number = 0
+    for behind in range(place, len(state.dimension_bits)):
+        number |= state.boxes[box, behind, 0] << state.dimension_shifts[behind]
+    return number
+
+
+@inlined
+def _part(state, number, place):  # type: ignore[no-untyped-def]
+    return (number >> state.dimension_shifts[place]) & ((1 << state.dimension_bits[place]) - 1)
+
+
+@inlined
+def _head(state, number, place):  # type: ignore[no-untyped-def]
+    shift = state.dimension_shifts[place] + state.dimension_bits[place]
+    return (number >> shift) << shift
+
+
+@outlined
+def first_cell(state, box, at_least):  # type: ignore[no-untyped-def]
+    """`Mapping.first_cell`; NONE if there is none."""
+    boxes = state.boxes
+    for place in range(len(state.dimension_bits)):
+        part = _part(state, at_least, place)
+        if boxes[box, place, 0] <= part <= boxes[box, place, 1]:
+            continue
+        if part < boxes[box, place, 0]:
+            return _head(state, at_least, place) | _lowest_from(state, box, place)
+        before = place - 1
+        while before >= 0:
+            last = _part(state, at_least, before)
+            if last < boxes[box, before, 1]:
+                grown = (last + 1) << state.dimension_shifts[before]
+                return _head(state, at_least, before) | grown | _lowest_from(state, box, before + 1)
+            before -= 1
+        return NONE
+    return at_least
+
+
+@inlined
+def clip(state, box, row):  # type: ignore[no-untyped-def]
+    """`Mapping.clip` of a row of scratch."""
+    scratch = state.scratch
+    count = 0
+    for k in range(state.scratch_counts[row]):
+        first, last = first_cell(state, box, scratch[row, k, 0]), scratch[row, k, 1]
+        if first != NONE and first <= last:
+            scratch[row, count, 0] = first
+            scratch[row, count, 1] = last
+            count += 1
+    state.scratch_counts[row] = count

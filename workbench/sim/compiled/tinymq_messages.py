@@ -1,0 +1,208 @@
+"""TinyMQ's messages in the kernel: rows that are made, copied, and measured when they are sent.
+
+Of frames there is nothing but their size. A message that differs in one field from another is another row.
+"""
+
+import numpy as np
+
+from workbench.sim.compiled.air import take_message
+from workbench.sim.compiled.layout import FREE_FRAMES, FREE_MESSAGES, MORE, NONE, ROWS
+from workbench.sim.compiled.record import drop
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_memory import (
+    EVENT,
+    FREE_PENDINGS,
+    FREE_STOREDS,
+    FREE_WAITINGS,
+    GRANT,
+    JOIN,
+    KEYS,
+    NO_TREE,
+    NOTIFICATION,
+    QUERY,
+    RECENTS,
+    TOO_LITTLE_ROOM,
+    WRONG,
+)
+
+
+@inlined
+def has_room_for(core, state, most):  # type: ignore[no-untyped-def]
+    """Whether the pools have ``most`` free rows each."""
+    numbers = state.numbers
+    return (
+        numbers[FREE_PENDINGS] >= most
+        and numbers[FREE_WAITINGS] >= most
+        and numbers[FREE_STOREDS] >= most
+        and numbers[KEYS] + most <= len(state.keys)
+        and 2 * (numbers[RECENTS] + most) <= len(state.recents)
+    )
+
+
+@outlined
+def is_short(core, state, i):  # type: ignore[no-untyped-def]
+    """Whether there may be too little room for one step more; then the run is given up."""
+    node = state.nodes[i]
+    most = state.most_parts + node.stored + 8
+    numbers = core.numbers
+    if (
+        numbers[FREE_FRAMES] >= most
+        and numbers[FREE_MESSAGES] >= 2 * most
+        and numbers[ROWS] + most + state.most_deliveries <= len(core.rows)
+        and has_room_for(core, state, most)
+    ):
+        return False
+    state.numbers[WRONG] = TOO_LITTLE_ROOM
+    return True
+
+
+@inlined
+def address_of(core, place):  # type: ignore[no-untyped-def]
+    """A node's address, for the trace; NONE if it is none."""
+    return NONE if place < 0 else core.addresses[place]
+
+
+@inlined
+def make_join(core, state, tree):  # type: ignore[no-untyped-def]
+    """A join; whoever makes a message holds it."""
+    message = take_message(core, JOIN, NONE, 0, NONE, 0, 0)
+    state.fields[message].tree = tree
+    return message
+
+
+@inlined
+def make_grant(core, state, tree, epoch, key):  # type: ignore[no-untyped-def]
+    """A grant."""
+    message = take_message(core, GRANT, NONE, 0, NONE, 0, 0)
+    it = state.fields[message]
+    it.tree = tree
+    it.epoch = epoch
+    it.key = key
+    return message
+
+
+@outlined
+def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):  # type: ignore[no-untyped-def]
+    """The query of a subscription for a tree; its region is still to be written."""
+    number = core.subscriptions[what].number
+    message = take_message(core, QUERY, core.addresses[i], number, NONE, 0, 0)
+    it = state.fields[message]
+    it.tree = tree
+    it.sink = i
+    it.what = what
+    it.round = state.own_queries[what].round
+    it.lease_s = lease_s
+    it.hops = 0
+    it.sink_tree = sink_tree
+    it.sink_key = sink_key
+    it.box = what
+    it.intervals = 0
+    return message
+
+
+@outlined
+def make_event(core, state, i, content, number, publication):  # type: ignore[no-untyped-def]
+    """The event of a publication, for no tree yet; its region is still to be written."""
+    message = take_message(core, EVENT, core.addresses[i], number, content, 0, 0)
+    it = state.fields[message]
+    it.tree = NO_TREE
+    it.hops = 0
+    it.publication = publication
+    it.box = state.first_content_box + content
+    it.intervals = 0
+    return message
+
+
+@outlined
+def make_notification(core, state, event, query):  # type: ignore[no-untyped-def]
+    """The notification of an event for a stored query's sink."""
+    source = core.messages[event]
+    message = take_message(core, NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
+    it, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
+    it.tree = from_event.tree
+    it.hops = from_event.hops
+    it.publication = from_event.publication
+    it.sink = from_query.sink
+    it.what = from_query.what
+    it.sink_tree = from_query.sink_tree
+    it.sink_key = from_query.sink_key
+    it.by_key = 0
+    it.intervals = 0
+    return message
+
+
+@outlined
+def copy_without_region(core, state, message):  # type: ignore[no-untyped-def]
+    """The same message, but for a region, which is still to be written."""
+    source = core.messages[message]
+    copy = take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
+    state.fields[copy] = state.fields[message]
+    state.fields[copy].intervals = 0
+    return copy
+
+
+@outlined
+def copy_message(core, state, message):  # type: ignore[no-untyped-def]
+    """The same message once more."""
+    copy = copy_without_region(core, state, message)
+    count = state.fields[message].intervals
+    for k in range(count):
+        state.regions[copy, k, 0] = state.regions[message, k, 0]
+        state.regions[copy, k, 1] = state.regions[message, k, 1]
+    state.fields[copy].intervals = count
+    return copy
+
+
+@inlined
+def key_B(state, key):  # type: ignore[no-untyped-def]
+    """Bytes of a key's bits."""
+    return (state.keys[key].length + 7) >> 3
+
+
+@outlined
+def measure(core, state, message):  # type: ignore[no-untyped-def]
+    """Give a message that is to be sent its size."""
+    it, fields = core.messages[message], state.fields[message]
+    size_B = state.base_B[it.name]
+    if it.name == GRANT:
+        size_B += key_B(state, fields.key)
+    elif it.name == QUERY:
+        size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
+        size_B += state.query_attributes_B[fields.what]
+    elif it.name == EVENT:
+        size_B += fields.intervals * state.interval_B + state.event_attributes_B[it.content]
+    elif it.name == NOTIFICATION:
+        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[it.content]
+    set_size(core, state, message, size_B)
+
+
+@inlined
+def set_size(core, state, message, size_B):  # type: ignore[no-untyped-def]
+    """A message's size in a frame, and with it its airtime."""
+    core.messages[message].size_B = size_B
+    core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
+
+
+@inlined
+def drop_message(core, state, i, previous_hop, message, reason, now):  # type: ignore[no-untyped-def]
+    """`TinyMQNode.drop_message`."""
+    _drop(core, i, previous_hop, message, np.int64(reason), now)
+
+
+@outlined
+def _drop(core, i, previous_hop, message, reason, now):  # type: ignore[no-untyped-def]
+    drop(core, now, i, address_of(core, previous_hop), message, reason)
+
+
+@inlined
+def foresee(core, state, i):  # type: ignore[no-untyped-def]
+    """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
+    node = state.nodes[i]
+    parts, trees, seats = state.most_parts + 1, state.trees, state.seats
+    at_rest = node.stored + node.waiting
+    meetings = node.stored + state.most_deliveries
+    waiting = node.waiting * (trees + seats * meetings)
+    alone = parts * (at_rest + node.pending + trees * node.own + 1)
+    alone += waiting + (node.pending + seats) * meetings
+    together = (parts * at_rest + waiting) * state.most_neighbors
+    core.numbers[MORE] = max(core.numbers[MORE], alone, together)

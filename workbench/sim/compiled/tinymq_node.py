@@ -1,0 +1,419 @@
+"""What a node of a compiled TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
+
+from workbench.sim.compiled.air import hold_message, let_go
+from workbench.sim.compiled.layout import DUPLICATE, FULL, NO_SINK, NO_ZONE, NONE, STALE, WAITED
+from workbench.sim.compiled.matching import deliver as hand_over
+from workbench.sim.compiled.matching import one_way_match
+from workbench.sim.compiled.record import tell_forwarded, tell_held
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_keys import clip, intersect, load, save, subtract
+from workbench.sim.compiled.tinymq_memory import (
+    END,
+    FIRST_PART,
+    FREE_WAITING,
+    FREE_WAITINGS,
+    INSIDE,
+    NO_KEY,
+    NO_TREE,
+    NOBODY,
+    NOTIFICATION,
+    QUERY,
+    REST,
+    ROOT_KEY,
+)
+from workbench.sim.compiled.tinymq_messages import (
+    address_of,
+    copy_message,
+    copy_without_region,
+    drop_message,
+    is_short,
+    make_notification,
+    make_query,
+)
+from workbench.sim.compiled.tinymq_places import (
+    is_attached,
+    is_known_tree,
+    keyed_place_in,
+    link_from,
+    own_tree,
+    place_in,
+    towards,
+)
+from workbench.sim.compiled.tinymq_queries import SECOND_US, forget, is_over, note_path, path, store, take_out
+from workbench.sim.compiled.tinymq_recent import event_id, find, is_recent, put
+from workbench.sim.compiled.tinymq_routing import NOWHERE, hop_to_key, split
+from workbench.sim.compiled.tinymq_unicast import send_to
+from workbench.wire.tinymq import LEASE_FOREVER_S
+
+# What waits for a place, or for a way
+
+
+@outlined
+def _wait(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    if node.waiting >= state.max_waiting:
+        first = node.first_waiting
+        it = state.waitings[first]
+        drop_message(core, state, i, it.previous_hop, it.message, FULL, now)
+        _take_first(state, i)
+        let_go(core, it.message)
+        _free_waiting(state, first)
+    place = state.numbers[FREE_WAITING]
+    it = state.waitings[place]
+    state.numbers[FREE_WAITING] = it.next
+    state.numbers[FREE_WAITINGS] -= 1
+    it.message = message
+    it.previous_hop = previous_hop
+    it.since_us = now
+    it.next = NONE
+    hold_message(core, message)
+    if node.last_waiting == NONE:
+        node.first_waiting = place
+    else:
+        state.waitings[node.last_waiting].next = place
+    node.last_waiting = place
+    node.waiting += 1
+
+
+@inlined
+def _take_first(state, i):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    node.first_waiting = state.waitings[node.first_waiting].next
+    if node.first_waiting == NONE:
+        node.last_waiting = NONE
+    node.waiting -= 1
+
+
+@inlined
+def _free_waiting(state, place):  # type: ignore[no-untyped-def]
+    state.waitings[place].next = state.numbers[FREE_WAITING]
+    state.numbers[FREE_WAITING] = place
+    state.numbers[FREE_WAITINGS] += 1
+
+
+@outlined
+def send_what_waits(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Send all that waits, as far as it can be sent now."""
+    node = state.nodes[i]
+    place = node.first_waiting
+    node.first_waiting = NONE
+    node.last_waiting = NONE
+    node.waiting = 0
+    while place != NONE:
+        it = state.waitings[place]
+        message, previous_hop, since_us, behind = it.message, it.previous_hop, it.since_us, it.next
+        _free_waiting(state, place)
+        if state.lost_after_us and now - since_us > state.lost_after_us:
+            drop_message(core, state, i, previous_hop, message, WAITED, now)
+        elif state.fields[message].tree == NO_TREE:
+            send_to_trees(core, state, i, message, now)
+        else:
+            route(core, state, i, message, previous_hop, now)
+        last = node.last_waiting
+        if last != NONE and state.waitings[last].message == message:
+            # What has to wait on goes on with its time.
+            state.waitings[last].since_us = since_us
+        let_go(core, message)
+        place = behind
+
+
+# Events
+
+
+@outlined
+def hold_event(core, state, i, peer, message, now):  # type: ignore[no-untyped-def]
+    """Tell that an event is held, the first time."""
+    it, node = state.fields[message], state.nodes[i]
+    id = event_id(i, it.publication)
+    place = find(state.recents, id)
+    if is_recent(state, place, node.events):
+        return
+    is_first = state.recents[place].id == 0
+    node.events += 1
+    put(state, place, id, node.events, 0)
+    tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
+
+
+@outlined
+def deliver(core, state, i, peer, message, now):  # type: ignore[no-untyped-def]
+    """Hand an event to the subscriptions that it matches, once."""
+    id = event_id(i, state.fields[message].publication)
+    place = find(state.recents, id)
+    if is_recent(state, place, state.nodes[i].events) and state.recents[place].value:
+        drop_message(core, state, i, peer, message, DUPLICATE, now)
+        return
+    hold_event(core, state, i, peer, message, now)
+    state.recents[place].value = 1
+    hand_over(core, now, i, address_of(core, peer), message)
+
+
+@inlined
+def _matches(core, query, content):  # type: ignore[no-untyped-def]
+    subscription, publication = core.subscriptions[query], core.contents[content]
+    for s in range(publication.first_sample, publication.last_sample):
+        sample = core.samples[s]
+        if one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
+            return True
+    return False
+
+
+@outlined
+def _match(core, state, i, event, previous_hop, now):  # type: ignore[no-untyped-def]
+    """An event is in this node's zone: match it with the stored queries of its tree."""
+    hold_event(core, state, i, previous_hop, event, now)
+    tree, content = state.fields[event].tree, core.messages[event].content
+    told = NONE
+    place = state.nodes[i].first_stored
+    while place != NONE:
+        it = state.storeds[place]
+        query = state.fields[it.message]
+        if query.tree > tree:
+            break
+        if query.tree == tree and query.sink != told and not is_over(it, now) and _matches(core, query.what, content):
+            told = query.sink
+            if told == i:
+                deliver(core, state, i, previous_hop, event, now)
+            else:
+                notification = make_notification(core, state, event, it.message)
+                _route(core, state, i, notification, NOBODY, now)
+                let_go(core, notification)
+        place = it.next
+
+
+# Routing
+
+
+@outlined
+def _send_on(core, state, i, neighbor, message, previous_hop, now):  # type: ignore[no-untyped-def]
+    if neighbor == NONE:
+        _wait(core, state, i, message, previous_hop, now)
+        return
+    tell_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
+    send_to(core, state, i, neighbor, message, now)
+
+
+@inlined
+def _must_wait(core, state, i, message):  # type: ignore[no-untyped-def]
+    it = state.fields[message]
+    tree = it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
+    place = place_in(state, i, tree)
+    return (place != NONE and state.places[place].key == NO_KEY) or not is_attached(state, i)
+
+
+@outlined
+def _route_notification(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+    it = state.fields[message]
+    if it.sink == i:
+        deliver(core, state, i, previous_hop, message, now)
+        return
+    if not it.by_key:
+        neighbor = path(state, i, message)
+        link = NONE if neighbor == NONE else link_from(state, i, neighbor)
+        if link != NONE and state.neighbors[link].is_known:
+            _send_on(core, state, i, neighbor, message, previous_hop, now)
+            return
+        message = copy_without_region(core, state, message)
+        it = state.fields[message]
+        it.by_key = 1
+    else:
+        hold_message(core, message)
+    place = keyed_place_in(state, i, it.sink_tree)
+    if place == NONE:
+        neighbor = towards(state, i, it.sink_tree)
+        _send_on(core, state, i, neighbor, message, previous_hop, now)
+    else:
+        neighbor = hop_to_key(state, i, place, it.sink_key)
+        if neighbor in (NONE, NOWHERE):
+            drop_message(core, state, i, previous_hop, message, NO_SINK, now)
+        else:
+            _send_on(core, state, i, neighbor, message, previous_hop, now)
+    let_go(core, message)
+
+
+@outlined
+def _route(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+    """A notification's way, which is asked for within that of an event."""
+    if is_short(core, state, i):
+        return
+    if _must_wait(core, state, i, message):
+        _wait(core, state, i, message, previous_hop, now)
+    else:
+        _route_notification(core, state, i, message, previous_hop, now)
+
+
+@outlined
+def route(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+    """Bring a query, event or notification further: towards its tree, or within it."""
+    if is_short(core, state, i):
+        return
+    name = core.messages[message].name
+    if name == NOTIFICATION:
+        _route(core, state, i, message, previous_hop, now)
+        return
+    if _must_wait(core, state, i, message):
+        _wait(core, state, i, message, previous_hop, now)
+        return
+    if name == QUERY and not note_path(state, i, message, previous_hop):
+        drop_message(core, state, i, previous_hop, message, STALE, now)
+        return
+    tree = state.fields[message].tree
+    place = keyed_place_in(state, i, tree)
+    if place == NONE:
+        _send_on(core, state, i, towards(state, i, tree), message, previous_hop, now)
+        return
+    count = split(core, state, i, place, message)
+    if count == 0:
+        drop_message(core, state, i, previous_hop, message, NO_ZONE, now)
+        return
+    neighbors = 0
+    for k in range(count):
+        neighbors += state.part_hops[k] != NONE
+    if neighbors:
+        tell_forwarded(core, now, i, address_of(core, previous_hop), message, neighbors)
+    for k in range(count):
+        if state.part_hops[k] != NONE:
+            part = copy_without_region(core, state, message)
+            save(state, FIRST_PART + k, part)
+            send_to(core, state, i, state.part_hops[k], part, now)
+            let_go(core, part)
+        elif name == QUERY:
+            intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
+            store(core, state, i, message, previous_hop, now)
+        else:
+            _match(core, state, i, message, previous_hop, now)
+
+
+@outlined
+def send_to_trees(core, state, i, event, now):  # type: ignore[no-untyped-def]
+    """Send an event of this node's to all trees that it knows, or to its own."""
+    if not is_attached(state, i):
+        _wait(core, state, i, event, NOBODY, now)
+        return
+    own = own_tree(state, i)
+    for tree in range(state.trees):
+        if is_known_tree(state, i, tree) if state.publishes_to_all else tree == own:
+            copy = copy_message(core, state, event)
+            state.fields[copy].tree = tree
+            route(core, state, i, copy, NOBODY, now)
+            let_go(core, copy)
+
+
+# Queries of our own
+
+
+@inlined
+def write_hull(state, box, message):  # type: ignore[no-untyped-def]
+    """The strings of a box from the first to the last, as a message's region."""
+    first, last = 0, 0
+    for place in range(len(state.dimension_bits)):
+        first |= state.boxes[box, place, 0] << state.dimension_shifts[place]
+        last |= state.boxes[box, place, 1] << state.dimension_shifts[place]
+    state.regions[message, 0, 0] = first
+    state.regions[message, 0, 1] = last
+    state.fields[message].intervals = 1
+
+
+@inlined
+def _lease_s(core, state, what, now):  # type: ignore[no-untyped-def]
+    longest_s = state.longest_lease_s
+    expires_us = core.subscriptions[what].expires_us
+    if expires_us == NONE:
+        return longest_s
+    return max(1, min(longest_s, LEASE_FOREVER_S - 1, -((now - expires_us) // SECOND_US)))
+
+
+@outlined
+def ask(core, state, i, what, end, now):  # type: ignore[no-untyped-def]
+    """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
+    own = state.own_queries[what]
+    own.round = (own.round + 1) & 0xFF
+    lease_s = 0 if end == END else _lease_s(core, state, what, now)
+    for tree in range(state.trees):
+        if not is_known_tree(state, i, tree):
+            continue
+        sink_tree = tree if keyed_place_in(state, i, tree) != NONE else own_tree(state, i)
+        place = NONE if sink_tree == NO_TREE else keyed_place_in(state, i, sink_tree)
+        sink_key = ROOT_KEY if place == NONE else state.places[place].key
+        query = make_query(core, state, i, what, tree, lease_s, max(sink_tree, 0), sink_key)
+        write_hull(state, what, query)
+        route(core, state, i, query, NOBODY, now)
+        let_go(core, query)
+    own.refresh_us = now + state.refresh_us if state.refresh_us >= 0 else NONE
+
+
+@inlined
+def ask_again(state, i, now):  # type: ignore[no-untyped-def]
+    """Ask everything again soon: keys and trees come and change many at a time."""
+    if state.nodes[i].ask_again_us == NONE:
+        state.nodes[i].ask_again_us = now + state.settle_us
+
+
+# What the overlay tells
+
+
+@inlined
+def tree_found(core, state, i, now):  # type: ignore[no-untyped-def]
+    """The node knows the way to one more tree."""
+    send_what_waits(core, state, i, now)
+    ask_again(state, i, now)
+
+
+@outlined
+def child_added(core, state, i, place, child, key, now):  # type: ignore[no-untyped-def]
+    """A child has a key, and with it a part of what is stored here."""
+    tree = state.places[place].tree
+    length, low = state.keys[key].length, state.keys[key].low
+    if length > state.key_bits:
+        return
+    high = low + (1 << (state.key_bits - length)) - 1
+    before, stored = NONE, state.nodes[i].first_stored
+    while stored != NONE:
+        behind = state.storeds[stored].next
+        if is_short(core, state, i):
+            return
+        if state.fields[state.storeds[stored].message].tree == tree:
+            query = take_out(core, state, stored, now)
+            box = state.fields[query].box
+            load(state, query, REST)
+            intersect(state, REST, INSIDE, low, high)
+            clip(state, box, INSIDE)
+            if state.scratch_counts[INSIDE]:
+                save(state, INSIDE, query)
+                send_to(core, state, i, child, query, now)
+                subtract(state, REST, low, high)
+                clip(state, box, REST)
+                if state.scratch_counts[REST]:
+                    save(state, REST, state.storeds[stored].message)
+                else:
+                    forget(core, state, i, before, stored, now)
+                    stored = before
+            let_go(core, query)
+        before, stored = stored, behind
+
+
+@outlined
+def key_changed(core, state, i, place, now):  # type: ignore[no-untyped-def]
+    """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
+    send_what_waits(core, state, i, now)
+    tree = state.places[place].tree
+    stored = state.nodes[i].first_stored
+    while stored != NONE:
+        if is_short(core, state, i):
+            return
+        behind = state.storeds[stored].next
+        its_tree = state.fields[state.storeds[stored].message].tree
+        if its_tree == tree or keyed_place_in(state, i, its_tree) == NONE:
+            query = take_out(core, state, stored, now)
+            forget(core, state, i, _before(state, i, stored), stored, now)
+            route(core, state, i, query, NOBODY, now)
+            let_go(core, query)
+        stored = behind
+    ask_again(state, i, now)
+
+
+@inlined
+def _before(state, i, stored):  # type: ignore[no-untyped-def]
+    before, place = NONE, state.nodes[i].first_stored
+    while place != stored:
+        before, place = place, state.storeds[place].next
+    return before

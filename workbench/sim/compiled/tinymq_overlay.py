@@ -1,0 +1,504 @@
+"""The overlay in the kernel: infos, joins and grants, keys, distances, and their repair: `tinymq.overlay`.
+
+What a seat of node i has is at place i * seats + seat; see `tinymq_memory`.
+"""
+
+import numpy as np
+
+from workbench.sim.compiled.air import let_go, send, take_message
+from workbench.sim.compiled.counter_draws import stream_below
+from workbench.sim.compiled.layout import BROADCAST, KEY_SET, NO_REASON, NONE
+from workbench.sim.compiled.record import add_row
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_keys import child_key
+from workbench.sim.compiled.tinymq_memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
+from workbench.sim.compiled.tinymq_messages import (
+    address_of,
+    is_short,
+    key_B,
+    make_grant,
+    make_join,
+    set_size,
+)
+from workbench.sim.compiled.tinymq_node import child_added, key_changed, tree_found
+from workbench.sim.compiled.tinymq_places import (
+    add_child,
+    child_of,
+    free_slot,
+    has_slot,
+    is_attached,
+    is_known_tree,
+    keyed_place_in,
+    link_from,
+    place_in,
+    remove_all_children,
+    remove_child,
+    seat_of,
+)
+from workbench.sim.compiled.tinymq_unicast import is_waiting_for, send_to
+from workbench.wire.tinymq import LONGEST_KEY, U16
+
+FIRST_REPEAT_US = 250_000
+HELLO_AFTER = 1.5
+
+
+@outlined
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """A root takes its place; nodes that tick do so out of step."""
+    tree = state.root_tree[i]
+    if tree != NONE:
+        place = i * state.seats + seat_of(state, tree)
+        it, distance = state.places[place], state.distances[i, tree]
+        it.is_used = 1
+        it.tree = tree
+        it.parent = NONE
+        it.epoch = 1
+        it.epoch_us = now
+        it.key = ROOT_KEY
+        distance.epoch = 1
+        distance.hops = 0
+        distance.next_hop = NONE
+        distance.heard_us = now
+        _tell_key(core, state, i, place, now)
+        _tell_change(core, state, i, now)
+    if state.info_us:
+        state.nodes[i].tick_us = now + state.info_us // 2 + stream_below(core, i, state.info_us)
+
+
+@inlined
+def heard(state, i, neighbor, now):  # type: ignore[no-untyped-def]
+    """A neighbor was heard, whatever it said."""
+    link = link_from(state, i, neighbor)
+    if link != NONE and state.neighbors[link].is_known:
+        state.neighbors[link].heard_us = now
+
+
+# Infos
+
+
+@outlined
+def take_info(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+    """A neighbor's info."""
+    link = link_from(state, i, sender)
+    state.neighbors[link].is_known = 1
+    state.neighbors[link].heard_us = now
+    for seat in range(state.seats):
+        _note_place(state, link, seat, message, now)
+    _take_distances(core, state, i, sender, message, now)
+    for seat in range(state.seats):
+        place = i * state.seats + seat
+        it = state.places[place]
+        if not it.is_used:
+            continue
+        told_seat = _told_seat(state, message, it.tree)
+        _take_claim(core, state, i, place, link, message, told_seat, now)
+        if it.parent == sender and it.key != NO_KEY:
+            _follow_parent(core, state, i, place, message, told_seat, now)
+    look_for_parent(core, state, i, now)
+
+
+@inlined
+def _note_place(state, link, seat, message, now):  # type: ignore[no-untyped-def]
+    told, known = state.info_places[message, seat], state.told_places[link, seat]
+    if told.is_told and not (known.was_told and known.tree == told.tree):
+        known.since_us = now
+    known.was_told = told.is_told
+    known.is_there = told.is_told
+    known.tree = told.tree
+    known.epoch = told.epoch
+    known.parent = told.parent
+    known.key = told.key
+
+
+@inlined
+def _told_seat(state, message, tree):  # type: ignore[no-untyped-def]
+    """Where an info has a tree, or NONE."""
+    seat = seat_of(state, tree)
+    told = state.info_places[message, seat]
+    return seat if told.is_told and told.tree == tree else NONE
+
+
+@inlined
+def _take_distances(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+    for tree in range(state.trees):
+        told = state.info_distances[message, tree]
+        is_told = told.is_told and told.hops < U16
+        if is_told and _is_better(state, i, tree, told.epoch, told.hops + 1, sender, now):
+            _set_distance(core, state, i, tree, told.epoch, told.hops + 1, sender, now)
+    for tree in range(state.trees):
+        told = state.info_distances[message, tree]
+        if not (told.is_told and told.hops < U16) and state.distances[i, tree].next_hop == sender:
+            _break(core, state, i, tree, now)
+
+
+@inlined
+def _is_better(state, i, tree, epoch, hops, neighbor, now):  # type: ignore[no-untyped-def]
+    known = state.distances[i, tree]
+    if known.next_hop == NO_WAY:
+        return True
+    if known.next_hop == NONE or epoch < known.epoch:
+        return False
+    if epoch == known.epoch:
+        is_nearer = hops < known.hops or (hops == known.hops and neighbor < known.next_hop)
+        return known.next_hop != BROKEN_WAY and is_nearer
+    if known.next_hop == BROKEN_WAY or known.next_hop == neighbor or hops <= known.hops:
+        return True
+    return now - known.heard_us > state.lost_after_us
+
+
+@outlined
+def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):  # type: ignore[no-untyped-def]
+    known = state.distances[i, tree]
+    is_found = known.next_hop == NO_WAY or known.next_hop == BROKEN_WAY
+    is_change = is_found or known.hops != hops
+    known.epoch = epoch
+    known.hops = hops
+    known.next_hop = neighbor
+    known.heard_us = now
+    if is_found:
+        tree_found(core, state, i, now)
+    if is_change:
+        _tell_change(core, state, i, now)
+
+
+@inlined
+def _break(core, state, i, tree, now):  # type: ignore[no-untyped-def]
+    state.distances[i, tree].next_hop = BROKEN_WAY
+    _tell_change(core, state, i, now)
+
+
+@outlined
+def _take_claim(core, state, i, place, link, message, told_seat, now):  # type: ignore[no-untyped-def]
+    """What a neighbor's info says of being this node's child."""
+    it, seat = state.places[place], place - i * state.seats
+    slot = state.children[link, seat].slot
+    claims = False
+    if told_seat != NONE:
+        told = state.info_places[message, told_seat]
+        claims = told.parent == i and told.key != ROOT_KEY
+    if not claims:
+        if slot != NONE and not is_waiting_for(state, i, state.senders[link]):
+            remove_child(state, place, i, link)
+    elif it.key != NO_KEY:
+        claimed = state.keys[state.info_places[message, told_seat].key].slot
+        if slot != claimed:
+            _adopt(core, state, i, place, link, claimed, now)
+
+
+@outlined
+def _follow_parent(core, state, i, place, message, told_seat, now):  # type: ignore[no-untyped-def]
+    it = state.places[place]
+    if told_seat == NONE:
+        _lose_place(core, state, i, place, now)
+        return
+    told = state.info_places[message, told_seat]
+    if told.epoch > it.epoch:
+        it.epoch = told.epoch
+        it.epoch_us = now
+        _info_soon(core, state, i, now)
+    if state.keys[it.key].parent == told.key:
+        return
+    slot = state.keys[it.key].slot
+    if state.keys[told.key].length + slot + 1 > LONGEST_KEY:
+        _lose_place(core, state, i, place, now)
+    else:
+        _set_key(core, state, i, place, child_key(state, told.key, slot), now)
+
+
+@inlined
+def _tell_change(core, state, i, now):  # type: ignore[no-untyped-def]
+    state.nodes[i].repeat_after_us = FIRST_REPEAT_US
+    _info_soon(core, state, i, now)
+
+
+@outlined
+def _info_soon(core, state, i, now):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    if node.info_due_us == NONE:
+        node.info_due_us = now + state.gather_us // 2 + stream_below(core, i, state.gather_us // 2 + 1)
+
+
+@outlined
+def _send_info(core, state, i, now):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    node.info_due_us = NONE
+    node.repeat_us = NONE
+    if not is_attached(state, i):
+        return
+    if 0 < node.repeat_after_us < state.info_us:
+        half_us = node.repeat_after_us // 2
+        node.repeat_us = now + half_us + stream_below(core, i, half_us)
+        node.repeat_after_us *= 2
+    else:
+        node.repeat_after_us = 0
+    node.info_sent_us = now
+    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
+    size_B = state.base_B[INFO]
+    for seat in range(state.seats):
+        it, told = state.places[i * state.seats + seat], state.info_places[message, seat]
+        told.is_told = it.is_used and it.key != NO_KEY
+        if told.is_told:
+            told.tree = it.tree
+            told.epoch = it.epoch
+            told.parent = it.parent
+            told.key = it.key
+            size_B += state.place_B + key_B(state, it.key)
+    for tree in range(state.trees):
+        known, told_distance = state.distances[i, tree], state.info_distances[message, tree]
+        told_distance.is_told = is_known_tree(state, i, tree)
+        if told_distance.is_told:
+            told_distance.epoch = known.epoch
+            told_distance.hops = known.hops
+            size_B += state.distance_B
+    set_size(core, state, message, size_B)
+    send(core, now, i, BROADCAST, message, 0)
+    let_go(core, message)
+
+
+# Joining
+
+
+@outlined
+def look_for_parent(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Join where a place is missing and a neighbor could be the parent."""
+    if state.every_tree:
+        for tree in range(state.trees):
+            if not state.joinings[i * state.seats + tree].is_used and keyed_place_in(state, i, tree) == NONE:
+                _join_first_heard(core, state, i, tree, now)
+    elif not state.joinings[i].is_used and not is_attached(state, i):
+        _join_first_heard(core, state, i, np.int64(0), now)
+
+
+@outlined
+def _join_first_heard(core, state, i, seat, now):  # type: ignore[no-untyped-def]
+    """Join at the neighbor that was first heard to have a place that may be above this node's."""
+    first = NONE
+    for link in range(state.in_first[i], state.in_first[i + 1]):
+        told = state.told_places[link, seat]
+        if not (state.neighbors[link].is_known and told.is_there and _may_join(state, i, told)):
+            continue
+        if first == NONE or told.since_us < state.told_places[first, seat].since_us:
+            first = link
+    if first != NONE:
+        joining = state.joinings[i * state.seats + seat]
+        joining.is_used = 1
+        joining.tree = state.told_places[first, seat].tree
+        joining.neighbor = state.senders[first]
+        joining.send_us = now + max(1, stream_below(core, i, state.gather_us + 1))
+
+
+@inlined
+def _may_join(state, i, told):  # type: ignore[no-untyped-def]
+    known = state.left[i, told.tree]
+    place = place_in(state, i, told.tree)
+    if place != NONE:
+        known = max(known, state.places[place].epoch)
+    return told.epoch > known and told.parent != i and state.keys[told.key].length < LONGEST_KEY
+
+
+@outlined
+def take_join(core, state, i, child, tree, now):  # type: ignore[no-untyped-def]
+    """A neighbor wants to be a child; returns whether there is a place for it to have."""
+    place = keyed_place_in(state, i, tree)
+    if place == NONE or state.places[place].parent == child:
+        return False
+    link = link_from(state, i, child)
+    slot = state.children[link, place - i * state.seats].slot
+    return _adopt(core, state, i, place, link, max(slot, 0), now)
+
+
+@outlined
+def _adopt(core, state, i, place, link, slot, now):  # type: ignore[no-untyped-def]
+    """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
+    if is_short(core, state, i):
+        return False
+    it = state.places[place]
+    longest = LONGEST_KEY - state.keys[it.key].length - 1
+    if slot > longest or has_slot(state, place, i, link, slot):
+        slot = free_slot(state, place, i, link)
+    if slot > longest:
+        return False
+    add_child(state, place, i, link, slot)
+    key = child_key(state, it.key, slot)
+    child = state.senders[link]
+    grant = make_grant(core, state, it.tree, it.epoch, key)
+    send_to(core, state, i, child, grant, now)
+    let_go(core, grant)
+    child_added(core, state, i, place, child, key, now)
+    return True
+
+
+@outlined
+def take_grant(core, state, i, parent, message, now):  # type: ignore[no-untyped-def]
+    """A key; returns whether it was waited for, or comes from the parent."""
+    grant = state.fields[message]
+    tree, epoch, key = grant.tree, grant.epoch, grant.key
+    seat = seat_of(state, tree)
+    own_place = i * state.seats + seat
+    place = place_in(state, i, tree)
+    it, joining = state.places[own_place], state.joinings[own_place]
+    is_joining = joining.is_used and joining.tree == tree
+    is_correction = place != NONE and it.key != NO_KEY and it.parent == parent
+    if not (is_correction or (is_joining and joining.neighbor == parent)):
+        # So that it hears whose child this node is.
+        _tell_change(core, state, i, now)
+        return False
+    if is_joining:
+        joining.is_used = 0
+    if is_correction:
+        _set_key(core, state, i, own_place, key, now)
+        return True
+    if place == NONE:
+        if it.is_used:
+            state.left[i, it.tree] = max(state.left[i, it.tree], it.epoch)
+            remove_all_children(state, own_place, i)
+        it.is_used = 1
+        it.tree = tree
+        it.key = NO_KEY
+    it.parent = parent
+    it.epoch = epoch
+    it.epoch_us = now
+    link = child_of(state, own_place, i, parent)
+    if link != NONE:
+        remove_child(state, own_place, i, link)
+    _set_key(core, state, i, own_place, key, now)
+    return True
+
+
+@outlined
+def _set_key(core, state, i, place, key, now):  # type: ignore[no-untyped-def]
+    if key == state.places[place].key:
+        return
+    state.places[place].key = key
+    _tell_key(core, state, i, place, now)
+    _tell_change(core, state, i, now)
+    key_changed(core, state, i, place, now)
+
+
+@inlined
+def _tell_key(core, state, i, place, now):  # type: ignore[no-untyped-def]
+    if core.kept[KEY_SET]:
+        it = state.places[place]
+        length, text = state.keys[it.key].length, state.first_text + it.key
+        add_row(core, now, i, KEY_SET, address_of(core, it.parent), GRANT, it.tree, it.epoch, 0, length, text)
+
+
+# Repair
+
+
+@outlined
+def lose(core, state, i, neighbor, now):  # type: ignore[no-untyped-def]
+    """A neighbor is gone: as parent, as child, as next hop."""
+    link = link_from(state, i, neighbor)
+    state.neighbors[link].is_known = 0
+    for seat in range(state.seats):
+        state.told_places[link, seat].is_there = 0
+        state.told_places[link, seat].was_told = 0
+        joining = state.joinings[i * state.seats + seat]
+        if joining.is_used and joining.neighbor == neighbor:
+            joining.is_used = 0
+    for tree in range(state.trees):
+        if state.distances[i, tree].next_hop == neighbor:
+            _break(core, state, i, tree, now)
+    for seat in range(state.seats):
+        place = i * state.seats + seat
+        it = state.places[place]
+        if not it.is_used:
+            continue
+        if state.children[link, seat].slot != NONE:
+            remove_child(state, place, i, link)
+        if it.parent == neighbor and it.key != NO_KEY:
+            _lose_place(core, state, i, place, now)
+    look_for_parent(core, state, i, now)
+
+
+@outlined
+def _lose_place(core, state, i, place, now):  # type: ignore[no-untyped-def]
+    it = state.places[place]
+    if core.kept[KEY_SET]:
+        add_row(core, now, i, KEY_SET, address_of(core, it.parent), 0, it.tree, it.epoch, 0, NONE, NO_REASON)
+    it.key = NO_KEY
+    look_for_parent(core, state, i, now)
+
+
+# Time
+
+
+@inlined
+def sooner(time, other):  # type: ignore[no-untyped-def]
+    """The earlier of two times that may be NONE."""
+    if other == NONE or (time != NONE and time <= other):
+        return time
+    return other
+
+
+@inlined
+def next_due_us(state, i):  # type: ignore[no-untyped-def]
+    """When something is due, or NONE."""
+    node = state.nodes[i]
+    due_us = sooner(sooner(node.info_due_us, node.repeat_us), node.tick_us)
+    for place in range(i * state.seats, (i + 1) * state.seats):
+        joining = state.joinings[place]
+        if joining.is_used:
+            due_us = sooner(due_us, joining.give_up_us if joining.send_us == NONE else joining.send_us)
+    return due_us
+
+
+@outlined
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
+    node = state.nodes[i]
+    for seat in range(state.seats):
+        joining = state.joinings[i * state.seats + seat]
+        if not joining.is_used:
+            continue
+        if joining.send_us != NONE and joining.send_us <= now:
+            joining.send_us = NONE
+            joining.give_up_us = now + state.grant_wait_us
+            join = make_join(core, state, joining.tree)
+            send_to(core, state, i, joining.neighbor, join, now)
+            let_go(core, join)
+        elif joining.send_us == NONE and joining.give_up_us <= now:
+            joining.is_used = 0
+            link = link_from(state, i, joining.neighbor)
+            if state.told_places[link, seat].tree == joining.tree:
+                state.told_places[link, seat].is_there = 0
+    if node.tick_us != NONE and node.tick_us <= now:
+        _tick(core, state, i, now)
+    due_us = sooner(node.info_due_us, node.repeat_us)
+    if due_us != NONE and due_us <= now:
+        _send_info(core, state, i, now)
+    look_for_parent(core, state, i, now)
+
+
+@outlined
+def _tick(core, state, i, now):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    node.tick_us = now + state.info_us
+    tree = state.root_tree[i]
+    if tree != NONE:
+        it, distance = state.places[i * state.seats + seat_of(state, tree)], state.distances[i, tree]
+        it.epoch += 1
+        it.epoch_us = now
+        distance.epoch = it.epoch
+        distance.heard_us = now
+        _info_soon(core, state, i, now)
+    for link in range(state.in_first[i], state.in_first[i + 1]):
+        neighbor = state.neighbors[link]
+        if neighbor.is_known and now - neighbor.heard_us > state.lost_after_us:
+            lose(core, state, i, state.senders[link], now)
+    for seat in range(state.seats):
+        place = i * state.seats + seat
+        it = state.places[place]
+        if not it.is_used or it.key == NO_KEY:
+            continue
+        link = it.first_child
+        while link != NONE:
+            behind = state.children[link, seat].next
+            if not state.neighbors[link].is_known and not is_waiting_for(state, i, state.senders[link]):
+                remove_child(state, place, i, link)
+            link = behind
+        if it.parent != NONE and now - it.epoch_us > 2 * state.lost_after_us:
+            _lose_place(core, state, i, place, now)
+    if now - node.info_sent_us > state.info_us * HELLO_AFTER:
+        _info_soon(core, state, i, now)

@@ -1,0 +1,154 @@
+"""What a node of a compiled TinyMQ network knows of its places, children, neighbors and distances."""
+
+from workbench.sim.compiled.layout import NONE
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
+from workbench.wire.tinymq import U16
+
+
+@inlined
+def link_from(state, i, sender):  # type: ignore[no-untyped-def]
+    """The link by which node ``i`` hears a neighbor, or NONE."""
+    low, high = state.in_first[i], state.in_first[i + 1]
+    last = high
+    while low < high:
+        middle = (low + high) >> 1
+        if state.senders[middle] < sender:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < last and state.senders[low] == sender else NONE
+
+
+@inlined
+def seat_of(state, tree):  # type: ignore[no-untyped-def]
+    """Which of a node's seats a tree has."""
+    return tree if state.every_tree else 0
+
+
+@inlined
+def place_in(state, i, tree):  # type: ignore[no-untyped-def]
+    """A node's place in a tree, whether it has a key there now or not, or NONE."""
+    place = i * state.seats + seat_of(state, tree)
+    it = state.places[place]
+    return place if it.is_used and it.tree == tree else NONE
+
+
+@inlined
+def keyed_place_in(state, i, tree):  # type: ignore[no-untyped-def]
+    """A node's place in a tree, if it has a key there now, or NONE."""
+    place = place_in(state, i, tree)
+    return NONE if place == NONE or state.places[place].key == NO_KEY else place
+
+
+@inlined
+def is_attached(state, i):  # type: ignore[no-untyped-def]
+    """Whether a node has a key in any tree."""
+    for place in range(i * state.seats, (i + 1) * state.seats):
+        if state.places[place].is_used and state.places[place].key != NO_KEY:
+            return True
+    return False
+
+
+@inlined
+def is_known_tree(state, i, tree):  # type: ignore[no-untyped-def]
+    """Whether a node knows the way to a tree."""
+    return state.distances[i, tree].next_hop > BROKEN_WAY
+
+
+@inlined
+def own_tree(state, i):  # type: ignore[no-untyped-def]
+    """The tree whose root is nearest among those the node has a key in, or NO_TREE."""
+    best, fewest = NO_TREE, 0
+    for place in range(i * state.seats, (i + 1) * state.seats):
+        it = state.places[place]
+        if it.is_used and it.key != NO_KEY:
+            hops = state.distances[i, it.tree].hops if is_known_tree(state, i, it.tree) else U16
+            if best == NO_TREE or hops < fewest:
+                best, fewest = it.tree, hops
+    return best
+
+
+@inlined
+def towards(state, i, tree):  # type: ignore[no-untyped-def]
+    """The neighbor that is nearest to a tree's root, or NONE; a root asks for no way to its own tree."""
+    hop = state.distances[i, tree].next_hop
+    return NONE if hop in (NO_WAY, BROKEN_WAY) else hop
+
+
+# Children: linked in the order of their slots.
+
+
+@inlined
+def child_of(state, place, i, neighbor):  # type: ignore[no-untyped-def]
+    """The link of a neighbor that is a child at a place of node ``i``, or NONE."""
+    link = link_from(state, i, neighbor)
+    return link if link != NONE and state.children[link, place - i * state.seats].slot != NONE else NONE
+
+
+@outlined
+def remove_child(state, place, i, link):  # type: ignore[no-untyped-def]
+    """A child is one no more."""
+    seat = place - i * state.seats
+    it = state.children[link, seat]
+    it.slot = NONE
+    other = state.places[place].first_child
+    if other == link:
+        state.places[place].first_child = it.next
+        return
+    while state.children[other, seat].next != link:
+        other = state.children[other, seat].next
+    state.children[other, seat].next = it.next
+
+
+@outlined
+def add_child(state, place, i, link, slot):  # type: ignore[no-untyped-def]
+    """A neighbor has a slot, be it a child already or not."""
+    seat = place - i * state.seats
+    if state.children[link, seat].slot != NONE:
+        remove_child(state, place, i, link)
+    before, behind = NONE, state.places[place].first_child
+    while behind != NONE and state.children[behind, seat].slot < slot:
+        before, behind = behind, state.children[behind, seat].next
+    state.children[link, seat].slot = slot
+    state.children[link, seat].next = behind
+    if before == NONE:
+        state.places[place].first_child = link
+    else:
+        state.children[before, seat].next = link
+
+
+@inlined
+def has_slot(state, place, i, link, slot):  # type: ignore[no-untyped-def]
+    """Whether another child than the one at ``link`` has a slot."""
+    seat = place - i * state.seats
+    other = state.places[place].first_child
+    while other != NONE:
+        if other != link and state.children[other, seat].slot == slot:
+            return True
+        other = state.children[other, seat].next
+    return False
+
+
+@outlined
+def free_slot(state, place, i, link):  # type: ignore[no-untyped-def]
+    """The first slot that no other child than the one at ``link`` has."""
+    seat = place - i * state.seats
+    slot = 0
+    other = state.places[place].first_child
+    while other != NONE:
+        if other != link and state.children[other, seat].slot == slot:
+            slot += 1
+        other = state.children[other, seat].next
+    return slot
+
+
+@outlined
+def remove_all_children(state, place, i):  # type: ignore[no-untyped-def]
+    """A place has been left, and whoever was below it is forgotten."""
+    seat = place - i * state.seats
+    link = state.places[place].first_child
+    while link != NONE:
+        state.children[link, seat].slot = NONE
+        link = state.children[link, seat].next
+    state.places[place].first_child = NONE

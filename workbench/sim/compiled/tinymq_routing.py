@@ -1,0 +1,144 @@
+"""Routing by keys in the kernel: `tinymq.routing`. A message's parts are rows of ``scratch`` from FIRST_PART on."""
+
+from workbench.sim.compiled.layout import NONE
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.compiled.tinymq_keys import (
+    clip,
+    has_universe,
+    intersect,
+    is_prefix,
+    last_of,
+    load,
+    overlaps,
+    subtract,
+)
+from workbench.sim.compiled.tinymq_memory import FIRST_PART, INSIDE, OUTSIDE
+
+NOWHERE = -2  # nobody has the key
+
+
+@inlined
+def _add_part(state, box, count, neighbor, source, low, high):  # type: ignore[no-untyped-def]
+    """What of ``source`` lies from low to high goes to a neighbor, if a string of the box is in it."""
+    row = FIRST_PART + count
+    intersect(state, source, row, low, high)
+    if state.scratch_counts[row]:
+        clip(state, box, row)
+    if state.scratch_counts[row] == 0:
+        return count
+    state.part_hops[count] = neighbor
+    return count + 1
+
+
+@outlined
+def split(core, state, i, place, message):  # type: ignore[no-untyped-def]
+    """`routing.fragments`: how many parts there are; ``part_hops`` has whom they go to, NONE being this node."""
+    it, box = state.places[place], state.fields[message].box
+    key = state.keys[it.key]
+    everything = (1 << state.key_bits) - 1
+    count = 0
+    load(state, message, OUTSIDE)
+    load(state, message, INSIDE)
+    if has_universe(state, key.length):
+        last = last_of(state, key.low, key.length)
+        subtract(state, OUTSIDE, key.low, last)
+        intersect(state, INSIDE, INSIDE, key.low, last)
+        seat = place - i * state.seats
+        link = it.first_child
+        while link != NONE and state.scratch_counts[INSIDE]:
+            child = state.children[link, seat]
+            length = key.length + child.slot + 1
+            if has_universe(state, length):
+                low = key.low + (1 << (state.key_bits - length))
+                high = last_of(state, low, length)
+                if overlaps(state, INSIDE, low, high):
+                    count = _add_part(state, box, count, state.senders[link], INSIDE, low, high)
+                    subtract(state, INSIDE, low, high)
+            link = child.next
+        if state.scratch_counts[INSIDE]:
+            count = _add_part(state, box, count, NONE, INSIDE, 0, everything)
+    if state.scratch_counts[OUTSIDE]:
+        if state.shortcuts:
+            count = _add_shortcuts(state, i, place, box, count)
+        if it.parent != NONE and state.scratch_counts[OUTSIDE]:
+            count = _add_part(state, box, count, it.parent, OUTSIDE, 0, everything)
+    return count
+
+
+@inlined
+def _neighbors_key(state, link, seat, tree):  # type: ignore[no-untyped-def]
+    """The key of a neighbor that is in a tree and no child, or NONE."""
+    told = state.told_places[link, seat]
+    if not told.is_there or told.tree != tree or state.children[link, seat].slot != NONE:
+        return NONE
+    return told.key
+
+
+@outlined
+def _add_shortcuts(state, i, place, box, count):  # type: ignore[no-untyped-def]
+    """The parts of OUTSIDE that neighbors of the same tree are nearer to than the parent.
+
+    A key with this node's as a prefix has no string outside of its universe, so that need not be asked.
+    """
+    it, seat = state.places[place], place - i * state.seats
+    longer_than = state.keys[state.keys[it.key].parent].length
+    found = 0
+    for link in range(state.in_first[i], state.in_first[i + 1]):
+        key = _neighbors_key(state, link, seat, it.tree)
+        if key == NONE:
+            continue
+        length = state.keys[key].length
+        low = state.keys[key].low
+        if length <= longer_than or not has_universe(state, length):
+            continue
+        if not overlaps(state, OUTSIDE, low, last_of(state, low, length)):
+            continue
+        # The longest keys first, and of equal ones the lowest address.
+        at = found
+        while at > 0 and state.keys[_key_at(state, at - 1, seat)].length < length:
+            state.candidates[at] = state.candidates[at - 1]
+            at -= 1
+        state.candidates[at] = link
+        found += 1
+    for at in range(found):
+        link = state.candidates[at]
+        key = _key_at(state, at, seat)
+        low = state.keys[key].low
+        high = last_of(state, low, state.keys[key].length)
+        more = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
+        if more > count:
+            subtract(state, OUTSIDE, low, high)
+            count = more
+    return count
+
+
+@inlined
+def _key_at(state, at, seat):  # type: ignore[no-untyped-def]
+    return state.told_places[state.candidates[at], seat].key
+
+
+@outlined
+def hop_to_key(state, i, place, key):  # type: ignore[no-untyped-def]
+    """`routing.hop_to_key`: NONE if this node has the key, NOWHERE if nobody has it."""
+    it, keys, seat = state.places[place], state.keys, place - i * state.seats
+    if key == it.key:
+        return NONE
+    if is_prefix(state, it.key, key):
+        child = key
+        while keys[child].parent != it.key:
+            child = keys[child].parent
+        link = it.first_child
+        while link != NONE:
+            if state.children[link, seat].slot == keys[child].slot:
+                return state.senders[link]
+            link = state.children[link, seat].next
+        return NOWHERE
+    if state.shortcuts:
+        longest, best = keys[keys[it.key].parent].length, NONE
+        for link in range(state.in_first[i], state.in_first[i + 1]):
+            theirs = _neighbors_key(state, link, seat, it.tree)
+            if theirs != NONE and keys[theirs].length > longest and is_prefix(state, theirs, key):
+                longest, best = keys[theirs].length, state.senders[link]
+        if best != NONE:
+            return best
+    return it.parent if it.parent != NONE else NOWHERE

@@ -1,0 +1,358 @@
+"""How a scenario makes the arrays of a compiled TinyMQ network, and how they grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.attributes import Attribute
+from workbench.protocols.pub2sub import Pub2Sub
+from workbench.protocols.tinymq.queries import SECOND_US
+from workbench.sim.compiled import NotCompiledError
+from workbench.sim.compiled.layout import NONE, Needs, free_list, longer
+from workbench.sim.compiled.prepare import Setup
+from workbench.sim.compiled.tinymq_keys import key_text
+from workbench.sim.compiled.tinymq_memory import (
+    ACK,
+    ACKNOWLEDGEMENT,
+    CHILD,
+    DISTANCE,
+    EVENT,
+    FIELDS,
+    FIRST_PART,
+    FREE_PENDING,
+    FREE_PENDINGS,
+    FREE_STORED,
+    FREE_STOREDS,
+    FREE_WAITING,
+    FREE_WAITINGS,
+    GRANT,
+    INFO,
+    INFO_DISTANCE,
+    INFO_PLACE,
+    JOIN,
+    JOINING,
+    KEY,
+    KEYS,
+    LONGEST_KEY,
+    MESSAGES,
+    MOST_INTERVALS,
+    NEIGHBOR,
+    NO_WAY,
+    NODE,
+    NOTIFICATION,
+    NUMBERS,
+    OWN_QUERY,
+    PENDING,
+    PLACE,
+    QUERY,
+    RECENT,
+    RECENTS,
+    STORED,
+    TOLD_PLACE,
+    WAITING,
+    WANTED,
+    WIDEST_KEY_SPACE,
+    WRONG,
+    WRONGS,
+    State,
+)
+from workbench.sim.compiled.tinymq_recent import counting, move
+from workbench.wire import tinymq as wire
+from workbench.wire.attribute_list import attributes_size
+
+_KEYS, _RECENTS = 64, 1 << 10  # to begin with
+
+
+def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
+    """Bytes of the frame of an event, its region in one piece."""
+    bits = protocol.key_bits
+    return len(wire.encode(0, wire.Event(0, 0, 0, 0, bits, ((0, 0),), attributes)))
+
+
+def base_sizes_B(protocol: Any) -> np.ndarray:
+    """Bytes of each message without its keys, intervals and attributes."""
+    bits, one = protocol.key_bits, ((0, 0),)
+    sizes_B = np.zeros(len(MESSAGES), np.int64)
+    sizes_B[INFO] = len(wire.encode_info(wire.Info((), ())))
+    sizes_B[ACK] = len(wire.encode_ack(0))
+    sizes_B[JOIN] = len(wire.encode(0, wire.Join(0)))
+    sizes_B[GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
+    query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, one, ())
+    sizes_B[QUERY] = len(wire.encode(0, query)) - interval_B(protocol)
+    sizes_B[EVENT] = size_B(protocol, ()) - interval_B(protocol)
+    sizes_B[NOTIFICATION] = len(wire.encode(0, wire.Notification(0, 0, 0, False, 0, 0, 0, 0, "", ())))
+    return sizes_B
+
+
+def interval_B(protocol: Any) -> int:
+    """Bytes of an interval of a region."""
+    return 2 * ((protocol.key_bits + 7) // 8)
+
+
+def place_B() -> int:
+    """Bytes of a place in an info, without its key."""
+    return len(wire.encode_info(wire.Info((wire.InfoPlace(0, 0, 0, ""),), ()))) - len(
+        wire.encode_info(wire.Info((), ()))
+    )
+
+
+def distance_B() -> int:
+    """Bytes of a distance in an info."""
+    return len(wire.encode_info(wire.Info((), (wire.InfoDistance(0, 0, 0),)))) - len(
+        wire.encode_info(wire.Info((), ()))
+    )
+
+
+def _longest_key(setup: Setup) -> int:
+    """The most bits of a key here: each node on its way adds a slot, and has no more than it has neighbors."""
+    return min(LONGEST_KEY, len(setup.network.addresses) * (1 + _most_neighbors(setup)))
+
+
+def _most_neighbors(setup: Setup) -> int:
+    """The most neighbors that a node hears, or is heard by."""
+    network = setup.network
+    heard = np.bincount(network.receivers, minlength=1)
+    return max(1, int(heard.max(initial=0)), int(np.diff(network.first).max(initial=0)))
+
+
+def _seats(protocol: Any) -> int:
+    return len(protocol.roots) if isinstance(protocol, Pub2Sub) else 1
+
+
+def longest_frame_B(setup: Setup) -> int:
+    """Bytes of the longest frame that can be sent."""
+    protocol, _, work, _ = setup
+    sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
+    info_B = sizes_B[INFO] + _seats(protocol) * (place_B() + key_B) + len(protocol.roots) * distance_B()
+    regions_B = MOST_INTERVALS * interval_B(protocol)
+    query_B = sizes_B[QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
+    event_B = sizes_B[NOTIFICATION] + regions_B + key_B + int(work.contents["size_B"].max(initial=0))
+    return int(max(info_B, query_B, event_B, sizes_B[GRANT] + key_B))
+
+
+def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
+    """Rows of the attributes as attributes, blobs as themselves."""
+    from workbench.attributes import is_blob
+
+    return tuple(
+        Attribute(key, operator, setup.work.blobs[value] if is_blob(key) else value)
+        for key, operator, value in setup.work.attributes[first:last].tolist()
+    )
+
+
+def _query_attributes_B(setup: Setup) -> np.ndarray:
+    """Bytes of each subscription's attributes."""
+    rows = setup.work.subscriptions[["first", "last"]].tolist()
+    return np.array([attributes_size(_attributes(setup, *row)) for row in rows] or [0], np.int32)
+
+
+def _boxes(setup: Setup) -> np.ndarray:
+    """The boxes (n, dimensions, 2) of all subscriptions, and of all contents behind them."""
+    mapping, work = setup.protocol.mapping, setup.work
+    boxes = [mapping.query_box(_attributes(setup, *row)) for row in work.subscriptions[["first", "last"]].tolist()]
+    firsts, lasts = work.samples["first"].tolist(), work.samples["last"].tolist()
+    for first, last in work.contents[["first_sample", "last_sample"]].tolist():
+        # Samples split what has several values of a key; a box goes from the smallest to the largest.
+        every = tuple(one for k in range(first, last) for one in _attributes(setup, firsts[k], lasts[k]))
+        boxes.append(mapping.event_box(every))
+    return np.array(boxes, np.int64).reshape(len(boxes), len(mapping.dimensions), 2)
+
+
+def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
+    """What a reception of a broadcast, of a unicast, and any other call takes at most, while nodes keep nothing."""
+    protocol, _, work, _ = setup
+    seats, trees, parts = _seats(protocol), len(protocol.roots), _most_neighbors(setup) + 3
+    deliveries = work.most_subscriptions * work.most_samples
+    some = 2 * parts + 20 + 4 * seats
+    return (
+        Needs(4 + 6 * seats, 4 + 4 * seats, 4 + 4 * seats),
+        Needs(some + deliveries, some, 2 * some),
+        Needs(trees * some + deliveries + 4 * seats, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
+    )
+
+
+def _refuse(setup: Setup) -> None:
+    """NotCompiledError for what has no twin, or what the definition has to tell of itself."""
+    protocol, _, work, _ = setup
+    if protocol.literal:
+        raise NotCompiledError("algorithms 3.1 and 3.2 as printed (literal=True) have no compiled twin")
+    if protocol.key_bits > WIDEST_KEY_SPACE:
+        raise NotCompiledError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
+    if work.most_subscriptions > protocol.max_queries:
+        raise NotCompiledError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
+    counts = work.subscriptions["last"] - work.subscriptions["first"]
+    if counts.max(initial=0) > wire.U8:
+        raise NotCompiledError("a subscription has more attributes than a frame counts")
+
+
+def make_state(setup: Setup, messages: int) -> State:
+    """The memory of all nodes, for so many messages on their way at once."""
+    _refuse(setup)
+    protocol, network, work, radio = setup
+    count, links = len(network.addresses), len(network.receivers)
+    trees, seats, neighbors = len(protocol.roots), _seats(protocol), _most_neighbors(setup)
+    senders, listeners, in_first = _heard(network)
+    dimensions = protocol.mapping.dimensions
+    bits = np.array([one.bits for one in dimensions], np.int64)
+    retry_us, gather_us = int(protocol.retry_ms * 1000), int(protocol.gather_ms * 1000)
+    broadcast, unicast, other = needs(setup)
+    least_room = max(neighbors * broadcast.messages, unicast.messages, other.messages)
+    numbers = np.zeros(NUMBERS, np.int64)
+    numbers[[KEYS, ACKNOWLEDGEMENT]] = 1, NONE
+    numbers[[FREE_PENDINGS, FREE_WAITINGS, FREE_STOREDS]] = _KEYS
+    numbers[[FREE_PENDING, FREE_WAITING, FREE_STORED]] = 0
+    subscriptions = len(work.subscriptions)
+    return State(
+        key_bits=protocol.key_bits,
+        every_tree=isinstance(protocol, Pub2Sub),
+        trees=trees,
+        seats=seats,
+        publishes_to_all=protocol.publish == "all",
+        shortcuts=protocol.shortcuts,
+        info_us=int(protocol.info_s * SECOND_US),
+        lost_after_us=int(protocol.info_s * protocol.lost_after * SECOND_US),
+        gather_us=gather_us,
+        settle_us=int(protocol.settle_s * SECOND_US),
+        refresh_us=int(protocol.refresh_s * SECOND_US) if protocol.refresh_s else -1,
+        longest_lease_s=int(protocol.lease_s) if protocol.refresh_s else wire.LEASE_FOREVER_S,
+        retries=protocol.retries,
+        retry_us=retry_us,
+        grant_wait_us=retry_us * 8 * (2 + protocol.retries),
+        max_queries=protocol.max_queries,
+        max_waiting=protocol.max_waiting,
+        max_known=protocol.max_known,
+        max_hops=protocol.max_hops,
+        root_tree=_root_trees(protocol, network),
+        nodes=_nodes(count),
+        places=_with(np.zeros(count * seats, PLACE), first_child=NONE),
+        joinings=np.zeros(count * seats, JOINING),
+        distances=_with(np.zeros((count, trees), DISTANCE), next_hop=NO_WAY),
+        left=np.full((count, trees), NONE, np.int64),
+        in_first=in_first,
+        senders=senders,
+        listeners=listeners,
+        neighbors=np.zeros(links, NEIGHBOR),
+        told_places=np.zeros((links, seats), TOLD_PLACE),
+        children=_with(np.zeros((links, seats), CHILD), slot=NONE),
+        keys=_with(np.zeros(_KEYS, KEY), first=NONE, next=NONE),
+        dimension_bits=bits,
+        dimension_shifts=protocol.key_bits - np.cumsum(bits),
+        boxes=_boxes(setup),
+        scratch=np.zeros((FIRST_PART + neighbors + 3, MOST_INTERVALS, 2), np.int64),
+        scratch_counts=np.zeros(FIRST_PART + neighbors + 3, np.int64),
+        part_hops=np.zeros(neighbors + 3, np.int64),
+        candidates=np.zeros(neighbors + 1, np.int64),
+        fields=np.zeros(messages, FIELDS),
+        regions=np.zeros((messages, MOST_INTERVALS, 2), np.int64),
+        info_places=np.zeros((messages, seats), INFO_PLACE),
+        info_distances=np.zeros((messages, trees), INFO_DISTANCE),
+        base_B=base_sizes_B(protocol),
+        place_B=place_B(),
+        distance_B=distance_B(),
+        interval_B=interval_B(protocol),
+        query_attributes_B=_query_attributes_B(setup),
+        event_attributes_B=(work.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
+        airtimes_us=np.array([radio.airtime_us(one) for one in range(longest_frame_B(setup) + 1)], np.int32),
+        first_content_box=subscriptions,
+        first_text=len(work.texts),
+        pendings=free_list(PENDING, _KEYS),
+        waitings=free_list(WAITING, _KEYS),
+        storeds=free_list(STORED, _KEYS),
+        own_queries=np.zeros(max(1, subscriptions), OWN_QUERY),
+        recents=np.zeros(_RECENTS, RECENT),
+        most_parts=neighbors + 2,
+        most_neighbors=neighbors,
+        most_deliveries=work.most_subscriptions * work.most_samples,
+        least_room=least_room,
+        numbers=numbers,
+    )
+
+
+def _with(rows: np.ndarray, **values: int) -> np.ndarray:
+    for name, value in values.items():
+        rows[name] = value
+    return rows
+
+
+def _nodes(count: int) -> np.ndarray:
+    none = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
+    lists = ("first_pending", "last_pending", "first_waiting", "last_waiting", "first_stored")
+    return _with(np.zeros(count, NODE), **dict.fromkeys(none + lists, NONE))
+
+
+def _root_trees(protocol: Any, network: Any) -> np.ndarray:
+    """The tree (n,) that each node is the root of, or NONE; a root that is no node of the network has no tree."""
+    trees = np.full(len(network.addresses), NONE, np.int64)
+    for tree, root in enumerate(protocol.roots):
+        place = int(np.searchsorted(network.addresses, root))
+        if place < len(trees) and network.addresses[place] == root:
+            trees[place] = tree
+    return trees
+
+
+def _heard(network: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arcs by receiver: their senders, their receivers, and each node's first."""
+    count = len(network.addresses)
+    arc_senders = np.repeat(np.arange(count), np.diff(network.first))
+    order = np.argsort(network.receivers, kind="stable")
+    in_first = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(network.receivers, minlength=count), out=in_first[1:])
+    return arc_senders[order], network.receivers[order].astype(np.int64), in_first
+
+
+def with_more_messages(state: State, messages: int) -> State:
+    """The same with room for more messages on their way."""
+    grown = {name: longer(getattr(state, name), messages) for name in ("fields", "regions")}
+    grown |= {name: longer(getattr(state, name), messages) for name in ("info_places", "info_distances")}
+    return state._replace(**grown)
+
+
+def with_more_room(state: State) -> State:
+    """The same with twice as much of what may be short; NotCompiledError if that is not what is wrong."""
+    if state.numbers[WRONG]:
+        raise NotCompiledError(WRONGS[state.numbers[WRONG]])
+    wanted = int(state.numbers[WANTED])
+    return state._replace(
+        keys=longer(state.keys, _doubled(len(state.keys), int(state.numbers[KEYS]) + wanted)),
+        pendings=_more_free(state, state.pendings, FREE_PENDING, FREE_PENDINGS),
+        waitings=_more_free(state, state.waitings, FREE_WAITING, FREE_WAITINGS),
+        storeds=_more_free(state, state.storeds, FREE_STORED, FREE_STOREDS),
+        recents=_more_recents(state, wanted),
+    )
+
+
+def _doubled(length: int, wanted: int) -> int:
+    while length < wanted:
+        length *= 2
+    return length
+
+
+def _more_free(state: State, rows: np.ndarray, free: int, count: int) -> np.ndarray:
+    while state.numbers[count] < state.numbers[WANTED]:
+        more = free_list(rows.dtype, len(rows))
+        more["next"][:-1] += len(rows)
+        more["next"][-1] = state.numbers[free]
+        state.numbers[free] = len(rows)
+        state.numbers[count] += len(rows)
+        rows = np.concatenate((rows, more))
+    return rows
+
+
+def _more_recents(state: State, wanted: int) -> np.ndarray:
+    """Without what is forgotten by now, and larger if that is not enough."""
+    if 2 * (state.numbers[RECENTS] + wanted) <= len(state.recents):
+        return state.recents
+    heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
+    known = state.listeners, heard, paths, state.max_known
+    state.numbers[RECENTS] = counting(state.recents, *known)
+    # A quarter full: it is not to be done again soon.
+    recents = np.zeros(_doubled(len(state.recents), 4 * int(state.numbers[RECENTS] + wanted)), RECENT)
+    move(state.recents, recents, *known)
+    return recents
+
+
+def text(setup: Setup, state: State, number: int) -> str:
+    """The details of this protocol are keys."""
+    return key_text(state.keys, number)
