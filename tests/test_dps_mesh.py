@@ -1,7 +1,7 @@
 """A mesh of 25 processes with loops: what is published reaches all, and still does when one has crashed and is back."""
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from queue import Empty
 
 import pytest
@@ -52,6 +52,21 @@ class Mesh:
             publisher.write(f"news/x/now -a -m {self.count}")
             missing -= {line["data"] for line in lines_within(publisher, 0.5, missing)}
 
+    def wait_until_a_neighbor_has_noticed(self, address):
+        """Not all will: nobody looks after a link that is muted."""
+        row, column = MIDDLE
+        neighbors = [
+            self.nodes[one] for one in ((row - 1, column), (row, column - 1), (row + 1, column), (row, column + 1))
+        ]
+        end_s = time.monotonic() + WITHIN_S
+        while time.monotonic() < end_s:
+            for neighbor in neighbors:
+                with suppress(Empty):
+                    line = neighbor.next(0.05)
+                    if line["event"] == "link" and (line["neighbor"], line["state"]) == (address, "gone"):
+                        return
+        raise AssertionError("no neighbor has noticed the crash")
+
 
 def name(place):
     return f"subscriber {place[0]} {place[1]}"
@@ -83,11 +98,10 @@ def test_mesh_of_processes_delivers_across_loops_a_crash_and_a_return():
         assert late.expect("publication")["data"] == "kept"
 
         middle = mesh.nodes[MIDDLE]
-        neighbor = mesh.nodes[MIDDLE[0], MIDDLE[1] + 1]
         middle.kill()
-        neighbor.expect("link", neighbor=middle.address, state="gone")
+        mesh.wait_until_a_neighbor_has_noticed(middle.address)
         mesh.nodes[MIDDLE] = mesh.start(MIDDLE, "--listen", middle.address)
-        neighbor.expect("link", neighbor=middle.address)
+        mesh.nodes[MIDDLE].expect("link")
         mesh.publish_until_all_have_acknowledged()
 
         corner = mesh.nodes[4, 4]
