@@ -96,9 +96,11 @@ def test_distances_change_where_keys_do_not_and_who_is_cut_off_has_none():
     scenario = wb.Scenario(graph, TinyMQ(roots=(0, 6), **REPAIRED), [wb.outage(3, start_s=10)], duration_s=40)
     found = repair_metrics(scenario.run(engine="reference"))
     assert (found["rekeyed_nodes"], found["moved_nodes"], found["unplaced_nodes"]) == (0, 6, 0)
+    assert found["cut_off_nodes"] == 0
     alone = scenario.replace(protocol=TinyMQ(**REPAIRED)).run(engine="reference")
     found = repair_metrics(alone)
     assert (found["rekeyed_nodes"], found["moved_nodes"], found["unplaced_nodes"]) == (3, 3, 3)
+    assert found["cut_off_nodes"] == 3
 
 
 @given(where=graphs_with_roots(), share=st.sampled_from((0.1, 0.3)), seed=st.integers(0, 99))

@@ -22,6 +22,7 @@ are called "query", "event" and "notification".
         moved_nodes                   live nodes whose distances to the roots, a distance vector, are others
         affected_nodes                live nodes of which the one or the other is true
         unplaced_nodes                live nodes that have no key in the end
+        cut_off_nodes                 live nodes that no root has a path to in the end: they cannot have one
         repair_s                      from the first failure to the last time that a node got a key or lost it
 
 Theory of operation
@@ -123,6 +124,7 @@ def repair_metrics(run: Run) -> dict[str, float]:
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved),
         "unplaced_nodes": sum(not after.get(node) for node in live),
+        "cut_off_nodes": sum(all(node not in one for one in vectors[1]) for node in live),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 
