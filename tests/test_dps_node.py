@@ -261,6 +261,12 @@ def test_unmute_in_an_acknowledgement_is_an_error():
     assert alone.says(1, acknowledgement(1, 0, wire.UNMUTE)) == [] and alone.drops() == {"malformed": 1}
 
 
+def test_an_acknowledgement_that_asks_for_one_and_has_no_interests_is_an_error():
+    alone = Alone().linked(1, ["a/b"])
+    assert alone.says(1, acknowledgement(2, 0, SAK | CHANGE | wire.UNLINK)) == []
+    assert alone.drops() == {"malformed": 1} and alone.state() == ACTIVE
+
+
 def test_unlinking_waits_for_what_is_outstanding_and_ends_with_its_answer():
     alone = Alone()
     alone.node.link(1, 0)
@@ -426,7 +432,17 @@ messages = st.one_of(
         mesh_ids,
         vectors,
     ),
-    st.builds(acknowledgement, st.integers(0, 4), st.integers(0, 4), st.sampled_from((0, 1, 8, 9, 16)), mesh_ids),
+    st.builds(acknowledgement, st.integers(0, 4), st.integers(0, 4), st.sampled_from((0, 1, 4, 8, 9, 16)), mesh_ids),
+    st.builds(
+        lambda revision, acknowledged, flags, mesh_id, vector: wire.SubscriptionAcknowledgement(
+            1, None, revision, flags | SAK, mesh_id, vector.fuzzy_hash(), vector, acknowledged
+        ),
+        st.integers(0, 4),
+        st.integers(0, 4),
+        st.integers(0, 31),
+        mesh_ids,
+        vectors,
+    ),
     st.builds(
         publication,
         st.sampled_from((("a/b",), ("c", "d/e"))),
@@ -476,3 +492,55 @@ def test_bytes_that_are_no_message_are_dropped(frame):
     alone = Alone()
     alone.node.receive(frame, 1, 0, False)
     assert alone.drops() == {"malformed": 1} and not alone.node.outbox
+
+
+def test_nothing_grows_with_the_publications_that_pass():
+    alone = Alone(max_history=100, max_retained=50).linked(1, ["a/b"]).linked(2, ["a/b"])
+    node = alone.node
+    subscription = node.subscribe_topics("a/b", 0)
+    for number in range(3000):
+        alone.now += SECOND // 100
+        if number % 3:
+            ttl_s = number % 7 * 10
+            message = publication(id=number.to_bytes(16, "big"), ttl_s=ttl_s, lifetime_s=ttl_s, acknowledge=True)
+            alone.says(1 + number % 2, message)
+        else:
+            node.publish_topics("a/b", b"", alone.now, ttl_s=number % 5, acknowledge=True)
+        for arrival in subscription:
+            node.acknowledge(arrival, b"", alone.now)
+        node.take_frames()
+        node.take_events()
+    publications = node.publications
+    assert len(publications.history) <= 100 and len(publications.retained) <= 50
+    assert len(publications.retained._ends) <= 2 * 50 + 64 and len(node.acknowledgements._own) <= 100
+
+
+def test_what_is_secured_without_keys_is_passed_on_and_not_delivered():
+    alone = Alone().linked(1).linked(2, ["a/b"])
+    subscription = alone.node.subscribe_topics("a/b", 0)
+    alone.sent()
+    sealed = wire.secured(publication(), b"\xd0\x83\x40\xa0\x41\x00")
+    ((to, onward),) = alone.says(1, sealed)
+    assert (to, onward.body, onward.data) == (2, sealed.body, None)
+    assert subscription.take() == [] and alone.drops() == {"sealed": 1}
+
+
+def test_data_of_others_are_no_attributes():
+    alone = Alone().linked(1)
+    subscription = alone.node.subscribe(parse("TEMP GE 20"), 0)
+    alone.says(1, publication(("TEMP/2500",), data=b"25 degrees"))
+    assert subscription.take() == [] and alone.drops() == {"no_attributes": 1, "dead_end": 1}
+
+
+@given(
+    captured=st.sampled_from((publication(), subscription(1, SAK, ["a/b"]), acknowledgement(1, 1))),
+    changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4),
+)
+def test_damaged_messages_raise_nothing(captured, changes):
+    alone = Alone().linked(1, ["a/b"])
+    alone.node.subscribe_topics("a/b", 0)
+    frame = bytearray(wire.encode(captured))
+    for place, byte in changes:
+        frame[place % len(frame)] = byte
+    alone.node.receive(bytes(frame), 1, 1, False)
+    alone.until(100)

@@ -155,7 +155,8 @@ class Links:
         if remote is None:
             self._drop(neighbor, "subscription ack", message, "unknown")
             return
-        if message.flags & wire.UNMUTE:
+        lacks_interests = message.flags & wire.SAK_REQUESTED and message.interests is None
+        if message.flags & wire.UNMUTE or lacks_interests:
             self._drop(neighbor, "subscription ack", message, "malformed")
             return
         # A number that is old says nothing of what it acknowledges.
