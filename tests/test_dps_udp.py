@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.bloom import BitVector
-from workbench.links import dps_addresses, dps_udp
+from workbench.links import dps_addresses, dps_socket
+from workbench.links.dps_link_keeper import now_us
 from workbench.links.mailbox import Mailbox
 from workbench.protocols.dps import series
 from workbench.wire import dps as wire
@@ -212,7 +213,7 @@ def test_link_that_is_not_kept_is_not_asked_for_again():
             with Peer() as other:
                 await node.keep_linked(other.address)
                 await other.receive()
-            assert not node._relinks
+            assert not node._keeper._relinks
 
     run(test())
 
@@ -318,7 +319,7 @@ def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more(
                 with pytest.raises(wb.LinkError, match="does not answer"):
                     await node.link(silent.address, timeout_s=0.01)
                 await until(lambda: not node.links)
-                assert not node._kept and not node._relinks
+                assert not node._keeper._kept and not node._keeper._relinks
 
     run(test())
 
@@ -400,22 +401,22 @@ class FullSocket:
 
 
 def test_what_a_full_buffer_does_not_take_is_sent_later_in_order_and_bounded(monkeypatch):
-    monkeypatch.setattr(dps_udp, "MOST_UNSENT", 5)
+    monkeypatch.setattr(dps_socket, "MOST_UNSENT", 5)
 
     async def test():
         async with wb.dps_node() as node, wb.dps_node() as other:
             subscription = await other.subscribe("a")
             await node.link(other.address)
-            node._socket = full = FullSocket(node._socket)
-            sent = node.core.publish_topics("a", b"0", dps_udp._now_us())
-            node._settle()
+            node._socket._socket = full = FullSocket(node._socket._socket)
+            sent = node.core.publish_topics("a", b"0", now_us())
+            node.settle()
             for number in range(1, 8):
-                sent.publish(str(number).encode(), dps_udp._now_us())
-                node._settle()
-            assert (len(node._unsent), node.drops["unsent"]) == (5, 3)
+                sent.publish(str(number).encode(), now_us())
+                node.settle()
+            assert (len(node._socket._unsent), node.drops["unsent"]) == (5, 3)
             full.is_full = False
             await node.drained()
-            assert not node._unsent
+            assert not node._socket._unsent
             assert [(await subscription.next()).data for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
             assert await subscription.next(0.01) is None
 

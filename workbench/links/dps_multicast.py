@@ -62,6 +62,8 @@ class Multicast:
         self.receives = receives
         self.interfaces = interfaces
         self.port = port
+        self.sent = 0
+        self.received = 0
         self.drops: dict[str, int] = {}
         self._outgoing: list[socket.socket] = []
         self._incoming: list[socket.socket] = []
@@ -103,18 +105,16 @@ class Multicast:
             sock.close()
         self._incoming, self._outgoing, self._own = [], [], set()
 
-    def send(self, frame: bytes) -> int:
-        """Multicast a frame on all interfaces; returns on how many it went out."""
+    def send(self, frame: bytes) -> None:
+        """Multicast a frame on all interfaces."""
         self._message_id = self._message_id + 1 & 0xFFFF
         datagram = coap.wrap(frame, self._message_id)
-        count = 0
         for outgoing in self._outgoing:
             try:
                 outgoing.send(datagram)
-                count += 1
+                self.sent += 1
             except OSError:
                 self._drop("unreachable")
-        return count
 
     def _numbered(self) -> list[tuple[int, str]]:
         known = socket.if_nameindex()
@@ -145,6 +145,7 @@ class Multicast:
                 return
             if addresses.normal(source) in self._own:
                 continue
+            self.received += 1
             try:
                 frame = coap.unwrap(datagram)
             except DecodeError:
