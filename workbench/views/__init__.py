@@ -45,6 +45,15 @@ Of overlay trees: of a run, out of ``overlay_of(run)``, and of sweeps::
     trees_chart(table, y)                 a sweep's metric against the number of overlay trees
     trend_table(table, metrics)           how metrics change with them, network by network; printed_losses(table)
 
+Of DPS's meshes: of a run, out of ``mesh_of(run)``::
+
+    show_dps(run)                         the player with filters, muted links and the ways of publications;
+                                          dps_figure(run), and dps_sections(run) for save_html(path, extra=...)
+    filters_drawing(run, time_s=None)     how full filters are, of nodes and links; filters_slides(run, times_s)
+    fill_chart(run)                       the fill of filters, and muted links, over the run
+    publication_drawing(run, which)       a publication's way, with what was in vain; publication_slides(...) hop by
+                                          hop, publication_path(run, which) is what they draw
+
 Bokeh is loaded by the first view that needs it.
 """
 
@@ -95,6 +104,17 @@ _HOME = {
     "trees_chart": "tinymq_figures",
     "trend_table": "tinymq_figures",
     "printed_losses": "tinymq_figures",
+    "show_dps": "dps_player",
+    "dps_figure": "dps_player",
+    "dps_sections": "dps_player",
+    "mesh_of": "dps",
+    "filters_drawing": "dps_filters",
+    "filters_slides": "dps_filters",
+    "fill_chart": "dps_filters",
+    "publications": "dps_publications",
+    "publication_path": "dps_publications",
+    "publication_drawing": "dps_publications",
+    "publication_slides": "dps_publications",
     "inspect_node": "inspector",
     "bundle": "rich",
 }
