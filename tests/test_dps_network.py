@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from network import SECOND
 
-from workbench import topics
+from workbench import draws, topics
 from workbench.protocols.contract import Delivered, InterestsSet, LinkSet
 from workbench.protocols.dps import DPS
 from workbench.protocols.dps.remotes import ACTIVE, MUTED
@@ -149,6 +149,24 @@ def test_a_square_mutes_one_link_and_takes_it_when_another_goes(is_beside, reche
     else:
         # As in the reference: who has a muted link has lost nothing, and who has lost a link has none that is muted.
         assert muted(network) == [loop] and len(parts(network)) == 2
+
+
+@pytest.mark.parametrize("links", [SQUARE, [(0, 1), (1, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]])
+@pytest.mark.parametrize("crashed", range(4))
+def test_a_node_that_restarts_without_its_memory_finds_its_place_again(crashed, links):
+    protocol = DPS(**QUICK)
+    network = mesh(protocol, links)
+    subscribers = subscribed(network, [(address, "a/b") for address in range(4) if address != crashed])
+    network.advance(30)
+    fresh = network.nodes[crashed] = protocol.make_node(crashed, draws.Stream(draws.make_key(99)))
+    fresh.start(network.now, 1)
+    for one, other in links:
+        if crashed in (one, other):
+            fresh.link_quality(one + other - crashed, 1.0, 1.0, network.now)
+    subscribers += subscribed(network, [(crashed, "a/b")])
+    network.advance(60)
+    assert len(parts(network)) == 1
+    publish_and_check(network, subscribers, [(address, "a/b") for address in range(4)])
 
 
 def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for_again():

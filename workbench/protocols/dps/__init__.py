@@ -40,8 +40,10 @@ Limits
     muted stays in the sum of what is asked for, as in the reference, and publications follow it in vain
     (``count_muted``), here until the link is asked for again (``recheck_s``). Where an active link has ended, its two
     ends take muted links in its place, if they have any; others notice when they ask again, and until then a mesh may
-    be in parts. In simulation a node that was off keeps its memory. All nodes need the same filter length, hashes and
-    separators. Discovery and registration are not part of the node.
+    be in parts. The id of a node that has gone may go round in a loop of active links, which is then not seen, and
+    keep others away: in one of a hundred random meshes after a crash. In simulation a node that was off keeps its
+    memory. All nodes need the same filter length, hashes and separators. Discovery and registration are not part of
+    the node.
 
 Differs from the reference implementation in
     history     it is cleared, and bounded; the reference's grows for as long as it runs.

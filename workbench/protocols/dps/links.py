@@ -383,10 +383,12 @@ class Links:
     def _give_sign(self, remote, now):
         """A link was silent. A muted one is asked for as if there were none: if the loop is gone, so is the muting.
 
-        It tells of no interests yet, nor keeps those of the other side: what is muted asks for nothing.
+        It tells of no interests yet, nor keeps those of the other side, which may have restarted and number from the
+        first again.
         """
         if remote.state == MUTED:
             self._set_inbound(remote, None)
+            remote.inbound_revision = 0
             self._out.tell_nothing(remote, self.settings.filter_bits, now)
         else:
             self._out.find_changes(remote)
