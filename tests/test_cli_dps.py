@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from dps_processes import WITHIN_S, Command
 
 from workbench import cli
+from workbench.cli_dps import output
 
 KEY = bytes(range(32))
 
@@ -99,6 +100,23 @@ def test_publisher_reads_lines_and_says_what_is_wrong_with_one():
         assert "a/+" in wrong[1]
         assert "-t -1 ends a publication" in wrong[2]
         assert publisher.process.wait(WITHIN_S) == 0
+
+
+def test_publisher_reads_its_lines_from_a_file_too(tmp_path):
+    (tmp_path / "lines").write_text("a/b -m 1\n\na/b -m 2")
+    command = [sys.executable, "-m", "workbench.cli", "dps", "publish"]
+    with (tmp_path / "lines").open() as lines:
+        ran = subprocess.run(
+            command, cwd=REPOSITORY, stdin=lines, capture_output=True, text=True, timeout=WITHIN_S, check=True
+        )
+    assert [line.split()[2] for line in ran.stdout.splitlines() if line.startswith("published")] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "text, shown", [("plain ü\n", "plain ü\n"), ("\x1b[2J\0", "\\x1b[2J\\x00"), ("\udcff", "\\udcff")]
+)
+def test_what_strangers_send_is_printed_without_control_characters(text, shown):
+    assert output.printable(text) == shown
 
 
 def test_payloads_of_json_travel_as_cbor_both_ways():

@@ -310,6 +310,24 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     run(test())
 
 
+def test_address_of_this_machine_is_known_as_such():
+    assert dps_addresses.is_of_this_machine(("127.0.0.1", 9))
+    assert not dps_addresses.is_of_this_machine(("192.0.2.77", 9))
+
+
+def test_node_is_opened_once():
+    async def test():
+        node = wb.dps_node()
+        assert str(node) == "closed"
+        await node.open()
+        await node.close()
+        await node.close()
+        with pytest.raises(wb.LinkError, match="opened before"):
+            await node.open()
+
+    run(test())
+
+
 def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more():
     async def test():
         with Peer() as silent:

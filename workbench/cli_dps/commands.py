@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import shlex
 import signal
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 from workbench.cli_dps.keys import make_security
@@ -19,6 +22,7 @@ from workbench.errors import LinkError, ParameterError, WorkbenchError
 INTERRUPTED = 130  # as a shell has it: 128 and the signal's number
 MILLISECONDS = 1000
 _WAIT_FOR_ANSWERS_S = 2.0
+_MOST_LINES = 100  # of standard input that were read ahead
 
 Command = Callable[[Any, argparse.Namespace, Output], Awaitable[int]]
 
@@ -198,18 +202,33 @@ class _LineParser(argparse.ArgumentParser):
         raise ParameterError(f"{message}; a line is: TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]")
 
 
-async def _lines() -> Any:
-    """The lines of standard input that are not empty."""
+async def _lines() -> AsyncIterator[str]:
+    """The lines of standard input that are not empty.
+
+    A thread reads them, as the event loop can watch neither files nor, without side effects, terminals.
+    """
+    queue: asyncio.Queue[str | None] = asyncio.Queue(_MOST_LINES)
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    try:
-        while line := await reader.readline():
-            text = line.decode("utf-8", "replace").strip()
-            if text:
-                yield text
-    finally:
-        transport.close()
+    Thread(target=_read_lines, args=(lambda line: _put(queue, line, loop),), daemon=True).start()
+    while (line := await queue.get()) is not None:
+        if line:
+            yield line
+
+
+def _put(queue: asyncio.Queue[str | None], line: str | None, loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+
+
+def _read_lines(put: Callable[[str | None], None]) -> None:
+    rest = b""
+    with suppress(RuntimeError, CancelledError):  # The event loop is closed.
+        # Not by sys.stdin, whose lock this thread would hold while the interpreter ends.
+        while data := os.read(0, 65_536):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                put(line.decode("utf-8", "surrogateescape").strip())
+        put(rest.decode("utf-8", "surrogateescape").strip())
+        put(None)
 
 
 async def bridge(node: Any, options: argparse.Namespace, _: Output) -> int:

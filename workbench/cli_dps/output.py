@@ -33,7 +33,7 @@ class Output:
     def say(self, event: str, text: str, **fields: Any) -> None:
         """One line: the text, or the event and its fields as JSON."""
         try:
-            print(json.dumps({"event": event, **fields}) if self._is_json else text, flush=True)
+            print(json.dumps({"event": event, **fields}) if self._is_json else printable(text), flush=True)
         except BrokenPipeError:  # Nobody reads on, as with `| head`: that ends it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self._stop.set()
@@ -43,7 +43,7 @@ class Output:
         if self._is_json:
             self.say("error", text, message=text)
         else:
-            print(f"workbench dps: {text}", file=sys.stderr, flush=True)
+            print(f"workbench dps: {printable(text)}", file=sys.stderr, flush=True)
 
     def publication(self, publication: Any, subscription: Any) -> None:
         """What a subscription received."""
@@ -127,10 +127,17 @@ class Output:
                 return json_of_data(data)
             except DecodeError as error:
                 return f"({error})"
-        return data.decode("utf-8", "backslashreplace")
+        return data.decode("utf-8", "backslashreplace").removesuffix("\0")  # The C examples send it with a text.
 
     def _payload(self, data: bytes) -> dict[str, Any]:
         return {"data": self._data(data), "data_hex": data.hex()}
+
+
+def printable(text: str) -> str:
+    """A text as a terminal may be given it, whoever it comes from: control characters and the like are escaped."""
+    shown = "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _peer(neighbor: tuple[Any, ...]) -> str:

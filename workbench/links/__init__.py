@@ -1,1 +1,1 @@
-"""The same nodes over real bytes: motes on serial lines, virtual motes, and what drives a run on them."""
+"""The same nodes over real bytes: motes on serial lines, virtual motes, and what drives a run on them; DPS over UDP."""

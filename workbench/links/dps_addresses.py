@@ -81,6 +81,16 @@ def is_loopback(address: Address) -> bool:
     return ipaddress.ip_address(address[0].partition("%")[0]).is_loopback
 
 
+def is_of_this_machine(address: Address) -> bool:
+    """Whether an address is one of this machine's own: then it is also the one to reach it from."""
+    with socket.socket(socket.AF_INET if len(address) == 2 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(address)  # Of a datagram socket: nothing is sent.
+        except OSError:
+            return False
+        return normal(probe.getsockname())[0] == address[0]
+
+
 async def look_up(text: str | int | Address, default_host: str, family: int, passive: bool = False) -> Address:
     """The address in its one form, names looked up; LinkError if there is none that a socket of ``family`` can use.
 

@@ -43,7 +43,8 @@ from workbench.links.dps_addresses import Address
 from workbench.links.dps_application import DPSSeries, DPSSubscription, ReceivedPublication
 from workbench.links.dps_link_keeper import LinkKeeper, now_us
 from workbench.links.dps_socket import DatagramSocket
-from workbench.protocols.contract import Acknowledged, Delivered, LinkSet
+from workbench.protocols.contract import Delivered
+from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps import DPS
 from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.node import DPSNode
@@ -79,6 +80,7 @@ class UDPNode:
         self._tell = tell
         self._multicast = multicast
         self._max_waiting = max_waiting
+        self.address: Address = ()
         self._is_open = False
         self._timer: asyncio.TimerHandle | None = None
         self._subscriptions: dict[int, DPSSubscription] = {}
@@ -102,7 +104,9 @@ class UDPNode:
         await self.close()
 
     async def open(self) -> None:
-        """Bind the socket and begin; LinkError if that address cannot be had."""
+        """Bind the socket and begin, once; LinkError if that address cannot be had."""
+        if self.address:
+            raise LinkError("the node has been opened before; make another one")
         host, _ = addresses.split(self._listen, _LOOPBACK_HOST)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         wanted = await addresses.look_up(self._listen, _LOOPBACK_HOST, family, passive=True)
@@ -183,7 +187,7 @@ class UDPNode:
         found = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
         if not found[1]:
             raise LinkError(f"{address!r} has port 0; name the port that the other node listens on")
-        if found == self.address:
+        if self._is_own(found):
             raise LinkError(f"{addresses.as_text(found)} is where this node listens; it cannot be linked to itself")
         return found
 
@@ -287,7 +291,14 @@ class UDPNode:
         neighbor = source if len(source) == 2 else addresses.normal(source)
         if port is not None and port != neighbor[1]:
             neighbor = addresses.with_port(neighbor, port)
-        return None if neighbor[1] == 0 or neighbor == self.address else neighbor
+        if neighbor[1] == 0 or (neighbor[1] == self.address[1] and self._is_own(neighbor)):
+            return None
+        return neighbor
+
+    def _is_own(self, address: Address) -> bool:
+        if self.address[0] not in _EVERYBODY:
+            return address == self.address
+        return address[1] == self.address[1] and addresses.is_of_this_machine(address)
 
     def _take(self, datagram: bytes, source: Address) -> None:
         self.core.receive(datagram, source, now_us(), False)
@@ -378,7 +389,10 @@ def dps_node(
 def as_bytes(payload: bytes | str) -> bytes:
     """A payload as bytes: a text as UTF-8; ParameterError for what is neither."""
     if isinstance(payload, str):
-        return payload.encode()
+        try:
+            return payload.encode("utf-8", "surrogateescape")  # As the command line has what is no UTF-8.
+        except UnicodeEncodeError:
+            raise ParameterError("the payload has half of a character in it, which UTF-8 cannot hold") from None
     if isinstance(payload, bytes | bytearray | memoryview):
         return bytes(payload)
     raise ParameterError(f"the payload is of type {type(payload).__name__}; it must be bytes or a text")

@@ -99,9 +99,6 @@ EVENTS = (
     contract.Decoded,
     contract.KeySet,
     contract.QueryStored,
-    contract.LinkSet,
-    contract.InterestsSet,
-    contract.Acknowledged,
 )
 # A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
 # greeted a mote that is in use; bytes on the line were no message (value: how many frames so far); a text.
