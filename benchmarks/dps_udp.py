@@ -47,11 +47,11 @@ class Size(NamedTuple):
 
 def report(quick: bool) -> Iterator[str]:
     """A table of round trips and rates."""
-    yield asyncio.run(_with_subscriber(_round_trips, 1000 if quick else 5000))
+    yield asyncio.run(with_subscriber(round_trips, 1000 if quick else 5000))
 
 
-async def _with_subscriber(measure, publications: int):
-    """What ``measure(node, series' topic, publications, subscriber's pid)`` returns, with a subscriber beside it."""
+async def with_subscriber(measure, publications: int):
+    """What ``measure(node, publications, subscriber's process id)`` returns, with a subscriber beside it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, __file__, "--subscriber", stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -65,7 +65,8 @@ async def _with_subscriber(measure, publications: int):
         await process.wait()
 
 
-async def _round_trips(node: UDPNode, publications: int, _: int) -> str:
+async def round_trips(node: UDPNode, publications: int, _: int) -> str:
+    """A table of round trips, and the rate."""
     rows = []
     for name, trip in (("to a handler", _handler_trips), ("to a coroutine", _coroutine_trips)):
         await trip(node, publications // 10)
@@ -141,7 +142,7 @@ async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size
         under_way.append(await node.publish(f"bench/{number}/b", b"x", acknowledge=True))
         if len(under_way) >= WINDOW:
             assert await under_way.pop(0).next(WITHIN_S) is not None, "an acknowledgement did not come"
-        if number % (publications // LOOKS) == 0:
+        if number % max(1, publications // LOOKS) == 0:
             sizes.append(Size(number, rss_B(os.getpid()), rss_B(subscriber)))
             print(f"{number:12d} {sizes[-1][1] / 2**20:13.2f} {sizes[-1][2] / 2**20:14.2f}", flush=True)
     for series in under_way:
@@ -191,9 +192,9 @@ def main() -> None:
     if arguments.subscriber:
         asyncio.run(subscriber())
     elif arguments.endurance:
-        conclude(asyncio.run(_with_subscriber(endure, arguments.endurance)))
+        conclude(asyncio.run(with_subscriber(endure, arguments.endurance)))
     else:
-        print(asyncio.run(_with_subscriber(_round_trips, arguments.publications)))
+        print(asyncio.run(with_subscriber(round_trips, arguments.publications)))
 
 
 if __name__ == "__main__":

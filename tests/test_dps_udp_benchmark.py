@@ -1,0 +1,31 @@
+"""The benchmark of DPS over loopback does what it says, in small."""
+
+import asyncio
+import sys
+
+from conftest import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "benchmarks"))
+import dps_udp
+
+
+def test_round_trips_are_a_table_beside_the_c_implementations(capsys):
+    report = asyncio.run(dps_udp.with_subscriber(dps_udp.round_trips, 40))
+    rows = [line for line in report.splitlines() if line.startswith("|")]
+    assert [row.split("|")[1].strip() for row in rows[2:]] == [
+        "to a handler",
+        "to a coroutine",
+        "the C implementation, on a similar machine",
+    ]
+    assert "a second" in report
+
+
+def test_endurance_looks_at_both_processes_and_tells_growth_from_flatness(capsys):
+    sizes = asyncio.run(dps_udp.with_subscriber(dps_udp.endure, 60))
+    assert [size.publications for size in sizes] == list(range(3, 61, 3))
+    assert all(size.publisher_B > 0 and size.subscriber_B > 0 for size in sizes)
+    capsys.readouterr()
+    dps_udp.conclude([dps_udp.Size(number, 10**7, 10**7 + number * 10**5) for number in range(1, 21)])
+    publisher, subscriber = capsys.readouterr().out.splitlines()
+    assert publisher.endswith("flat")
+    assert subscriber.endswith("grows")
