@@ -26,6 +26,7 @@ Twins (`TWINS` says which protocol has which; what a scenario needs and a twin h
                           (tests/test_compiled_diffusion.py)
     ``tinymq.py``         TinyMQ and PUB-2-SUB+, with a ``tinymq_*.py`` for each of the node's nouns
                           (tests/test_compiled_tinymq.py)
+    ``dps.py``            DPS, with a ``dps_*.py`` for each of the node's nouns (tests/test_compiled_dps.py)
     ``defaults.py``       what a twin without timers, pools and texts of its own need not write
 
 How a twin is written
@@ -99,6 +100,7 @@ TWINS = {
     "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.sim.compiled.coded",
     "workbench.protocols.tinymq:TinyMQ": "workbench.sim.compiled.tinymq",
     "workbench.protocols.pub2sub:Pub2Sub": "workbench.sim.compiled.tinymq",
+    "workbench.protocols.dps:DPS": "workbench.sim.compiled.dps",
 }
 
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.

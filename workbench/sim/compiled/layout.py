@@ -173,6 +173,8 @@ EVENTS = (
     "decoded",
     "key_set",
     "query_stored",
+    "link_set",
+    "interests_set",
 )
 (
     SENT,
@@ -201,6 +203,8 @@ EVENTS = (
     DECODED,
     KEY_SET,
     QUERY_STORED,
+    LINK_SET,
+    INTERESTS_SET,
 ) = range(len(EVENTS))
 
 # The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
@@ -238,6 +242,12 @@ REASONS = (
     "no_zone",
     "no_sink",
     "waited",
+    "unknown",
+    "no_base",
+    "no_match",
+    "out_of_range",
+    "dead_end",
+    "hops",
 )
 (
     NO_REASON,
@@ -273,6 +283,12 @@ REASONS = (
     NO_ZONE,
     NO_SINK,
     WAITED,
+    UNKNOWN,
+    NO_BASE,
+    NO_MATCH,
+    OUT_OF_RANGE,
+    DEAD_END,
+    HOPS,
 ) = range(len(REASONS))
 
 # Columns of ``traffic``, one row per message name.

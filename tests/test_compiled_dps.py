@@ -1,0 +1,169 @@
+"""DPS on the compiled engine: the reference engine's runs row by row, whatever links lose and filters let through."""
+
+import networkx as nx
+import pytest
+from both_engines import assert_same_numbers, assert_same_trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_kernel import RADIOS, topologies
+
+import workbench as wb
+from workbench.errors import ScenarioError
+
+NODES = 7
+
+SUBSCRIPTIONS = [
+    "TEMP GE 25",
+    "TEMP GE 25, TEMP LE 30",
+    "TEMP EQ 26",
+    "INSTANCE EQ_ANY",
+    "PAYLOAD EQ_ANY",
+    # Topics with and without wildcards; two that have the same items; one that asks no neighbor for anything.
+    'TOPIC EQ "a/b/c"',
+    'TOPIC EQ "a/+/c"',
+    'TOPIC EQ "a/+"',
+    'TOPIC EQ "a/#"',
+    'TOPIC EQ "#"',
+    'TOPIC EQ "+/b/#", TEMP EQ 20',
+]
+READINGS = [
+    "TEMP IS 26",
+    "TEMP IS 26",
+    "TEMP IS 20, TEMP IS 27.5",
+    "TEMP IS 35, INSTANCE IS 1",
+    'TOPIC IS "a/b/c"',
+    'TOPIC IS "b/b/c", TEMP IS 20',
+    wb.SensorField(),
+]
+# Filters that are full at once, and links that are given up, asked for again, muted and taken into use again.
+SETTINGS = {
+    "filter_bits": st.sampled_from([64, 128, 256, 1024]),
+    "hashes": st.sampled_from([1, 2, 8]),
+    "separators": st.sampled_from(["/.", "/_"]),
+    "wildcards": st.booleans(),
+    "update_s": st.sampled_from([0.01, 0.05, 0.3, 1.0]),
+    "link_loss_s": st.sampled_from([0.01, 0.5, 2.0, 5.0]),
+    "retry_ticks": st.sampled_from([1, 2, 3]),
+    "retries": st.sampled_from([0, 1, 3]),
+    "count_muted": st.booleans(),
+    "recheck_s": st.sampled_from([0.0, 0.3, 2.0]),
+    "history_s": st.sampled_from([0.0, 0.002, 1.0]),
+    "max_history": st.sampled_from([1, 2, 5, 100]),
+    "worst_link": st.sampled_from([0.0, 0.9]),
+    "relink_s": st.sampled_from([0.1, 1.0]),
+}
+
+
+@st.composite
+def protocols(draw):
+    names = draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=8, unique=True))
+    return wb.DPS(**{name: draw(SETTINGS[name]) for name in names})
+
+
+@st.composite
+def items(draw, nodes, kind):
+    at = draw(st.sampled_from([*nodes, "all"]))
+    start_s = draw(st.sampled_from([0, 0.5, 3, 7]))
+    stop_s = draw(st.sampled_from([None, None, start_s + 0.001, start_s + 4]))
+    if kind == "outage":
+        return wb.outage(draw(st.sampled_from(nodes)), start_s, stop_s)
+    if kind == "subscribe":
+        expires_s = draw(st.sampled_from([None, None, 0.0005, 2.5]))
+        if draw(st.integers(0, 9)) == 0:
+            return wb.subscribe(at, "", expires_s, start_s, stop_s, match_all=True)
+        return wb.subscribe(at, draw(st.sampled_from(SUBSCRIPTIONS)), expires_s, start_s, stop_s)
+    every_s = draw(st.sampled_from([None, 0.3, 2]))
+    payload = draw(st.sampled_from([b"", b"", b"\1\2", bytes(200)]))
+    stagger = every_s is not None and draw(st.booleans())
+    return wb.publish(at, draw(st.sampled_from(READINGS)), every_s, start_s, stop_s, payload, stagger)
+
+
+@st.composite
+def scenarios(draw):
+    topology = draw(topologies(NODES))
+    if draw(st.booleans()):
+        # Addresses that are not places.
+        topology = nx.relabel_nodes(topology, {node: 3 * node + 5 for node in topology})
+    kinds = st.sampled_from(["subscribe", "subscribe", "publish", "outage"])
+    more = draw(st.lists(kinds, max_size=5))
+    workload = [draw(items(sorted(topology), kind)) for kind in ["subscribe", "publish", *more]]
+    duration_s = draw(st.sampled_from([8, 8, 30]))
+    return wb.Scenario(topology, draw(protocols()), workload, draw(RADIOS), duration_s, draw(st.integers(0, 99)))
+
+
+@settings(max_examples=120)
+@given(scenarios())
+def test_both_engines_give_the_same_trace(scenario):
+    assert_same_trace(scenario)
+
+
+@settings(max_examples=50)
+@given(scenarios())
+def test_both_engines_count_the_same_without_a_trace(scenario):
+    assert_same_numbers(scenario)
+
+
+def test_frames_grow_where_hops_take_more_bytes():
+    # A hop count above 23 takes a byte more.
+    workload = [wb.subscribe(40, "TEMP GE 25"), wb.publish(0, "TEMP IS 26", start_s=100)]
+    scenario = wb.Scenario(wb.topology.line(41), wb.DPS(), workload, duration_s=110)
+    assert_same_trace(scenario)
+    run = scenario.run(engine="compiled")
+    sizes_B = {
+        row["size_B"] for row in run.trace.to_pylist() if row["event"] == "sent" and row["message"] == "publication"
+    }
+    assert run.metrics["delivered"] == 1
+    assert len(sizes_B) == 2
+
+
+def test_busy_network_outgrows_every_pool_it_began_with():
+    # Filters of 32 KB, of which hardly two are alike, and more frames at one instant than there was room for.
+    workload = [
+        *[wb.subscribe(node, f"INSTANCE EQ {node}", start_s=0.1 * node) for node in range(25)],
+        wb.publish("all", "TEMP IS 26, INSTANCE IS 1", every_s=0.5, start_s=5),
+    ]
+    scenario = wb.Scenario(wb.topology.grid(5, 5), wb.DPS(filter_bits=1 << 18, update_s=0.3), workload, duration_s=8)
+    assert_same_trace(scenario)
+
+
+def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
+    ring = nx.DiGraph()
+    ring.add_nodes_from((node, {"pos": (node, 0)}) for node in range(6))
+    for node in range(6):
+        ring.add_edge(node, (node + 1) % 6, pdr=1.0)
+        ring.add_edge((node + 1) % 6, node, pdr=1.0)
+    protocol = wb.DPS(update_s=0.2, link_loss_s=1.0, relink_s=1.0)
+    workload = [
+        wb.subscribe([0, 3], "TEMP GE 25"),
+        wb.publish("all", "TEMP IS 26", every_s=2, start_s=3, stagger=True),
+        *[wb.outage(node, 10 + 10 * node, 15 + 10 * node) for node in range(6)],
+    ]
+    scenario = wb.Scenario(ring, protocol, workload, duration_s=75)
+    assert_same_trace(scenario)
+    states = {row["detail"] for row in scenario.run(engine="compiled").trace.to_pylist() if row["event"] == "link_set"}
+    assert states == {"linking", "active", "muted", "unmuting", "gone"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        (wb.DPS(ttl_s=5), "retained"),
+        (wb.DPS(acknowledge=True), "acknowledgements"),
+        (wb.DPS(max_links=3), "4 neighbors; with more than 3"),
+        (wb.DPS(max_subscriptions=1), "more than max_subscriptions"),
+    ],
+)
+def test_what_the_twin_does_not_have_stays_with_the_reference_engine_and_the_run_says_so(protocol, reason):
+    publications = wb.publish("all", "TEMP IS 26", every_s=0.01, start_s=0.5)
+    workload = [wb.subscribe(0, "TEMP GE 25", stop_s=0.1), wb.subscribe(0, "TEMP GE 26", start_s=0.2), publications]
+    scenario = wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=0.6)
+    with pytest.raises(ScenarioError, match=f"cannot run on the compiled engine: .*{reason}"):
+        scenario.run(engine="compiled")
+    assert scenario.run().engine == "reference"
+
+
+def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
+    scenario = wb.Scenario(wb.topology.grid(2, 2), wb.DPS(), [wb.subscribe(0, 'TOPIC NE "a/b"')])
+    for engine in ("reference", "compiled"):
+        with pytest.raises(ScenarioError, match="cannot ask for TOPIC with NE"):
+            scenario.run(engine)

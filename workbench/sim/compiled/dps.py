@@ -1,0 +1,207 @@
+"""The twin of `workbench.protocols.dps`: links, interests as filters, publications that go where they may be asked for.
+
+Theory of operation
+    `dps_state` has what nodes remember, `dps_links` how links tell interests, `dps_publications` how publications
+    travel, `dps_filters` what filters say; topics are hashed and compared before the run (`dps_topics`). A frame's
+    message is one message of a link, or a publication of a certain size, whose word is the hops that it has made.
+
+Cost
+    For a message of a link a pass over the filters of its node's links; for a publication some words for each link.
+    Memory: 32 bytes for each node and publication; 150 for each neighbor; each filter that differs once.
+
+Limits
+    It has no publications that are retained and no acknowledgements of publications, and leaves a network whose nodes
+    have more than 256 neighbors to the definition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.protocols.dps.remotes import GONE
+from workbench.sim.compiled.counter_draws import stream_below
+from workbench.sim.compiled.dps_filters import EMPTY, FILTERS, NEEDS, add_to_sum, clear_sum, keep_filter, keep_needs
+from workbench.sim.compiled.dps_links import ask, take_acknowledgement, take_subscription, update, wake_links
+from workbench.sim.compiled.dps_mesh_ids import stream_bits, swapped
+from workbench.sim.compiled.dps_outgoing import tell_sum
+from workbench.sim.compiled.dps_publications import publish_content, take_publication
+from workbench.sim.compiled.dps_remotes import ask_at, link_of, take_out_asked
+from workbench.sim.compiled.dps_state import (
+    MESSAGES,
+    PUBLICATION_MESSAGE,
+    SUBSCRIPTION_MESSAGE,
+    longest_frame_B,
+    make_state,
+    needs,
+    size_B,
+    text,
+    with_more_messages,
+    with_more_room,
+)
+from workbench.sim.compiled.layout import NONE
+from workbench.sim.compiled.reference import inlined, outlined
+
+__all__ = [
+    "MESSAGES",
+    "longest_frame_B",
+    "make_state",
+    "needs",
+    "size_B",
+    "text",
+    "with_more_messages",
+    "with_more_room",
+]
+
+WAKES = True
+COUNTS_HOLDERS = True
+
+
+@inlined
+def has_room(core, state):  # type: ignore[no-untyped-def]
+    """Whether the filters and needs that an event may make have room."""
+    filters, rows = state.numbers[FILTERS] + state.most_new, state.numbers[NEEDS] + state.most_new
+    return filters < len(state.filters) and rows < len(state.needs)
+
+
+@inlined
+def start(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Draw a mesh id, and when to ask those neighbors for a link that are the topology's."""
+    i = np.int64(i)
+    node = state.nodes[i]
+    node.mesh_low = swapped(stream_bits(core, i))
+    node.mesh_high = swapped(stream_bits(core, i))
+    for link in range(state.link_first[i], state.link_first[i + 1]):
+        if state.links[link].wanted:
+            ask_at(state, i, link, now + 1 + stream_below(core, i, state.update_after_us))
+    _plan_wake(core, state, i)
+
+
+@outlined
+def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
+    node = state.nodes[i]
+    earliest_us = node.update_us
+    link = np.int64(node.first_link)
+    while link != NONE:
+        it = state.links[link]
+        earliest_us = _earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us)
+        link = np.int64(it.next)
+    link = np.int64(node.first_asked)
+    while link != NONE:
+        earliest_us = _earlier(earliest_us, state.links[link].ask_us)
+        link = np.int64(state.links[link].next_asked)
+    if node.entries:
+        what = np.int64(core.nodes[i].first_subscription)
+        while what != NONE:
+            if state.asks[what]:
+                earliest_us = _earlier(earliest_us, core.subscriptions[what].expires_us)
+            what = np.int64(core.subscriptions[what].next)
+    core.next_wake[i] = earliest_us
+
+
+@inlined
+def _earlier(one_us, other_us):  # type: ignore[no-untyped-def]
+    if other_us == NONE:
+        return one_us
+    return other_us if one_us == NONE else min(one_us, other_us)
+
+
+# Own subscriptions
+
+
+@outlined
+def _change_own(core, state, i, what, asks, now):  # type: ignore[no-untyped-def]
+    """A subscription of the node's own begins or ends: their sum is another, and every neighbor is told."""
+    state.asks[what] = asks
+    node = state.nodes[i]
+    node.entries += 1 if asks else -1
+    node.own = EMPTY
+    node.own_needs = EMPTY
+    if node.entries:
+        clear_sum(state)
+        one = np.int64(core.nodes[i].first_subscription)
+        while one != NONE:
+            if state.asks[one]:
+                asked = state.asked_of[one]
+                add_to_sum(state, state.asked_filter[asked], state.asked_needs[asked])
+            one = np.int64(core.subscriptions[one].next)
+        node.own = keep_filter(state)
+        node.own_needs = keep_needs(state)
+    tell_sum(core, state, i, now)
+    update(core, state, i, now)
+
+
+@inlined
+def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Ask for what matches."""
+    i = np.int64(i)
+    _change_own(core, state, i, what, 1, now)
+    _plan_wake(core, state, i)
+
+
+@inlined
+def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+    """Ask for it no longer, if the subscription has not ended already."""
+    i = np.int64(i)
+    if state.asks[what]:
+        _change_own(core, state, i, what, 0, now)
+    _plan_wake(core, state, i)
+
+
+# Messages
+
+
+@inlined
+def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+    """Publish a reading."""
+    publish_content(core, state, np.int64(i), content, number, now)
+
+
+@inlined
+def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+    """Take a neighbor's message; of a publication ``word`` is the hops before this one."""
+    i, sender = np.int64(i), np.int64(sender)
+    name = core.messages[message].name
+    if name == PUBLICATION_MESSAGE:
+        take_publication(core, state, i, sender, message, word, now)
+        return
+    link = link_of(state, i, sender)
+    if name == SUBSCRIPTION_MESSAGE:
+        take_subscription(core, state, i, link, message, now)
+    else:
+        take_acknowledgement(core, state, i, link, message, now)
+    _plan_wake(core, state, i)
+
+
+# Time
+
+
+@inlined
+def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+    """Do what is due: subscriptions that end, messages of links, links to ask for."""
+    i = np.int64(i)
+    if state.nodes[i].entries:
+        what = np.int64(core.nodes[i].first_subscription)
+        while what != NONE:
+            expires_us = core.subscriptions[what].expires_us
+            if state.asks[what] and expires_us != NONE and expires_us <= now:
+                _change_own(core, state, i, what, 0, now)
+            what = np.int64(core.subscriptions[what].next)
+    wake_links(core, state, i, now)
+    _ask_neighbors(core, state, i, now)
+    _plan_wake(core, state, i)
+
+
+@inlined
+def _ask_neighbors(core, state, i, now):  # type: ignore[no-untyped-def]
+    before = np.int64(NONE)
+    link = np.int64(state.nodes[i].first_asked)
+    while link != NONE:
+        it = state.links[link]
+        behind = np.int64(it.next_asked)
+        if it.ask_us <= now:
+            take_out_asked(state, i, before, link)
+            if it.state == GONE:
+                ask(core, state, i, link, now)
+        else:
+            before = link
+        link = behind

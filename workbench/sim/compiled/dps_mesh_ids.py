@@ -1,0 +1,97 @@
+"""Mesh ids of DPS's twin: `workbench.protocols.dps.mesh_ids`.
+
+An id of 128 bits is two words; that of a neighbor which has told none has all bits set.
+"""
+
+import numpy as np
+
+from workbench.protocols.dps.remotes import ACTIVE, LINKING
+from workbench.sim.compiled.counter_draws import bits
+from workbench.sim.compiled.dps_state import NO_MESH
+from workbench.sim.compiled.layout import NONE
+from workbench.sim.compiled.reference import inlined
+
+_UNTOLD = np.uint64(NO_MESH)
+_NOTHING, _ONE = np.uint64(0), np.uint64(1)
+_BYTES = np.uint64(0x00FF00FF00FF00FF)
+_PAIRS = np.uint64(0x0000FFFF0000FFFF)
+
+
+@inlined
+def stream_bits(core, i):  # type: ignore[no-untyped-def]
+    """The next 64 random bits of node ``i``'s own stream."""
+    core.drawn[i] += 1
+    return bits(core.protocol_keys[i], core.drawn[i] - 1)
+
+
+@inlined
+def swapped(word):  # type: ignore[no-untyped-def]
+    """The bytes of a word the other way round."""
+    word = ((word >> np.uint64(8)) & _BYTES) | ((word & _BYTES) << np.uint64(8))
+    word = ((word >> np.uint64(16)) & _PAIRS) | ((word & _PAIRS) << np.uint64(16))
+    return (word >> np.uint64(32)) | (word << np.uint64(32))
+
+
+@inlined
+def is_less(high, low, than_high, than_low):  # type: ignore[no-untyped-def]
+    """Whether one mesh id is below another."""
+    return high < than_high or (high == than_high and low < than_low)
+
+
+@inlined
+def _below(high, low, by):  # type: ignore[no-untyped-def]
+    """The mesh id that is ``by`` and one below another, no less than 0."""
+    borrow = _ONE if low <= by else _NOTHING
+    if high < borrow:
+        return _NOTHING, _NOTHING
+    return high - borrow, low - by - _ONE
+
+
+@inlined
+def forget_mesh(it):  # type: ignore[no-untyped-def]
+    """A neighbor has told no mesh id."""
+    it.mesh_high = _UNTOLD
+    it.mesh_low = _UNTOLD
+
+
+@inlined
+def lowest_but(state, i, but):  # type: ignore[no-untyped-def]
+    """The lowest mesh id on this side of a link."""
+    node = state.nodes[i]
+    high, low = node.mesh_high, node.mesh_low
+    link = np.int64(node.first_link)
+    while link != NONE:
+        it = state.links[link]
+        counts = link != but and (it.state == ACTIVE or it.state == LINKING)
+        if counts and is_less(it.mesh_high, it.mesh_low, high, low):
+            high, low = it.mesh_high, it.mesh_low
+        link = np.int64(it.next)
+    return high, low
+
+
+@inlined
+def is_loop(state, i, link, high, low):  # type: ignore[no-untyped-def]
+    """Whether this id from a neighbor shows a loop; what it has told before shows none that is new."""
+    it = state.links[link]
+    if high == it.mesh_high and low == it.mesh_low:
+        return False
+    lowest_high, lowest_low = lowest_but(state, i, link)
+    return high == lowest_high and low == lowest_low
+
+
+@inlined
+def heard(state, i, high, low):  # type: ignore[no-untyped-def]
+    """An id has come; one that is made later will be below it."""
+    node = state.nodes[i]
+    if is_less(high, low, node.lowest_high, node.lowest_low):
+        node.lowest_high, node.lowest_low = high, low
+
+
+@inlined
+def go_below(core, state, i):  # type: ignore[no-untyped-def]
+    """Take an own id below all that were seen, by 64 random bits."""
+    node = state.nodes[i]
+    heard(state, i, node.mesh_high, node.mesh_low)
+    high, low = _below(node.lowest_high, node.lowest_low, stream_bits(core, i))
+    node.mesh_high, node.mesh_low = high, low
+    heard(state, i, high, low)

@@ -1,0 +1,162 @@
+"""What a node of DPS's twin tells its neighbors: `workbench.protocols.dps.interests` and `outgoing`.
+
+Of the definition this leaves out the messages that end a link on purpose.
+"""
+
+import numpy as np
+
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNMUTING
+from workbench.sim.compiled.air import let_go, send, take_message
+from workbench.sim.compiled.dps_filters import (
+    EMPTY,
+    FILTERS,
+    NEEDS,
+    add_to_sum,
+    change_between,
+    clear_sum,
+    end_sum,
+    keep_filter,
+    keep_needs,
+    more_B,
+    ones_of,
+)
+from workbench.sim.compiled.dps_mesh_ids import lowest_but
+from workbench.sim.compiled.dps_remotes import await_answer, forget_outbound
+from workbench.sim.compiled.dps_state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
+from workbench.sim.compiled.layout import INTERESTS_SET, NONE
+from workbench.sim.compiled.record import add_row
+from workbench.sim.compiled.reference import inlined, outlined
+from workbench.wire.dps import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+
+# What is asked for
+
+
+@outlined
+def _sum_all_but(state, i, but):  # type: ignore[no-untyped-def]
+    """Sum up what is asked for here and behind all links but one (NONE: all of them), in the first free rows."""
+    node = state.nodes[i]
+    entries = np.int64(node.entries)
+    clear_sum(state)
+    if entries:
+        add_to_sum(state, node.own, node.own_needs)
+    link = np.int64(node.first_link)
+    while link != NONE:
+        it = state.links[link]
+        if link != but and it.inbound != NONE:
+            add_to_sum(state, it.inbound, it.inbound_needs)
+            entries += 1
+        link = np.int64(it.next)
+    end_sum(state, entries)
+
+
+@outlined
+def tell_sum(core, state, i, now):  # type: ignore[no-untyped-def]
+    """What is asked for here and behind all links together, if a trace is kept."""
+    if core.traces:
+        _sum_all_but(state, i, NONE)
+        value = ones_of(state.filters, state.numbers[FILTERS])
+        detail = state.first_text + ones_of(state.needs, state.numbers[NEEDS])
+        add_row(core, now, i, INTERESTS_SET, NONE, 0, NONE, 0, 0, value, detail)
+
+
+@outlined
+def find_changes(state, i, link):  # type: ignore[no-untyped-def]
+    """Work out what to tell a neighbor; whether that is another thing than the last time."""
+    it = state.links[link]
+    _sum_all_but(state, i, link)
+    interests, needs = keep_filter(state), keep_needs(state)
+    changed = True
+    it.is_delta = it.interests != NONE
+    if it.is_delta:
+        changed = interests != it.interests or needs != it.needs
+        it.vector = change_between(state, np.int64(it.interests), interests)
+    else:
+        it.vector = interests
+    if changed:
+        it.revision += 1
+    it.interests = interests
+    it.needs = needs
+    it.is_behind = 0
+    return changed
+
+
+# Messages
+
+
+@outlined
+def _send(core, state, i, link, now, name, flags, with_interests):  # type: ignore[no-untyped-def]
+    it = state.links[link]
+    high, low = lowest_but(state, i, link)
+    if name == SUBSCRIPTION_MESSAGE:
+        size_B = state.subscription_B
+    else:
+        size_B = state.acknowledgement_B + more_B(it.inbound_revision)
+    size_B += more_B(it.revision)
+    if with_interests:
+        size_B += state.with_interests_B + state.filter_B[it.vector]
+    message = take_message(core, name, NONE, it.revision, NONE, size_B, state.airtimes_us[size_B])
+    letter = state.letters[message]
+    letter.mesh_high = high
+    letter.mesh_low = low
+    letter.flags = flags
+    letter.needs = it.needs
+    letter.vector = it.vector
+    letter.acknowledged = it.inbound_revision
+    send(core, now, i, state.neighbors[link], message, 0)
+    let_go(core, message)
+
+
+@inlined
+def send_subscription(core, state, i, link, now):  # type: ignore[no-untyped-def]
+    it = state.links[link]
+    flags = SAK_REQUESTED
+    if it.is_delta:
+        flags |= DELTA
+    if it.state == UNMUTING:
+        flags |= UNMUTE
+    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
+    await_answer(it, SUBSCRIPTION, now + state.update_after_us)
+
+
+@inlined
+def send_acknowledgement(core, state, i, link, now, with_interests):  # type: ignore[no-untyped-def]
+    it = state.links[link]
+    flags = 0
+    if it.is_delta:
+        flags |= DELTA
+    if it.state == MUTED:
+        flags |= MUTE
+    if with_interests:
+        flags |= SAK_REQUESTED
+    _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
+    if with_interests and not it.pending:
+        await_answer(it, ACKNOWLEDGEMENT, now + state.update_after_us)
+
+
+@inlined
+def tell_in_full(core, state, i, link, now):  # type: ignore[no-untyped-def]
+    """Tell a neighbor all interests, as if it had been told none."""
+    state.links[link].interests = NONE
+    find_changes(state, i, link)
+    send_subscription(core, state, i, link, now)
+
+
+@inlined
+def tell_nothing(core, state, i, link, now):  # type: ignore[no-untyped-def]
+    """Tell a neighbor that nothing is asked for here, as if it had been told nothing; the rest is for later."""
+    it = state.links[link]
+    forget_outbound(it)
+    it.vector = EMPTY
+    it.is_delta = 0
+    it.is_behind = 1
+    it.revision += 1
+    send_subscription(core, state, i, link, now)
+
+
+@inlined
+def send_again(core, state, i, link, now):  # type: ignore[no-untyped-def]
+    """Repeat what was not answered."""
+    if state.links[link].pending == ACKNOWLEDGEMENT:
+        send_acknowledgement(core, state, i, link, now, True)
+    else:
+        send_subscription(core, state, i, link, now)

@@ -1,0 +1,149 @@
+"""A neighbor of DPS's twin: `workbench.protocols.dps.remotes`, and the lists that links are in."""
+
+import numpy as np
+
+from workbench.sim.compiled.dps_filters import EMPTY
+from workbench.sim.compiled.dps_mesh_ids import forget_mesh
+from workbench.sim.compiled.layout import LINK_SET, NONE
+from workbench.sim.compiled.record import add_row
+from workbench.sim.compiled.reference import inlined
+
+# Places of neighbors
+
+
+@inlined
+def link_of(state, i, neighbor):  # type: ignore[no-untyped-def]
+    """The row of node ``i``'s neighbor at that place, which is one."""
+    low, high = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
+    while low < high:
+        middle = (low + high) >> 1
+        if state.neighbors[middle] < neighbor:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def address_of(core, state, link):  # type: ignore[no-untyped-def]
+    """The address of a neighbor."""
+    return core.addresses[state.neighbors[link]]
+
+
+@inlined
+def append_link(state, i, link):  # type: ignore[no-untyped-def]
+    """A link begins: it is the last in its node's list."""
+    node, it = state.nodes[i], state.links[link]
+    it.next = NONE
+    it.previous = node.last_link
+    if node.last_link == NONE:
+        node.first_link = link
+    else:
+        state.links[node.last_link].next = link
+    node.last_link = link
+
+
+@inlined
+def take_out_link(state, i, link):  # type: ignore[no-untyped-def]
+    """A link ends; it keeps its own place in the list, from which one may go on."""
+    node, it = state.nodes[i], state.links[link]
+    if it.previous == NONE:
+        node.first_link = it.next
+    else:
+        state.links[it.previous].next = it.next
+    if it.next == NONE:
+        node.last_link = it.previous
+    else:
+        state.links[it.next].previous = it.previous
+
+
+@inlined
+def ask_at(state, i, link, time_us):  # type: ignore[no-untyped-def]
+    """A neighbor is to be asked for a link; one that was to be asked already keeps its place."""
+    node, it = state.nodes[i], state.links[link]
+    it.ask_us = time_us
+    if not it.is_asked:
+        it.is_asked = 1
+        it.next_asked = NONE
+        if node.last_asked == NONE:
+            node.first_asked = link
+        else:
+            state.links[node.last_asked].next_asked = link
+        node.last_asked = link
+
+
+@inlined
+def take_out_asked(state, i, before, link):  # type: ignore[no-untyped-def]
+    """A neighbor is not to be asked any more; ``before`` it in the list is another, or NONE."""
+    node, it = state.nodes[i], state.links[link]
+    it.is_asked = 0
+    if before == NONE:
+        node.first_asked = it.next_asked
+    else:
+        state.links[before].next_asked = it.next_asked
+    if it.next_asked == NONE:
+        node.last_asked = before
+
+
+# What a remote is
+
+
+@inlined
+def set_state(core, state, i, link, now, to):  # type: ignore[no-untyped-def]
+    """A link is in another state now."""
+    it = state.links[link]
+    if it.state == to:
+        return
+    it.state = to
+    if core.kept[LINK_SET]:
+        peer, detail = address_of(core, state, link), state.first_state + to
+        add_row(core, now, i, LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
+
+
+@inlined
+def add_link(core, state, i, link, now, to, asked):  # type: ignore[no-untyped-def]
+    """A link begins; ``asked``: by this node. Its revision goes on from that of the link before it."""
+    it = state.links[link]
+    append_link(state, i, link)
+    it.asked = asked
+    it.interests = NONE
+    it.needs = EMPTY
+    it.vector = NONE
+    it.is_delta = 0
+    it.is_behind = 0
+    it.pending = 0
+    it.ticks = 0
+    it.tick_us = NONE
+    it.keep_alive_us = NONE
+    it.inbound = NONE
+    it.inbound_revision = 0
+    forget_mesh(it)
+    set_state(core, state, i, link, now, to)
+
+
+@inlined
+def forget_outbound(it):  # type: ignore[no-untyped-def]
+    """From now on what goes out is told against no interests at all."""
+    it.interests = EMPTY
+    it.needs = EMPTY
+    it.vector = NONE
+    it.is_delta = 1
+    it.is_behind = 0
+
+
+@inlined
+def await_answer(it, pending, tick_us):  # type: ignore[no-untyped-def]
+    """A message went out that asks for an answer; the first to be answered keeps its clock."""
+    if not it.pending:
+        it.ticks = 0
+        it.tick_us = tick_us
+    it.pending = pending
+    it.keep_alive_us = NONE
+
+
+@inlined
+def settle(it, keep_alive_us):  # type: ignore[no-untyped-def]
+    """Nothing is outstanding any more."""
+    it.pending = 0
+    it.tick_us = NONE
+    it.keep_alive_us = keep_alive_us
