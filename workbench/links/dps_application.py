@@ -6,7 +6,7 @@ Made by `workbench.links.dps_udp.UDPNode`; all of it belongs to the node's event
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from workbench.links.mailbox import Mailbox
 
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from workbench.protocols.dps.series import Answer, Arrival
 
 Item = TypeVar("Item")
+
+
+class Acknowledger(Protocol):
+    """What sends an acknowledgement: the node, or what leads to it from another thread."""
+
+    def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
+        """Answer a publication."""
 
 
 class ReceivedPublication:
@@ -30,14 +37,16 @@ class ReceivedPublication:
     sender        the identifier of the key that signed it, None if none did or the signature is not right
     """
 
-    __slots__ = ("_arrival", "_node")
+    __slots__ = ("_node", "arrival")
 
-    def __init__(self, node: UDPNode, arrival: Arrival) -> None:
+    def __init__(self, node: Acknowledger, arrival: Arrival) -> None:
         self._node = node
-        self._arrival = arrival
+        self.arrival = arrival
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._arrival, name)
+        if name == "arrival":  # It is not there yet, as when this is being unpickled.
+            raise AttributeError(name)
+        return getattr(self.arrival, name)
 
     def __repr__(self) -> str:
         return f"<publication {self.sequence} on {', '.join(self.topics)}, {len(self.data)} bytes>"
@@ -45,11 +54,11 @@ class ReceivedPublication:
     @property
     def text(self) -> str:
         """The payload as a text; bytes that are no UTF-8 are shown as such."""
-        return bytes(self._arrival.data).decode("utf-8", "backslashreplace")
+        return bytes(self.arrival.data).decode("utf-8", "backslashreplace")
 
     def acknowledge(self, payload: bytes | str = b"") -> None:
         """Answer the publisher; ParameterError if it has not asked for that."""
-        self._node.acknowledge(self._arrival, payload)
+        self._node.acknowledge(self.arrival, payload)
 
 
 class _Receiver(Generic[Item]):
@@ -75,6 +84,10 @@ class _Receiver(Generic[Item]):
     def waiting(self) -> int:
         """How many wait to be taken."""
         return len(self._mailbox)
+
+    def pop(self) -> Item | None:
+        """The oldest that waits, None if there is none."""
+        return self._mailbox.pop()
 
     async def next(self, timeout_s: float | None = None) -> Item | None:
         """The next one; None if none has come within ``timeout_s``, or the node has been closed."""

@@ -33,7 +33,7 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from workbench import draws
@@ -44,12 +44,15 @@ from workbench.links.dps_application import DPSSeries, DPSSubscription, Received
 from workbench.links.dps_link_keeper import LinkKeeper, now_us
 from workbench.links.dps_socket import DatagramSocket
 from workbench.protocols.contract import Delivered
-from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps import DPS
+from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.remotes import STATE_NAMES
 from workbench.wire import dps as wire
+
+if TYPE_CHECKING:
+    from workbench.links.dps_blocking import BlockingNode
 
 LOOPBACK = "127.0.0.1:0"
 MAX_WAITING = 10_000
@@ -59,7 +62,9 @@ _NOBODY = -1  # publication ids are then 16 drawn bytes
 
 
 class UDPNode:
-    """One node of a mesh, in this process: an asynchronous context manager. Made by `dps_node`.
+    """One node of a mesh, in this process, made by `dps_node`: to be entered with ``async with``.
+
+    ``with`` gives a `workbench.links.dps_blocking.BlockingNode`, for programs without asyncio.
 
     address   where it listens, once it is open; ``str(node)`` is its text
     core      the protocol's node, for looking into; with ``core.tells_all = True`` drops are told one by one, too
@@ -99,6 +104,15 @@ class UDPNode:
     async def __aenter__(self) -> UDPNode:
         await self.open()
         return self
+
+    def __enter__(self) -> BlockingNode:
+        from workbench.links.dps_blocking import BlockingNode
+
+        self._blocking = BlockingNode(self)
+        return self._blocking
+
+    def __exit__(self, *_: object) -> None:
+        self._blocking.close()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
@@ -375,7 +389,7 @@ def dps_node(
     max_waiting: int = MAX_WAITING,
     **settings: Any,
 ) -> UDPNode:
-    """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``.
+    """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``; without asyncio, ``with``.
 
     listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody.
     security   a `workbench.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is

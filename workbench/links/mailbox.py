@@ -46,6 +46,10 @@ class Mailbox(Generic[Item]):
             if not waiter.done():
                 waiter.set_result(None)
 
+    def pop(self) -> Item | None:
+        """The oldest item, None if there is none."""
+        return self._items.popleft() if self._items else None
+
     async def next(self, timeout_s: float | None = None) -> Item | None:
         """The oldest item; None if none has come within ``timeout_s``, or the mailbox is closed and empty."""
         if not self._items and not self._closed:
@@ -54,7 +58,7 @@ class Mailbox(Generic[Item]):
                     await self._wait()
             except TimeoutError:
                 return None
-        return self._items.popleft() if self._items else None
+        return self.pop()
 
     async def _wait(self) -> None:
         while not self._items and not self._closed:

@@ -1,0 +1,62 @@
+"""A DPS node in a thread of its own, for programs without asyncio."""
+
+import threading
+
+import pytest
+
+import workbench as wb
+
+WITHIN_S = 20.0
+
+
+def test_calls_wait_for_what_the_node_does():
+    with wb.dps_node() as publisher, wb.dps_node() as subscriber:
+        subscription = subscriber.subscribe("a/+", expired=True)
+        neighbor = publisher.link(str(subscriber), timeout_s=WITHIN_S)
+        assert publisher.links == {str(subscriber): "active"}
+        series = publisher.publish("a/b", "hello", ttl_s=100, acknowledge=True)
+        publication = subscription.next(WITHIN_S)
+        assert (publication.text, subscription.topics) == ("hello", ("a/+",))
+        publication.acknowledge("thanks")
+        assert series.next(WITHIN_S).data == b"thanks"
+        assert series.publish(b"again", ttl_s=100) == series.sequence == 2
+        series.expire()
+        assert [subscription.next(WITHIN_S).is_expiry for _ in range(2)] == [False, True]
+        subscription.unsubscribe()
+        assert list(subscription) == []
+        publisher.unlink(neighbor)
+
+
+def test_thread_ends_with_the_node_and_errors_come_through():
+    before = threading.active_count()
+    with wb.dps_node() as node:
+        with pytest.raises(wb.AttributeFormatError):
+            node.publish("a/+")
+        with pytest.raises(wb.LinkError, match="in use"), wb.dps_node(node.address):
+            pass
+        received = node.subscribe("a").next(0.01)
+        assert received is None
+    assert threading.active_count() == before
+
+
+def test_iterating_ends_when_the_node_is_closed():
+    node = wb.dps_node()
+    blocking = node.__enter__()
+    subscription = blocking.subscribe("a")
+    taken = []
+    reader = threading.Thread(target=lambda: taken.extend(one.data for one in subscription))
+    reader.start()
+    blocking.publish("a", b"1")
+    blocking.close()
+    reader.join(WITHIN_S)
+    assert taken == [b"1"]
+
+
+def test_what_has_come_can_be_taken_from_a_closed_node_and_calls_are_errors():
+    with wb.dps_node() as node:
+        subscription = node.subscribe("a")
+        node.publish("a", b"1")
+    node.close()
+    assert [one.data for one in subscription] == [b"1"]
+    with pytest.raises(wb.LinkError, match="the node is closed"):
+        node.publish("a", b"2")
