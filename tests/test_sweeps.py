@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 
@@ -158,6 +159,21 @@ def test_numpy_values_are_taken_as_numbers():
 def test_a_wrong_plan_is_told_before_anything_runs(over, sentence):
     with pytest.raises(wb.ScenarioError, match=sentence):
         wb.Sweep(scenario(), over=over)
+
+
+def test_a_swept_topology_is_checked_once_and_on_a_worker_once_more(monkeypatch):
+    checked = []
+    check = wb.topology.check
+    monkeypatch.setattr(wb.topology, "check", lambda graph: checked.append(len(graph)) or check(graph))
+    graph = wb.topology.line(7)
+    over = {"topology": [graph], "seed": range(5)}
+    plan = wb.Sweep(scenario(), over).plan
+    assert checked.count(7) <= 2
+    checked.clear()
+    sent = pickle.loads(pickle.dumps(plan))
+    assert [sent.scenario_of(number) for number in range(5)] == [plan.scenario_of(number) for number in range(5)]
+    assert checked.count(7) == 1
+    graph.add_edge(0, 6)  # The user's own graph is not frozen.
 
 
 def test_values_that_only_work_together_are_no_error():

@@ -238,13 +238,20 @@ class Scenario:
 # The topologies that scenarios hold, in normal form and frozen, with their digests: what `replace` hands on to hundreds
 # of scenarios is checked and digested once.
 _digests: WeakKeyDictionary[nx.DiGraph, str] = WeakKeyDictionary()
+# The normal form of frozen graphs, which do not change: a sweep's topologies are frozen, and come again for each point.
+_normal_forms: WeakKeyDictionary[nx.Graph, nx.DiGraph] = WeakKeyDictionary()
 
 
 def _in_normal_form(graph: Any) -> nx.DiGraph:
-    if not isinstance(graph, nx.DiGraph) or graph not in _digests:
-        graph = nx.freeze(topology.check(graph))
-        _digests[graph] = topology.digest(graph)
-    return graph
+    if isinstance(graph, nx.DiGraph) and graph in _digests:
+        return graph
+    if isinstance(graph, nx.Graph) and graph in _normal_forms:
+        return _normal_forms[graph]
+    normal = nx.freeze(topology.check(graph))
+    _digests[normal] = topology.digest(normal)
+    if nx.is_frozen(graph):
+        _normal_forms[graph] = normal
+    return normal
 
 
 def _from_dict(values: dict[str, Any]) -> Scenario:

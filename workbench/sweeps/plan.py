@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import networkx as nx
 
 import workbench
+from workbench import topology
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import Protocol
 from workbench.sim.radio import Radio
@@ -181,7 +182,17 @@ def _axis(path: Any, given: Any) -> Axis:
         labels = [_label(value) for value in values]
     if not values:
         raise ScenarioError(f"{path} has no values; a sweep needs at least one")
+    if path == "topology":
+        values = [_frozen(value) for value in values]
     return Axis(path, tuple(values), tuple(_unique(labels)))
+
+
+def _frozen(graph: Any) -> Any:
+    """A topology of which scenarios need to find the normal form but once, here and on each worker."""
+    try:
+        return nx.freeze(topology.check(graph))
+    except _WRONG_VALUE:
+        return graph  # What is wrong with it is told with the point that has it.
 
 
 def _native(value: Any) -> Any:
