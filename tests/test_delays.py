@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench import draws
+from workbench import draws, purposes
 from workbench.sim.delays import Delays, node_keys
 
 U64 = st.integers(0, 2**64 - 1)
@@ -11,8 +11,8 @@ U64 = st.integers(0, 2**64 - 1)
 
 @given(U64, st.lists(st.integers(0, 2**31 - 1), min_size=1))
 def test_keys_of_nodes_are_those_made_one_by_one(seed, addresses):
-    prefix = draws.make_key(seed, draws.JITTER)
-    assert node_keys(prefix, tuple(addresses)) == [draws.make_key(seed, draws.JITTER, one) for one in addresses]
+    prefix = draws.make_key(seed, purposes.JITTER)
+    assert node_keys(prefix, tuple(addresses)) == [draws.make_key(seed, purposes.JITTER, one) for one in addresses]
 
 
 @settings(max_examples=50)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from network import SECOND
 
 from workbench import draws, topics
-from workbench.protocols.contract import Delivered, InterestsSet, LinkSet
+from workbench.protocols.contract import Delivered
 from workbench.protocols.dps import DPS
+from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.remotes import ACTIVE, MUTED
 from workbench.wire import dps as wire
 

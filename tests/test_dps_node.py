@@ -9,8 +9,9 @@ from workbench import draws
 from workbench.attributes import parse
 from workbench.bloom import BitVector
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
-from workbench.protocols.contract import Acknowledged, Forwarded, Held, LinkSet
+from workbench.protocols.contract import Forwarded, Held
 from workbench.protocols.dps import DPS
+from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.remotes import ACTIVE, LINKING, MUTED, NO_NEEDS, UNLINKING
 from workbench.protocols.dps.series import publication_filter, subscription_filter
 from workbench.wire import dps as wire

@@ -297,13 +297,13 @@ def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
 def test_a_protocol_from_a_users_module_goes_on_the_motes(repository, tmp_path, monkeypatch):
     # The protocol that CONTRIBUTING.md shows, as a reader would paste it.
     text = (repository / "CONTRIBUTING.md").read_text()
-    code = next(block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class Gossip(" in block)
+    code = next(block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class CoinFlooding(" in block)
     (tmp_path / "pasted_gossip.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "pasted_gossip", raising=False)
     import pasted_gossip
 
-    protocol = pasted_gossip.Gossip(probability=0.8)
+    protocol = pasted_gossip.CoinFlooding(probability=0.8)
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 26", every_s=1)]
     scenario = wb.Scenario(wb.topology.grid(2, 3), protocol, workload, duration_s=5)
     run = scenario.run(on=motes.virtual(lockstep=True))

@@ -25,7 +25,7 @@ NOTEBOOKS = sorted(
 
 # Rooms of the package from left to right: a module imports from its own rank or from the left of it.
 RANKS = (
-    ("errors", "draws", "attributes", "keys", "attribute_text", "fields", "rlnc"),
+    ("errors", "draws", "purposes", "attributes", "keys", "attribute_text", "fields", "rlnc"),
     ("bloom", "cose", "topics", "wire"),
     ("protocols",),
     ("array_draws", "bloom_arrays", "bloom_kernels", "bulk_fields", "bulk_kernels"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench import draws, topology
+from workbench import draws, purposes, topology
 from workbench.errors import DataError, ParameterError, ScenarioError, WorkbenchError
 from workbench.topology import propagation
 from workbench.topology.neighborhood import pairs_within
@@ -142,12 +142,12 @@ def test_cell_lists_find_the_pairs_that_comparing_all_finds(points, radius_m):
 
 
 def test_array_draws_are_the_scalar_draws():
-    key = draws.make_key(-7, draws.TOPOLOGY, propagation.POSITION, 3)
+    key = draws.make_key(-7, purposes.TOPOLOGY, propagation.POSITION, 3)
     assert propagation.key_of((-7, 3), propagation.POSITION) == key
     assert propagation.uniforms(key, np.arange(5)).tolist() == [draws.uniform(key, counter) for counter in range(5)]
     keys = propagation.link_keys((5, 0), propagation.SHADOWING, np.array([1, 2]), np.array([9, 4]))
     assert keys.tolist() == [
-        draws.make_key(5, draws.TOPOLOGY, propagation.SHADOWING, 0, a, b) for a, b in ((1, 9), (2, 4))
+        draws.make_key(5, purposes.TOPOLOGY, propagation.SHADOWING, 0, a, b) for a, b in ((1, 9), (2, 4))
     ]
     assert propagation.normals(keys)[0] == pytest.approx(draws.Stream(int(keys[0])).normal())
 

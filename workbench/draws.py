@@ -18,16 +18,8 @@ import math
 _MASK = 0xFFFFFFFFFFFFFFFF
 GOLDEN = 0x9E3779B97F4A7C15
 
-# What a draw is for. The numbers enter the hash, so they are part of every recorded result: never renumber.
-LINK_LOSS = 1
-JITTER = 2
+# What a draw is for: a node's own. What simulations draw for stands in purposes.py.
 PROTOCOL = 3
-BACKOFF = 4
-TOPOLOGY = 5
-SENSOR_FIELD = 6
-FILTER = 7
-ACKNOWLEDGEMENT_LOSS = 8
-WORKLOAD = 9
 
 _TO_UNIT = 1.0 / (1 << 53)
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any
 
-from workbench import draws
+from workbench import draws, purposes
 from workbench.errors import ParameterError, ScenarioError
 
 _WAVES = 32
@@ -177,14 +177,14 @@ class SensorField:
         return self.hot_spot_amplitude * math.exp(-0.5 * distance * distance)
 
     def _noise(self, node: int, time_s: float) -> float:
-        key = draws.make_key(self.seed, draws.SENSOR_FIELD, _NOISE, node, round(time_s * 1e6))
+        key = draws.make_key(self.seed, purposes.SENSOR_FIELD, _NOISE, node, round(time_s * 1e6))
         return self.noise_sigma * draws.Stream(key).normal()
 
 
 @lru_cache(maxsize=64)
 def _waves(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
     """[(wave number along x, along y, phase), ...]: the spectrum of a Gaussian covariance is Gaussian."""
-    stream = draws.Stream(draws.make_key(seed, draws.SENSOR_FIELD, _SPATIAL))
+    stream = draws.Stream(draws.make_key(seed, purposes.SENSOR_FIELD, _SPATIAL))
     return [
         (stream.normal() / correlation_length_m, stream.normal() / correlation_length_m, 2 * math.pi * stream.uniform())
         for _ in range(_WAVES)

@@ -25,6 +25,8 @@ Events
     value      an integer whose meaning each event states below
     detail     a text, or a tuple of attributes (drivers write it in text form)
 
+    A protocol that needs no mote may have events of its own beside these: `protocols/dps/events.py`.
+
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
@@ -37,52 +39,44 @@ NOBODY = -1
 # So each start has a range of numbers of its own, until the 256th begins again.
 NUMBERS_PER_BOOT = 1 << 24
 
-_FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
+FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
 
 # A message starts its travel at its origin. value: the number of a reading it carries; one event per reading.
-Originated = namedtuple("Originated", _FIELDS)
+Originated = namedtuple("Originated", FIELDS)
 # This node holds a publication (all of it) for the first time. value: hops it travelled.
-Held = namedtuple("Held", _FIELDS)
+Held = namedtuple("Held", FIELDS)
 # A message was sent on. value: to how many neighbors (0 = broadcast); peer: the neighbor it came from.
-Forwarded = namedtuple("Forwarded", _FIELDS)
+Forwarded = namedtuple("Forwarded", FIELDS)
 # A subscription was handed a sample. value: number of the subscription at this node; detail: the sample's attributes.
-Delivered = namedtuple("Delivered", _FIELDS)
+Delivered = namedtuple("Delivered", FIELDS)
 # A message ended here. detail: the reason.
-Dropped = namedtuple("Dropped", _FIELDS)
+Dropped = namedtuple("Dropped", FIELDS)
 # A filter answered REPLACE or DROP. value: the filter's key; detail: "replace" or "drop".
-Filtered = namedtuple("Filtered", _FIELDS)
+Filtered = namedtuple("Filtered", FIELDS)
 # An interest entered the interest cache. value: its round; origin, sequence: sink and number; detail: its attributes.
-InterestCached = namedtuple("InterestCached", _FIELDS)
+InterestCached = namedtuple("InterestCached", FIELDS)
 # An interest left the interest cache. detail: "expired", "evicted" or "cancelled".
-InterestRemoved = namedtuple("InterestRemoved", _FIELDS)
+InterestRemoved = namedtuple("InterestRemoved", FIELDS)
 # Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest", "reinforcement".
-GradientSet = namedtuple("GradientSet", _FIELDS)
+GradientSet = namedtuple("GradientSet", FIELDS)
 # Data for it no longer goes to ``peer``. sequence: of the interest or reinforcement that set it last; detail:
 # "expired", "evicted", "cancelled", "round", "blacklisted".
-GradientRemoved = namedtuple("GradientRemoved", _FIELDS)
+GradientRemoved = namedtuple("GradientRemoved", FIELDS)
 # New data of source ``origin`` came first from ``peer``. sequence: the data message's.
-DataGradientSet = namedtuple("DataGradientSet", _FIELDS)
+DataGradientSet = namedtuple("DataGradientSet", FIELDS)
 # A reinforcement (of sink ``origin``) was sent to ``peer``, towards the source. value: the source that it is meant for.
-Reinforced = namedtuple("Reinforced", _FIELDS)
+Reinforced = namedtuple("Reinforced", FIELDS)
 # A coded packet from ``peer`` raised the rank of its decoding matrix. value: the rank; detail: the column of its pivot.
-Innovative = namedtuple("Innovative", _FIELDS)
+Innovative = namedtuple("Innovative", FIELDS)
 # The event ``origin``, ``sequence`` was decoded. value: its generation size.
-Decoded = namedtuple("Decoded", _FIELDS)
+Decoded = namedtuple("Decoded", FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
-Blacklisted = namedtuple("Blacklisted", _FIELDS)
+Blacklisted = namedtuple("Blacklisted", FIELDS)
 # This node has a key in an overlay tree. peer: its parent; origin: the tree; sequence: the root's epoch; value: the
 # key's length, or NOBODY: it has lost its place; detail: the key.
-KeySet = namedtuple("KeySet", _FIELDS)
+KeySet = namedtuple("KeySet", FIELDS)
 # A query of sink ``origin`` was stored here (value 1) or removed (value 0). detail: its attributes.
-QueryStored = namedtuple("QueryStored", _FIELDS)
-# The state of the link to ``peer``. sequence: the revision of what was told it last; value: the state's number; detail:
-# its name, as in protocols/dps/remotes.py; "gone" when there is no link any more.
-LinkSet = namedtuple("LinkSet", _FIELDS)
-# What is asked for behind the link to ``peer`` (NOBODY: here and behind all links), as a filter. sequence: its revision
-# there; value: how many bits of it are set; detail: how many of its needs.
-InterestsSet = namedtuple("InterestsSet", _FIELDS)
-# A subscriber has acknowledged a publication of this node's own. peer: who brought it; value: bytes of its data.
-Acknowledged = namedtuple("Acknowledged", _FIELDS)
+QueryStored = namedtuple("QueryStored", FIELDS)
 
 # What a filter answers. Here and not in filters.py, so that a mote without filters does not load them.
 PASS = "pass"

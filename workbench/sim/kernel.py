@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from workbench import draws
+from workbench import draws, purposes
 from workbench.attributes import Attribute, parse, to_text, with_payload
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
@@ -74,7 +74,7 @@ class Channel:
         for sender, arcs in sorted(topology.adjacency()):
             self.receivers.append(
                 [
-                    (self.place[receiver], ratio, draws.make_key(seed, draws.LINK_LOSS, sender, receiver))
+                    (self.place[receiver], ratio, draws.make_key(seed, purposes.LINK_LOSS, sender, receiver))
                     if (ratio := radio.delivery_ratio(data["pdr"])) < 1.0
                     else (self.place[receiver], ratio, None)
                     for receiver, data in sorted(arcs.items())
@@ -125,9 +125,9 @@ class Kernel:
         self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # csma: frames that wait their turn
         self.on_air: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears, with collisions
         self.subscriptions: dict[tuple[int, int], Any] = {}
-        self.backoff_keys = self._keys(draws.BACKOFF) if self.radio.csma else []
+        self.backoff_keys = self._keys(purposes.BACKOFF) if self.radio.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
-        self.jitter = Delays(self._keys(draws.JITTER), shortest_us, longest_us) if longest_us else None
+        self.jitter = Delays(self._keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
         self.describe = scenario.protocol.describe
         # By the kind of a heap entry.
         self.handlers: tuple[Callable[[int, Any], None], ...] = (
@@ -525,7 +525,7 @@ class Kernel:
             return False
         addresses = self.addresses
         key = draws.make_key(
-            self.scenario.seed, draws.ACKNOWLEDGEMENT_LOSS, addresses[receiver], addresses[transmission.sender]
+            self.scenario.seed, purposes.ACKNOWLEDGEMENT_LOSS, addresses[receiver], addresses[transmission.sender]
         )
         return draws.uniform(key, transmission.start) >= ratio
 

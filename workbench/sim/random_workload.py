@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from workbench import draws
+from workbench import draws, purposes
 from workbench.attributes import key_of
 from workbench.errors import ScenarioError
 from workbench.protocols.tinymq import TinyMQ
@@ -95,7 +95,7 @@ def random_outage(
     """That share of ``nodes``, rounded and at least one, is off from ``start_s`` to ``stop_s`` (None: to the end)."""
     _check_share("share", share)
     nodes = _nodes(nodes)
-    key = draws.make_key(seed, draws.WORKLOAD, _OUTAGES)
+    key = draws.make_key(seed, purposes.WORKLOAD, _OUTAGES)
     chosen = sorted(nodes, key=lambda node: draws.bits(key, node))[: max(1, round(share * len(nodes)))]
     return outage(sorted(chosen), start_s, stop_s)
 
@@ -106,7 +106,7 @@ def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[t
     if not is_whole(count) or count < 0:
         raise ScenarioError(f"count is {count!r:.60}; it must be a whole number, 0 or more")
     for number in range(count):
-        stream = draws.Stream(draws.make_key(seed, draws.WORKLOAD, kind, number))
+        stream = draws.Stream(draws.make_key(seed, purposes.WORKLOAD, kind, number))
         yield number, nodes[stream.below(len(nodes))], stream
 
 

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from workbench import attributes as attributes_module
-from workbench import draws
+from workbench import draws, purposes
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sensor_field import SensorField
 from workbench.topology.graphs import is_number, is_whole
@@ -78,7 +78,7 @@ class Publish:
         for node in _nodes(self.at, nodes):
             time_us = _microseconds(self.start_s)
             if self.stagger and period_us:
-                time_us += draws.below(draws.make_key(seed, draws.JITTER, index, node), 0, period_us)
+                time_us += draws.below(draws.make_key(seed, purposes.JITTER, index, node), 0, period_us)
             while time_us < stop_us:
                 yield Action(time_us, PUBLISH, node, self, index)
                 if period_us is None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from workbench import draws
+from workbench import draws, purposes
 from workbench.array_draws import mix64
 from workbench.topology.graphs import number, round_pdr, whole
 
@@ -127,7 +127,7 @@ def _snr_needed_dB(pdr: float, frame_B: int) -> float:
 def key_of(draw: tuple[int, int], purpose: int) -> int:
     """The key of one purpose of one attempt at a topology; ``draw`` is (seed, attempt)."""
     seed, attempt = draw
-    return draws.make_key(seed, draws.TOPOLOGY, purpose, attempt)
+    return draws.make_key(seed, purposes.TOPOLOGY, purpose, attempt)
 
 
 def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, receivers: npt.ArrayLike) -> np.ndarray:

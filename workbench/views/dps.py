@@ -23,7 +23,7 @@ Limits
     next change: until then the sum shows what was.
 
 Reference
-    Events LinkSet and InterestsSet of `workbench.protocols.contract`.
+    Events LinkSet and InterestsSet of `workbench.protocols.dps.events`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ This file is written in MicroPython's subset of Python.
 """
 
 from workbench.errors import DecodeError, ParameterError
-from workbench.protocols.contract import NOBODY, Acknowledged, Forwarded
+from workbench.protocols.contract import NOBODY, Forwarded
+from workbench.protocols.dps.events import Acknowledged
 from workbench.protocols.dps.publications import label
 from workbench.protocols.dps.series import Answer
 from workbench.wire import dps as wire

@@ -22,7 +22,8 @@ This file is written in MicroPython's subset of Python.
 
 from workbench.bloom import BitVector
 from workbench.errors import ParameterError
-from workbench.protocols.contract import NOBODY, InterestsSet, LinkSet
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing

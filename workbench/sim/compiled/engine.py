@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench import array_draws, draws
+from workbench import array_draws, draws, purposes
 from workbench.protocols.contract import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.compiled import loop as loop_module
@@ -217,14 +217,14 @@ def _core(
         jitter_shortest_us=shortest_us,
         jitter_width_us=longest_us - shortest_us + 1 if longest_us else 0,
         acknowledgement_us=TURNAROUND_US + radio.airtime_us(ACKNOWLEDGEMENT_B),
-        acknowledgement_key=np.uint64(draws.make_key(seed, draws.ACKNOWLEDGEMENT_LOSS)),
+        acknowledgement_key=np.uint64(draws.make_key(seed, purposes.ACKNOWLEDGEMENT_LOSS)),
         longest_airtime_us=airtime_us,
         audible_needs=audible_needs,
         nodes=_nodes(network, work, items, seed),
         down=np.zeros(count, np.int32),
         next_wake=np.full(count, NONE, np.int64),
         wake_at=np.full(count, NONE, np.int64),
-        backoff_keys=_keys(seed, draws.BACKOFF, network),
+        backoff_keys=_keys(seed, purposes.BACKOFF, network),
         protocol_keys=_keys(seed, draws.PROTOCOL, network),
         drawn=np.zeros(count, np.int32),
         queue_head=np.full(count if radio.csma else 1, NONE, np.int32),
@@ -279,14 +279,14 @@ def _keys(seed: int, purpose: int, network: Network) -> np.ndarray:
 
 def _arc_keys(network: Network, seed: int) -> np.ndarray:
     """The key of each arc's losses."""
-    senders = np.repeat(_keys(seed, draws.LINK_LOSS, network), np.diff(network.first))
+    senders = np.repeat(_keys(seed, purposes.LINK_LOSS, network), np.diff(network.first))
     receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(senders ^ array_draws.mix64(receivers))
 
 
 def _nodes(network: Network, work: Work, items: Sequence[workload.Item], seed: int) -> np.ndarray:
     nodes = np.zeros(len(network.addresses), NODE)
-    nodes["jitter_key"] = _keys(seed, draws.JITTER, network)
+    nodes["jitter_key"] = _keys(seed, purposes.JITTER, network)
     nodes["first_subscription"] = work.first_subscription
     nodes["is_sink"] = _sinks(network, items)
     return nodes
