@@ -13,11 +13,28 @@ from typing import Any
 from workbench.cli_dps.keys import add_key_options
 
 _LOOPBACK = "127.0.0.1:0"
+_EXAMPLES = """\
+two nodes:
+  workbench dps subscribe -l 4000 'sensor/+/temp'
+  workbench dps publish -p 4000 sensor/7/temp -m 21.5 -a
+
+with the example programs of the C implementation, which encrypt unless they are told -x 0, and take a port alone for
+one of [::1]:
+  subscriber -x 0 -l 4001 'sensor/+/temp'
+  workbench dps publish -p 4001 sensor/7/temp -m 21.5 -a
+  workbench dps subscribe -l 4002 'sensor/+/temp'
+  publisher -x 0 -a -p 127.0.0.1:4002 -m 21.5 sensor/7/temp
+"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its own commands to the command line."""
-    dps = commands.add_parser("dps", help="subscribe, publish and bridge on a mesh of DPS nodes (UDP)")
+    dps = commands.add_parser(
+        "dps",
+        help="subscribe, publish and bridge on a mesh of DPS nodes (UDP)",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     which = dps.add_subparsers(dest="dps_command", required=True, metavar="COMMAND")
     _add_subscribe(which)
     _add_publish(which)

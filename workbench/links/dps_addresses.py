@@ -103,7 +103,7 @@ async def look_up(text: str | int | Address, default_host: str, family: int, pas
         found = socket.getaddrinfo(
             host, port, family, socket.SOCK_DGRAM, flags=flags | socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):
         found = await _by_name(text, host, port, family, flags)
     return normal(found[0][4])
 
