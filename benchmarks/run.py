@@ -3,10 +3,10 @@
 "flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "million" is a
 flood of a million nodes; "csma" is the flood with CSMA/CA and collisions, beside ns-3's lr-wpan; "diffusion" is by
 engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "dps" is DPS's
-topics, filters and messages; "profile" says where the time of the reference engine's flood goes. All play the same
-topologies. Times are medians of interleaved runs of process time, each from its topology to its last reception, nodes
-and events of its own included. A peer that is not installed is skipped with a line. ``--write`` also writes
-benchmarks/RESULTS.md, of all the parts.
+topics, filters and messages, and its round trip over loopback, by the clock; "profile" says where the time of the
+reference engine's flood goes. All floods play the same topologies. Times are medians of interleaved runs of process
+time, each from its topology to its last reception, nodes and events of its own included. A peer that is not installed
+is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import coding
 import dps_codec
+import dps_udp
 import flood_million
 import flood_workbench
 from machine import machine
@@ -58,6 +59,8 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
     if "dps" in parts:
         yield "## DPS's topics, filters and messages\n"
         yield from dps_codec.report(quick)
+        yield "## DPS over loopback, two processes\n"
+        yield from dps_udp.report(quick)
     if "profile" in parts:
         for network in networks()[:2]:
             yield _profile(network)
