@@ -34,6 +34,7 @@ HOME = {
     "range_events": "sim.random_workload",
     "range_queries": "sim.random_workload",
     "SensorField": "sensor_field",
+    "dps_mesh": "links.dps_mesh",
     "dps_node": "links.dps_udp",
     "Radio": "sim.radio",
     "Run": "sim.run",

@@ -53,6 +53,15 @@ Of DPS's meshes: of a run, out of ``mesh_of(run)``::
     fill_chart(run)                       the fill of filters, and muted links, over the run
     publication_drawing(run, which)       a publication's way, with what was in vain; publication_slides(...) hop by
                                           hop, publication_path(run, which) is what they draw
+    inspect_message(data, topics)         a message taken apart, whatever bytes it is: hex, CBOR, fields, bits, topics;
+                                          message_explorer({name: data}) is a widget, conversation() has messages
+    topic_bits(topic, ...)                a topic's items and their bits; bits_drawing({name: vector}) draws them
+    routing_steps(topic, subscriptions)   from topics to a routing decision; topic_explorer() is a widget
+    false_positive_table(lengths, ...)    how often filters say yes in vain, measured and by theory;
+                                          false_positive_chart(table). vain_table(scenario, lengths), vain_chart(table):
+                                          what went out in vain in a network
+    processes_drawing(mesh, outcome)      a mesh of processes as it stands; outcome_table({name: outcome})
+    beside_table({name: run})             one workload on several protocols; beside_chart(table)
 
 Bokeh is loaded by the first view that needs it.
 """
@@ -115,6 +124,22 @@ _HOME = {
     "publication_path": "dps_publications",
     "publication_drawing": "dps_publications",
     "publication_slides": "dps_publications",
+    "inspect_message": "dps_message",
+    "conversation": "dps_message",
+    "message_explorer": "dps_message_page",
+    "save_message": "dps_message_page",
+    "topic_bits": "dps_topic_bits",
+    "bits_drawing": "dps_topic_bits",
+    "routing_steps": "dps_steps",
+    "topic_explorer": "dps_steps",
+    "false_positive_table": "dps_false_positives",
+    "false_positive_chart": "dps_false_positives",
+    "vain_table": "dps_false_positives",
+    "vain_chart": "dps_false_positives",
+    "processes_drawing": "dps_processes",
+    "outcome_table": "dps_processes",
+    "beside_table": "dps_beside",
+    "beside_chart": "dps_beside",
     "inspect_node": "inspector",
     "bundle": "rich",
 }

@@ -101,7 +101,7 @@ class MeshScene(Scene):
         bar = self._colour_bar()
         drawing = Drawing(self.width, 40 + picture.height + legend.height + bar.height + 20, title=title)
         drawing.text(MARGIN, 26, title, size=15, bold=True)
-        drawing.text(self.width - MARGIN, 26, f"t = {self.time_us / 1e6:,.3f} s", size=14, anchor="end")
+        drawing.text(self.width - MARGIN, 26, self.clock(), size=14, anchor="end")
         drawing.add(picture, 0, 40)
         drawing.add(legend, 0, 40 + picture.height)
         drawing.add(bar, 0, 40 + picture.height + legend.height)
@@ -116,6 +116,10 @@ class MeshScene(Scene):
         self._names()
         self._scale_bar()
         return self.drawing
+
+    def clock(self) -> str:
+        """What stands on the upper right."""
+        return f"t = {self.time_us / 1e6:,.3f} s"
 
     def over(self) -> None:
         """What a figure draws between links and nodes."""

@@ -1,0 +1,401 @@
+"""A message of DPS taken apart: which bytes say what, its CBOR in words, what it comes to, or why it is none.
+
+    inspect_message(data, topics=())     an `Inspection`: shown as HTML by a notebook, or ``.to_html()``
+    diagnostic(data)                     CBOR in diagnostic notation
+    conversation(topic, subscription)    the messages of two nodes that link, subscribe, publish and acknowledge
+
+Theory of operation
+    The bytes are read twice. `workbench.wire.dps` decodes them as a node does: what it says is the verdict. Beside it
+    they are walked item by item, and cut into parts: the heads of array and maps, each entry of a map with its key and
+    value, and what comes behind. Walking goes as far as it can; the rest is one part that could not be read. So any
+    bytes can be looked at. The parts follow on each other, and together they are the bytes.
+
+Limits
+    What is encrypted stays so; its topics can be guessed from the filter (`workbench.views.dps_topic_bits`).
+
+Reference
+    Diagnostic notation: RFC 8949, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from workbench import draws
+from workbench.attributes import to_text
+from workbench.bloom import HASHES, BitVector
+from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.dps import DPS, mapping
+from workbench.views.dps_looks import percent
+from workbench.wire import cbor, coap
+from workbench.wire import dps as wire
+from workbench.wire import dps_fields as fields
+
+FRAME, ADDRESS, IDENTITY, FILTER, NEEDS, STATE, CONTENT, SEALED, ENVELOPE, REST = KINDS = (
+    "frame",
+    "address and time",
+    "identity and number",
+    "filter",
+    "needs",
+    "flags",
+    "topics and data",
+    "encrypted or signed",
+    "envelope",
+    "not read",
+)
+_FIELDS = {
+    fields.PORT: ("port", ADDRESS),
+    fields.TTL: ("ttl", ADDRESS),
+    fields.ID: ("publication id", IDENTITY),
+    fields.SEQUENCE: ("sequence number", IDENTITY),
+    fields.ACKNOWLEDGE: ("answer wanted", STATE),
+    fields.FILTER: ("filter", FILTER),
+    fields.FLAGS: ("flags", STATE),
+    fields.MESH: ("mesh id", IDENTITY),
+    fields.NEEDS: ("needs", NEEDS),
+    fields.INTERESTS: ("interests", FILTER),
+    fields.TOPICS: ("topics", CONTENT),
+    fields.DATA: ("data", CONTENT),
+    fields.ACKNOWLEDGED: ("acknowledged number", IDENTITY),
+    fields.PATH: ("path", ADDRESS),
+    fields.HOPS: ("hops", ADDRESS),
+}
+_FLAGS = (
+    (wire.DELTA, "delta"),
+    (wire.SAK_REQUESTED, "answer requested"),
+    (wire.UNLINK, "unlink"),
+    (wire.MUTE, "mute"),
+    (wire.UNMUTE, "unmute"),
+)
+_MAPS = ("unprotected map", "protected map", "last map")
+_COSE = {16: "COSE_Encrypt0: encrypted", 18: "COSE_Sign1: signed", 96: "COSE_Encrypt: encrypted for recipients"}
+
+
+class Part(NamedTuple):
+    """The bytes from start to before end: of which kind they are, what they are called, and what they mean."""
+
+    start: int
+    end: int
+    kind: str
+    name: str
+    notation: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Bytes with their parts; message: what they decode to, or None, and error the sentence that says why not.
+
+    vector: the filter of a publication or the interests of a subscription, if there is one. topics: which are looked
+    for in it.
+    """
+
+    data: bytes
+    parts: tuple[Part, ...]
+    message: Any
+    error: str
+    notation: str
+    vector: BitVector | None
+    topics: tuple[str, ...]
+    hashes: int
+    separators: str
+
+    @property
+    def name(self) -> str:
+        """What kind of message it is, by its own word."""
+        for part in self.parts:
+            if part.name == "type":
+                return part.meaning
+        return f"{len(self.data)} bytes"
+
+    @property
+    def is_publication(self) -> bool:
+        """Whether the vector is a publication's filter."""
+        return any(part.name == "filter" for part in self.parts)
+
+    def part_at(self, offset: int) -> Part:
+        """The part that a byte belongs to."""
+        return next(part for part in self.parts if part.start <= offset < part.end)
+
+    def to_html(self) -> str:
+        """As static HTML: hex with its parts colored, the parts in a table, diagnostic notation, bits and topics."""
+        from workbench.views.dps_message_page import page
+
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def inspect_message(
+    data: bytes | str, topics: str | Sequence[str] = (), hashes: int = HASHES, separators: str = "/"
+) -> Inspection:
+    """Take any bytes apart; a text is taken for hex digits.
+
+    ``topics``: which may have set the filter's bits, besides those that the message itself names. Only what is given
+    wrongly is an error (ParameterError for a text that is no hex); bytes that are no message are inspected as such.
+    """
+    data = _as_bytes(data)
+    frame, parts = _opened(data)
+    message, error = None, ""
+    try:
+        message = wire.decode(frame)
+    except DecodeError as problem:
+        error = str(problem)
+    vectors: list[BitVector] = []
+    parts += _parts(frame, len(data) - len(frame), vectors)
+    named = tuple(getattr(message, "topics", None) or ())
+    given = (topics,) if isinstance(topics, str) else tuple(topics)
+    every = tuple(dict.fromkeys([topic for topic in (*named, *given) if topic]))
+    return Inspection(
+        data,
+        tuple(parts),
+        message,
+        error,
+        diagnostic(frame),
+        vectors[0] if vectors else None,
+        every,
+        hashes,
+        separators,
+    )
+
+
+def _as_bytes(data: bytes | str) -> bytes:
+    if not isinstance(data, str):
+        return bytes(data)
+    try:
+        return bytes.fromhex(data.replace("0x", "").replace(":", ""))
+    except ValueError:
+        raise ParameterError(
+            "the message is no hex: it must be digits 0-9 and a-f, two for a byte, with blanks as you like"
+        ) from None
+
+
+def _opened(data: bytes) -> tuple[bytes, list[Part]]:
+    """(the frame, the part of the multicast envelope around it, if there is one)."""
+    try:
+        frame = coap.unwrap(data)
+    except DecodeError:
+        return data, []
+    start = len(data) - len(frame)
+    return frame, [Part(0, start, ENVELOPE, "CoAP envelope", "", "a multicast: non-confirmable PUT to dps/pub")]
+
+
+def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
+    """The parts of a frame whose first byte has this offset; ``vectors`` gets filters that were read."""
+    walk = _Walk(frame, offset, vectors)
+    try:
+        walk.run()
+    except DecodeError as error:
+        walk.rest(str(error))
+    else:
+        walk.rest("bytes behind the message, which nobody reads")
+    return walk.parts
+
+
+class _Walk:
+    """Reads a frame from its beginning, as far as it is built like a message, and notes its parts."""
+
+    def __init__(self, frame: bytes, offset: int, vectors: list[BitVector]) -> None:
+        self.frame, self.offset, self.vectors = frame, offset, vectors
+        self.reader = cbor.Reader(frame)
+        self.parts: list[Part] = []
+        self.done = 0
+
+    def run(self) -> None:
+        """All of the message."""
+        reader = self.reader
+        count = reader.array("a message")
+        self._note(FRAME, "array", f"[{count} items]", "the message" if count == 5 else "a message has 5 items")
+        version = reader.unsigned("version")
+        self._note(FRAME, "version", str(version), "" if version == wire.VERSION else "unknown")
+        kind = reader.unsigned("type")
+        self._note(FRAME, "type", str(kind), wire.NAMES.get(kind, "unknown"))
+        for name in _MAPS[: max(0, count - 2)]:
+            if name == _MAPS[-1] and reader.peek() == cbor.TAG:
+                self._cose()
+            else:
+                self._map(name)
+
+    def rest(self, why: str) -> None:
+        """What is left of the bytes."""
+        self.reader.at = len(self.frame)
+        if self.done < len(self.frame):
+            self._note(REST, "rest", "", why)
+
+    def _note(self, kind: str, name: str, notation: str, meaning: str) -> None:
+        end = self.reader.at
+        self.parts.append(Part(self.offset + self.done, self.offset + end, kind, name, notation, meaning))
+        self.done = end
+
+    def _cose(self) -> None:
+        tag = self.reader.tag("tag")
+        self.reader.at = self.done
+        data = self.reader.skip("the encrypted item")
+        self._note(SEALED, "body", diagnostic(data), _COSE.get(tag, "a tag that is not COSE's"))
+
+    def _map(self, where: str) -> None:
+        count = self.reader.mapping(where)
+        self._note(FRAME, where, f"{{{count} {'entry' if count == 1 else 'entries'}}}", "")
+        for _ in range(count):
+            key = self.reader.unsigned("key")
+            begin = self.reader.at
+            value = self.reader.skip("value")
+            name, kind = _FIELDS.get(key, (f"key {key}", REST))
+            notation = f"{key}: {diagnostic(value)}"
+            self._note(kind, name, notation, self._meaning(key, value, where, begin))
+
+    def _meaning(self, key: int, value: bytes, where: str, begin: int) -> str:
+        try:
+            return self._read(key, cbor.Reader(value), where)
+        except DecodeError as error:
+            return f"from byte {begin} on: {error}"
+
+    def _read(self, key: int, reader: cbor.Reader, where: str) -> str:
+        if key == fields.TTL:
+            ttl_s = reader.integer("ttl", -(1 << 31), 1 << 31)
+            said = "it began with" if where == _MAPS[1] else "what remains"
+            return "ends what was retained" if ttl_s < 0 else "sent once" if not ttl_s else f"{said}, in seconds"
+        if key in (fields.FILTER, fields.INTERESTS):
+            vector = BitVector.read(reader)
+            self.vectors.append(vector)
+            return f"{vector.popcount:,} of {vector.length:,} bits set, {percent(vector.fill)}"
+        if key == fields.FLAGS:
+            flags = reader.unsigned("flags", 255)
+            return ", ".join(name for bit, name in _FLAGS if flags & bit) or "none"
+        if key == fields.NEEDS:
+            needs = reader.byte_string("needs", 32)
+            return f"{int.from_bytes(needs, 'little').bit_count()} of 256 bits set"
+        if key == fields.ID:
+            address, series = wire.origin_of(reader.byte_string("publication id", fields.ID_B))
+            return f"if it is of this workbench's simulator: node {address}, series {series}"
+        if key == fields.DATA:
+            return _said(reader.byte_string("data"))
+        return ""
+
+
+def _said(data: bytes) -> str:
+    """A payload for a reader: attributes, a text, or its length."""
+    try:
+        return "attributes: " + to_text(mapping.decode_data(data))
+    except DecodeError:
+        pass
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{len(data)} bytes"
+    return f'"{text}"' if text.isprintable() else f"{len(data)} bytes"
+
+
+# Diagnostic notation
+
+
+def diagnostic(data: bytes) -> str:
+    """The CBOR item at the beginning of some bytes in diagnostic notation; what cannot be read is said in its place."""
+    reader = cbor.Reader(data)
+    pieces: list[str] = []
+    frames: list[_Bracket] = []
+    try:
+        while True:
+            if frames:
+                pieces.append(frames[-1].before())
+            _piece(reader, pieces, frames)
+            while frames and frames[-1].left == 0:
+                pieces.append(frames.pop().close)
+            if not frames:
+                return "".join(pieces)
+    except DecodeError as error:
+        return "".join(pieces) + f" / {error} /"
+
+
+class _Bracket:
+    """An array, map or tag that is open, and how many items of it are left."""
+
+    def __init__(self, close: str, count: int, is_map: bool = False) -> None:
+        self.close, self.count, self.left, self.is_map = close, count, count, is_map
+
+    def before(self) -> str:
+        """What is written before the next item."""
+        place = self.count - self.left
+        self.left -= 1
+        if not place:
+            return ""
+        return ": " if self.is_map and place % 2 else ", "
+
+
+def _piece(reader: cbor.Reader, pieces: list[str], frames: list[_Bracket]) -> None:
+    begin = reader.at
+    major, argument = reader.head("item")
+    if major in (cbor.BYTES, cbor.TEXT):
+        reader.at = begin
+        data = reader.byte_string("bytes") if major == cbor.BYTES else reader.text("text")
+        pieces.append(f"h'{data.hex()}'" if major == cbor.BYTES else _quoted(data))
+    elif major in (cbor.ARRAY, cbor.MAP):
+        reader.at = begin
+        is_map = major == cbor.MAP
+        count = 2 * reader.mapping("map") if is_map else reader.array("array")
+        pieces.append("{" if is_map else "[")
+        frames.append(_Bracket("}" if is_map else "]", count, is_map))
+    elif major == cbor.TAG:
+        pieces.append(f"{argument}(")
+        frames.append(_Bracket(")", 1))
+    elif major == cbor.SIMPLE:
+        width_B = reader.at - begin - 1
+        known = {20: "false", 21: "true", 22: "null", 23: "undefined"}
+        # A float's bits are its argument; DPS has none, so it is not unpacked.
+        pieces.append(
+            known.get(argument, f"simple({argument})") if width_B < 2 else f"float'{argument:0{2 * width_B}x}'"
+        )
+    else:
+        pieces.append(str(-1 - argument if major == cbor.NEGATIVE else argument))
+
+
+def _quoted(data: bytes) -> str:
+    text = data.decode("utf-8", "backslashreplace")
+    return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text).replace('"', '\\"') + '"'
+
+
+# Messages to look at
+
+
+def conversation(
+    topic: str = "house/kitchen/temp",
+    subscription: str = "house/+/temp",
+    payload: bytes = b"21.5",
+    **settings: Any,
+) -> dict[str, bytes]:
+    """The messages of two nodes: a subscriber that links, and a publisher. name -> bytes, in order.
+
+    ``settings``: parameters of `workbench.DPS`. AttributeFormatError for topics that are none.
+    """
+    protocol = DPS(**settings)
+    nodes = [protocol.make_node(address, draws.Stream(address + 1)) for address in (0, 1)]
+    subscriber, publisher = nodes
+    for node in nodes:
+        node.start(0)
+    subscription_ = subscriber.subscribe_topics(subscription, 0)
+    subscriber.link(1, 0)
+    told: dict[str, bytes] = {}
+    _exchange(nodes, told)
+    publisher.publish_topics(topic, payload, 1, acknowledge=True)
+    _exchange(nodes, told)
+    for arrival in subscription_.take():
+        subscriber.acknowledge(arrival, b"thanks", 2)
+    _exchange(nodes, told)
+    return told
+
+
+def _exchange(nodes: list[Any], told: dict[str, bytes]) -> None:
+    """Hand over messages until there are none; each is noted under a name of its own."""
+    waiting = True
+    while waiting:
+        waiting = False
+        for sender, node in enumerate(nodes):
+            for neighbor, frame in node.take_frames():
+                waiting = True
+                name = wire.describe(frame)[0]
+                who = "publisher" if sender else "subscriber"
+                told[f"{len(told) + 1}: {name} of the {who}"] = frame
+                nodes[neighbor].receive(frame, sender, 1, False)

@@ -1,0 +1,105 @@
+"""A mesh of processes as it stands now: links, filters, who is dead, and what came of a publication.
+
+processes_drawing(mesh, outcome=None)    `workbench.links.dps_mesh.DPSMesh`, as a static figure
+outcome_table({name: outcome})           what came of publications: wanted, answered, missing, how fast
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.views import palette
+from workbench.views.dps import EVERYTHING, FilterSpan, LinkSpan, Mesh
+from workbench.views.dps_filters import WIDTH, MeshScene, mesh_entries
+from workbench.views.dps_legend import Entry
+from workbench.views.dps_looks import IN_VAIN, USEFUL
+from workbench.views.drawing import Drawing
+from workbench.views.plan import lay_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -> Drawing:
+    """The mesh of processes now. With an ``outcome`` of `DPSMesh.publish` also who has answered, after how many ms."""
+    scene = ProcessScene(processes, outcome, width)
+    alive = len(processes.alive)
+    title = f"{len(processes.graph)} processes on this machine, {alive} of them alive"
+    return scene.page(title, process_entries(scene), scene.said())
+
+
+def standing(processes: Any) -> Mesh:
+    """The state of a mesh of processes, as that of a run at time 0."""
+    state = processes.state()
+    links = [LinkSpan(node, peer, said, 0, 1) for node, one in state.items() for peer, said in one["links"].items()]
+    told = [FilterSpan(node, peer, bits, 0, 0, 1) for node, one in state.items() for peer, bits in one["told"].items()]
+    sums = [FilterSpan(node, EVERYTHING, one["bits"], 0, 0, 1) for node, one in state.items()]
+    failed = [(node, 0, 1) for node in processes.graph if node not in state]
+    return Mesh(processes.filter_bits, tuple(links), tuple(told + sums), tuple(failed), 1)
+
+
+class ProcessScene(MeshScene):
+    """A mesh of processes, and around its nodes what came of a publication."""
+
+    def __init__(self, processes: Any, outcome: Any, width: int) -> None:
+        plan = lay_out(processes.graph)
+        super().__init__(plan, standing(processes), 0, width, set(processes.subscriptions))
+        self.outcome = outcome
+        self.names = {node: str(node) for node in self.place_of}
+        if outcome is not None:
+            self.names |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
+
+    def clock(self) -> str:
+        """Time is not what this is about."""
+        return ""
+
+    def _scale_bar(self) -> None:
+        """Processes are nowhere in particular."""
+
+    def _discs(self) -> None:
+        super()._discs()
+        if self.outcome is None:
+            return
+        x, y = self.at(self.outcome.publisher)
+        self.drawing.marker("triangle", x, y, 1.3 * self.node, palette.SOURCE, palette.OUTLINE, 1.1)
+        for node in self.outcome.wanted:
+            colour = USEFUL if node in self.outcome.answers else IN_VAIN
+            self.drawing.circle(*self.at(node), 2.0 * self.node, stroke=colour, width=2.6)
+
+    def said(self) -> str:
+        """The figure in a sentence."""
+        if self.outcome is None:
+            return self.facts()
+        came, due = len(self.outcome.answers), len(self.outcome.wanted)
+        return f"{self.outcome.topic}: {came} of {due} subscribers have acknowledged; {self.facts()}"
+
+
+def process_entries(scene: ProcessScene) -> list[Entry]:
+    """What a picture of processes has to explain."""
+    entries = mesh_entries(scene)
+    outcome = scene.outcome
+    if outcome is not None:
+        entries.insert(0, ("triangle", palette.SOURCE, "publisher"))
+        if outcome.answers:
+            entries.append(("ring", USEFUL, "has acknowledged"))
+        if outcome.missing:
+            entries.append(("ring", IN_VAIN, "has not been heard of"))
+    return [(how, colour, "killed" if said == "failed node" else said) for how, colour, said in entries]
+
+
+def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:
+    """What came of some publications, a row for each: wanted, answered, missing, fastest_ms, slowest_ms."""
+    import pandas as pd
+
+    rows = {
+        name: {
+            "wanted": len(one.wanted),
+            "answered": len(one.answers),
+            "missing": ", ".join(map(str, one.missing)) or "nobody",
+            "fastest_ms": min(one.answers.values(), default=float("nan")),
+            "slowest_ms": max(one.answers.values(), default=float("nan")),
+        }
+        for name, one in outcomes.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index")
