@@ -196,3 +196,10 @@ def test_node_that_forgot_a_publication_and_holds_it_again_is_counted_once():
     assert recorder.tally()[0] == {("held", "", ""): 2}
     rows = [(7, node, "held", 1, "flood", 3, 9, 0, 4, "") for node in (2, 700, 2, 2)]
     assert trace.tally(table(*rows))[0] == {("held", "", ""): 2}
+
+
+def test_an_event_of_a_protocols_own_has_a_name_too():
+    class LinkLost(contract.Held):
+        pass
+
+    assert trace.EVENT_NAMES[LinkLost] == "link_lost"

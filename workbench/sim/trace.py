@@ -70,14 +70,19 @@ def event_name(event_type: type) -> str:
     return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
-EVENT_NAMES = {
-    cls: event_name(cls)
+class _EventNames(dict):
+    """{event type: its name}: the contract's to begin with, a protocol's own when they are met first."""
+
+    def __missing__(self, event_type: type) -> str:
+        name = self[event_type] = event_name(event_type)
+        return name
+
+
+EVENT_NAMES = _EventNames(
+    (cls, event_name(cls))
     for cls in vars(contract).values()
     if isinstance(cls, type) and issubclass(cls, tuple) and getattr(cls, "_fields", ()) == contract.Held._fields
-}
-
-
-_KEPT_TYPES = frozenset(cls for cls, name in EVENT_NAMES.items() if name in KEPT)
+)
 
 
 class Recorder:
@@ -179,7 +184,7 @@ class MetricsRecorder(Recorder):
                 if node >= len(holders):
                     holders.extend(bytes(max(2 * len(holders), node + 1) - len(holders)))
                 holders[node] = 1
-            if kind in _KEPT_TYPES or (node in self._sinks and kind is contract.Held):
+            if EVENT_NAMES[kind] in KEPT or (node in self._sinks and kind is contract.Held):
                 peer, message, origin, sequence, value, detail = event
                 text = detail if isinstance(detail, str) else self.text(detail)
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
