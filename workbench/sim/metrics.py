@@ -229,14 +229,15 @@ class _Outcome:
 def _expected(subscriptions: dict, published: Any, distances: dict, down: dict, matching: _Matching) -> Counter:
     """(sink, subscription number, publisher, reading number) -> samples that the subscription should get."""
     expected: Counter = Counter()
+    wanted: dict[str, list[tuple]] = {}  # reading -> who wants it: ((sink, number), subscription, samples)
     for row in published:
-        publisher, time_us = row["node"], row["time_us"]
-        for (sink, number), subscription in subscriptions.items():
-            if not subscription.is_open(time_us) or publisher not in distances[sink] or _is_down(down, sink, time_us):
-                continue
-            samples = matching.samples(subscription.what, row["detail"])
-            if samples:
-                expected[sink, number, publisher, row["sequence"]] = len(samples)
+        publisher, time_us, text = row["node"], row["time_us"], row["detail"]
+        if text not in wanted:
+            counts = ((key, one, len(matching.samples(one.what, text))) for key, one in subscriptions.items())
+            wanted[text] = [found for found in counts if found[2]]
+        for (sink, number), subscription, samples in wanted[text]:
+            if subscription.is_open(time_us) and publisher in distances[sink] and not _is_down(down, sink, time_us):
+                expected[sink, number, publisher, row["sequence"]] = samples
     return expected
 
 

@@ -56,6 +56,7 @@ _EVENTS = 1_000_000
 _LONG_S = 2.0  # loading takes less
 _ROWS = 500_000  # of the trace, before they are handed over
 _SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
+_RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of what a twin with timers plans
 
 
 @lru_cache
@@ -199,6 +200,7 @@ def _core(
     rows = max(needs[0].rows, needs[1].rows)
     rows += min(_ROWS, 20 * count + 10_000) if traces else 10_000
     ring = _ring_length(longest_us + airtime_us + (32 * 320 if radio.csma else 0))
+    ring = max(ring, _RING_WITH_TIMERS_US) if twin.WAKES else ring
     numbers = np.zeros(NUMBERS, np.int64)
     numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
     return Core(
@@ -224,6 +226,7 @@ def _core(
         down=np.zeros(count, np.int32),
         next_wake=np.full(count, NONE, np.int64),
         wake_at=np.full(count, NONE, np.int64),
+        furthest_wake=np.full(count, NONE, np.int64),
         backoff_keys=_keys(seed, purposes.BACKOFF, network),
         protocol_keys=_keys(seed, draws.PROTOCOL, network),
         drawn=np.zeros(count, np.int32),

@@ -322,6 +322,7 @@ Core = namedtuple(
         "down",
         "next_wake",
         "wake_at",
+        "furthest_wake",
         "backoff_keys",
         "protocol_keys",
         "drawn",

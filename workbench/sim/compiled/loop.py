@@ -102,6 +102,11 @@ def plan_wake(core, i, now):  # type: ignore[no-untyped-def]
         core.wake_at[i] = wake
         if wake != NONE:
             core.wake_at[i] = max(wake, now)
+            # A timer that is put off for a moment and back again has its entry still, and the first one counts.
+            if core.furthest_wake[i] == wake and wake > now:
+                return
+            if wake > core.furthest_wake[i] or core.furthest_wake[i] <= now:
+                core.furthest_wake[i] = wake
             entry = take_frame(core)
             core.frames[entry].sender = i
             push(core, entry, max(wake, now), WAKE)

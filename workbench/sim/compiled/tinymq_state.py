@@ -62,7 +62,8 @@ from workbench.sim.compiled.tinymq_recent import counting, move
 from workbench.wire import tinymq as wire
 from workbench.wire.attribute_list import attributes_size
 
-_KEYS, _RECENTS = 64, 1 << 10  # to begin with
+_KEYS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # to begin with
+_WAY = 16  # hops of an event and its notifications in one tree, about
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
@@ -261,7 +262,7 @@ def make_state(setup: Setup, messages: int) -> State:
         waitings=free_list(WAITING, _KEYS),
         storeds=free_list(STORED, _KEYS),
         own_queries=np.zeros(max(1, subscriptions), OWN_QUERY),
-        recents=np.zeros(_RECENTS, RECENT),
+        recents=np.zeros(_doubled(_RECENTS, _expected_recents(setup)), RECENT),
         most_parts=neighbors + 2,
         most_neighbors=neighbors,
         most_deliveries=work.most_subscriptions * work.most_samples,
@@ -321,6 +322,13 @@ def with_more_room(state: State) -> State:
         storeds=_more_free(state, state.storeds, FREE_STORED, FREE_STOREDS),
         recents=_more_recents(state, wanted),
     )
+
+
+def _expected_recents(setup: Setup) -> int:
+    """Room for the ids of a run as they are to be expected: a table that grows has to be written anew."""
+    protocol, network, work, _ = setup
+    trees = len(protocol.roots) if protocol.publish == "all" else 1
+    return min(_MOST_RECENTS, 2 * len(network.addresses) * protocol.max_known, 2 * _WAY * trees * work.publications)
 
 
 def _doubled(length: int, wanted: int) -> int:

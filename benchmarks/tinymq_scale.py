@@ -1,0 +1,166 @@
+"""TinyMQ on the compiled engine: the paper's evaluation in one run, and its cost with more nodes and more trees.
+
+Nodes are uniform in a field of 500 m x 200 m for 1500 of them, and of the same density and shape for more; they hear
+each other over 20 m. 100 queries, whose intervals are Zipf times the width of a string's cell, are asked after 20 s,
+and events published 20 times a second from 40 s on: ten times as many would be more than nodes near a root can send.
+The radio loses nothing. So an info once a minute is enough (``info_s=60``), queries are asked once (``refresh_s=0``),
+and with ``retries=0`` there is nothing to acknowledge; a row says what acknowledgements cost.
+
+A process of its own plays each row, from arrays; the machine code is loaded before the clock starts, and times are
+process time, of one run with all that its numbers need (but delivery ratio, which asks a graph). The reference engine
+plays the same scenario where that takes no more than some minutes. ``benchmarks/tinymq_scale.py`` prints the table;
+it takes a quarter of an hour, most of it for the reference engine, and is no part of ``run.py``.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from flood_million import peak_MB
+from tables import ratio, table
+
+RADIUS_M = 20
+QUERIES = 100
+PER_S = 20
+FULL = {"nodes": 1500, "trees": 10, "events": 10_000, "publish": "all", "retries": 0}
+SMALL = {"nodes": 1500, "trees": 3, "events": 200, "publish": "all", "retries": 0}
+RUNS = (
+    FULL,
+    {**FULL, "retries": 10},
+    {**FULL, "publish": "own"},
+    {**FULL, "trees": 1},
+    {**FULL, "trees": 3},
+    *({**FULL, "events": 1000, "nodes": nodes} for nodes in (1500, 5000, 20_000, 100_000)),
+    *({**FULL, "events": 1000, "nodes": 100_000, "trees": trees} for trees in (1, 3)),
+    SMALL,
+    {**SMALL, "engine": "reference"},
+)
+
+
+def field(nodes: int):
+    """(positions_m (n, 2), arcs (m, 2)) of a field of nodes with the paper's density."""
+    import numpy as np
+
+    scale = (nodes / 1500) ** 0.5
+    positions_m = np.random.default_rng(1).uniform((0, 0), (500 * scale, 200 * scale), (nodes, 2))
+    cells = (positions_m // RADIUS_M).astype(np.int64)
+    width = int(cells[:, 1].max()) + 2
+    cell = cells[:, 0] * width + cells[:, 1]
+    order = np.argsort(cell, kind="stable")
+    sorted_cell = cell[order]
+    found = []
+    # Each cell with itself and the four neighbors on one side of it; the other four have it as theirs.
+    for dx, dy in ((0, 0), (0, 1), (1, -1), (1, 0), (1, 1)):
+        other = cell + dx * width + dy
+        low, high = np.searchsorted(sorted_cell, other, "left"), np.searchsorted(sorted_cell, other, "right")
+        one = np.repeat(np.arange(nodes), high - low)
+        place = np.arange(len(one)) - np.repeat(np.cumsum(high - low) - (high - low), high - low) + low[one]
+        pairs = np.stack([one, order[place]], axis=1)
+        if (dx, dy) == (0, 0):
+            pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+        apart_m = np.linalg.norm(positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]], axis=1)
+        found.append(pairs[apart_m <= RADIUS_M])
+    one_way = np.concatenate(found)
+    return positions_m, np.concatenate([one_way, one_way[:, ::-1]])
+
+
+def workload(nodes: int, events: int):
+    """The queries and events."""
+    import numpy as np
+
+    from workbench import publish, subscribe
+
+    rng = np.random.default_rng(2)
+    widths = np.minimum(rng.zipf(2, QUERIES) * 100 / 256, 100)
+    items = []
+    for width in widths.tolist():
+        low = rng.uniform(0, 100 - width)
+        what = f"TEMP GE {low:.2f}, TEMP LE {low + width:.2f}"
+        items.append(subscribe(int(rng.integers(nodes)), what, start_s=20))
+    for k in range(events):
+        value = f"TEMP IS {rng.uniform(0, 100):.2f}"
+        items.append(publish(int(rng.integers(nodes)), value, start_s=40 + k / PER_S))
+    return items
+
+
+def protocol(nodes: int, trees: int, publish: str, retries: int):
+    """TinyMQ with roots anywhere."""
+    import numpy as np
+
+    from workbench import TinyMQ
+
+    roots = np.random.default_rng(3).choice(nodes, trees, replace=False).tolist()
+    options = {"publish": publish, "retries": retries, "info_s": 60.0, "refresh_s": 0.0}
+    return TinyMQ(roots=roots, dimensions=("TEMP 0 100",), **options)
+
+
+def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine: str = "compiled") -> dict:
+    """One run: {"seconds": of process time, "sent": frames, "heard": ..., "delivered": samples, "MB": at most}."""
+    import numpy as np
+
+    from workbench.sim import compiled
+    from workbench.sim.compiled import network
+
+    positions_m, arcs = field(nodes)
+    items, settings = workload(nodes, events), protocol(nodes, trees, publish, retries)
+    duration_s = 45 + events / PER_S
+    if engine == "compiled":
+        made = network.from_arrays(np.arange(nodes), positions_m, arcs, np.ones(1))
+        tiny = network.from_arrays(np.arange(2), np.zeros((2, 2)), np.array([(0, 1), (1, 0)]), np.ones(1))
+        compiled.play(tiny, protocol(2, 1, publish, retries), workload(2, 1), duration_s=1)  # So that it is loaded.
+        began_s = time.process_time()
+        outcome = compiled.play(made, settings, items, duration_s=duration_s)
+    else:
+        import networkx as nx
+
+        from workbench import Scenario
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from((node, {"pos": tuple(position)}) for node, position in enumerate(positions_m.tolist()))
+        graph.add_edges_from(arcs.tolist())
+        scenario = Scenario(graph, settings, items, duration_s=duration_s)
+        began_s = time.process_time()
+        outcome = scenario.run(engine, "metrics")._recorder
+    counts, _ = outcome.tally()
+    kept = outcome.table().column("event").to_pylist()
+    seconds = time.process_time() - began_s
+    sent = sum(number for (event, _, _), number in counts.items() if event == "sent")
+    heard = sum(number for (event, _, _), number in counts.items() if event == "received")
+    return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": kept.count("delivered"), "MB": peak_MB()}
+
+
+def report() -> Iterator[str]:
+    """The table, a row as soon as it is there."""
+    rows = []
+    for options in RUNS:
+        command = [sys.executable, __file__, json.dumps(options)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        one = json.loads(ran.stdout.splitlines()[-1])
+        rows.append(
+            [
+                options.get("engine", "compiled"),
+                f"{options['nodes']:,}",
+                f"{options['trees']}",
+                f"{options['events']:,}",
+                options["publish"],
+                f"{options['retries']}",
+                f"{one['sent']:,}",
+                f"{one['heard']:,}",
+                f"{one['delivered']:,}",
+                f"{one['seconds']:.2f}",
+                ratio(one["seconds"] / one["sent"] * 1e6),
+                f"{one['MB']:,.0f}",
+            ]
+        )
+    header = ["engine", "nodes", "trees", "events", "publish", "retries", "sent", "heard", "delivered"]
+    header += ["s", "µs a frame", "MB at most"]
+    yield table(header, rows) + "\n"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(play(**json.loads(sys.argv[1]))))
+    else:
+        print(*report(), sep="\n")
