@@ -1,5 +1,10 @@
 """DPS on the compiled engine: the reference engine's runs row by row, whatever links lose and filters let through."""
 
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
 import networkx as nx
 import pytest
 from both_engines import assert_same_numbers, assert_same_trace
@@ -9,6 +14,10 @@ from test_kernel import RADIOS, topologies
 
 import workbench as wb
 from workbench.errors import ScenarioError
+from workbench.sim import compiled
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import renew
 
 NODES = 7
 
@@ -49,6 +58,9 @@ SETTINGS = {
     "recheck_s": st.sampled_from([0.0, 0.3, 2.0]),
     "history_s": st.sampled_from([0.0, 0.002, 1.0]),
     "max_history": st.sampled_from([1, 2, 5, 100]),
+    "ttl_s": st.sampled_from([1, 2, 5, 300]),
+    "max_retained": st.sampled_from([1, 2]),
+    "acknowledge": st.just(True),
     "worst_link": st.sampled_from([0.0, 0.9]),
     "relink_s": st.sampled_from([0.1, 1.0]),
 }
@@ -103,6 +115,12 @@ def test_both_engines_count_the_same_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
+@pytest.mark.parametrize("name", [name for name in renew.NAMES if name.startswith("dps")])
+def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
+    digest = renew.scenario(name).run(engine="compiled").trace_hash
+    assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
+
+
 def test_frames_grow_where_hops_take_more_bytes():
     # A hop count above 23 takes a byte more.
     workload = [wb.subscribe(40, "TEMP GE 25"), wb.publish(0, "TEMP IS 26", start_s=100)]
@@ -144,22 +162,32 @@ def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
     assert states == {"linking", "active", "muted", "unmuting", "gone"}
 
 
+def test_late_subscriber_is_given_what_is_retained_and_every_publisher_hears_of_it():
+    protocol = wb.DPS(ttl_s=30, acknowledge=True, update_s=0.2)
+    workload = [wb.publish([0, 9, 15], "TEMP IS 26", start_s=2), wb.subscribe(5, "TEMP GE 25", start_s=10)]
+    scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=60)
+    assert_same_trace(scenario)
+    rows = scenario.run(engine="compiled").trace.to_pylist()
+    assert sorted(row["origin"] for row in rows if row["event"] == "delivered") == [0, 9, 15]
+    assert sorted(row["node"] for row in rows if row["event"] == "acknowledged") == [0, 9, 15]
+
+
 @pytest.mark.parametrize(
     ("protocol", "reason"),
     [
-        (wb.DPS(ttl_s=5), "retained"),
-        (wb.DPS(acknowledge=True), "acknowledgements"),
         (wb.DPS(max_links=3), "4 neighbors; with more than 3"),
         (wb.DPS(max_subscriptions=1), "more than max_subscriptions"),
     ],
 )
-def test_what_the_twin_does_not_have_stays_with_the_reference_engine_and_the_run_says_so(protocol, reason):
+def test_what_may_be_refused_in_a_run_stays_with_the_reference_engine_and_the_run_says_so(protocol, reason):
     publications = wb.publish("all", "TEMP IS 26", every_s=0.01, start_s=0.5)
     workload = [wb.subscribe(0, "TEMP GE 25", stop_s=0.1), wb.subscribe(0, "TEMP GE 26", start_s=0.2), publications]
     scenario = wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=0.6)
     with pytest.raises(ScenarioError, match=f"cannot run on the compiled engine: .*{reason}"):
         scenario.run(engine="compiled")
-    assert scenario.run().engine == "reference"
+    run = scenario.run()
+    assert run.engine == "reference"
+    assert reason in run.engine_reason
 
 
 def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
@@ -167,3 +195,11 @@ def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
     for engine in ("reference", "compiled"):
         with pytest.raises(ScenarioError, match="cannot ask for TOPIC with NE"):
             scenario.run(engine)
+
+
+def test_mesh_of_many_links_is_worth_the_compiled_engine_without_any_publication(monkeypatch):
+    monkeypatch.delitem(sys.modules, compiled.TWINS["workbench.protocols.dps:DPS"], raising=False)
+    monkeypatch.setattr(compiled, "_played", Counter())
+    small = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [wb.subscribe(0, "TEMP GE 25")])
+    assert not compiled.is_worth_it(small)
+    assert compiled.is_worth_it(small.replace(topology=wb.topology.grid(20, 20)))

@@ -107,6 +107,8 @@ TWINS = {
 WORTH_LOADING = 500_000
 # A publication's cost on each arc, in receptions of a flood, where it is more than one.
 RECEPTIONS = {"workbench.sim.compiled.coded": 20, "workbench.sim.compiled.gossip_pieces": 5}
+# What a run costs on each arc besides its publications, likewise: links that come to be, and are kept up.
+UPKEEP = {"workbench.sim.compiled.dps": 400}
 _played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
@@ -139,7 +141,8 @@ def is_worth_it(scenario: Any) -> bool:
             end_s = scenario.duration_s if item.stop_s is None else min(item.stop_s, scenario.duration_s)
             times = 1.0 if item.every_s is None else max(0.0, end_s - item.start_s) / item.every_s
             readings += times * (len(scenario.topology) if isinstance(item.at, str) else len(item.at))
-    _played[twin] += int(readings * scenario.topology.number_of_edges() * RECEPTIONS.get(twin, 1))
+    on_an_arc = readings * RECEPTIONS.get(twin, 1) + UPKEEP.get(twin, 0)
+    _played[twin] += int(on_an_arc * scenario.topology.number_of_edges())
     return _played[twin] >= WORTH_LOADING
 
 

@@ -10,8 +10,7 @@ Cost
     Memory: 32 bytes for each node and publication; 150 for each neighbor; each filter that differs once.
 
 Limits
-    It has no publications that are retained and no acknowledgements of publications, and leaves a network whose nodes
-    have more than 256 neighbors to the definition.
+    A network whose nodes have more than 256 neighbors is left to the definition.
 """
 
 from __future__ import annotations
@@ -20,13 +19,16 @@ import numpy as np
 
 from workbench.protocols.dps.remotes import GONE
 from workbench.sim.compiled.counter_draws import stream_below
+from workbench.sim.compiled.dps_acknowledgements import take_answer
 from workbench.sim.compiled.dps_filters import EMPTY, FILTERS, NEEDS, add_to_sum, clear_sum, keep_filter, keep_needs
 from workbench.sim.compiled.dps_links import ask, take_acknowledgement, take_subscription, update, wake_links
 from workbench.sim.compiled.dps_mesh_ids import stream_bits, swapped
 from workbench.sim.compiled.dps_outgoing import tell_sum
-from workbench.sim.compiled.dps_publications import publish_content, take_publication
+from workbench.sim.compiled.dps_publications import give_retained, publish_content, take_publication
 from workbench.sim.compiled.dps_remotes import ask_at, link_of, take_out_asked
+from workbench.sim.compiled.dps_retained import remove_ended
 from workbench.sim.compiled.dps_state import (
+    ANSWER_MESSAGE,
     MESSAGES,
     PUBLICATION_MESSAGE,
     SUBSCRIPTION_MESSAGE,
@@ -79,7 +81,7 @@ def start(core, state, i, now):  # type: ignore[no-untyped-def]
 @outlined
 def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
     node = state.nodes[i]
-    earliest_us = node.update_us
+    earliest_us = _earlier(node.update_us, node.next_end_us)
     link = np.int64(node.first_link)
     while link != NONE:
         it = state.links[link]
@@ -135,6 +137,7 @@ def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
     """Ask for what matches."""
     i = np.int64(i)
     _change_own(core, state, i, what, 1, now)
+    give_retained(core, state, i, what, now)
     _plan_wake(core, state, i)
 
 
@@ -153,18 +156,26 @@ def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
 @inlined
 def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
     """Publish a reading."""
-    publish_content(core, state, np.int64(i), content, number, now)
+    i = np.int64(i)
+    publish_content(core, state, i, content, number, now)
+    if state.retains:
+        _plan_wake(core, state, i)
 
 
 @inlined
 def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
-    """Take a neighbor's message; of a publication ``word`` is the hops before this one."""
+    """Take a neighbor's message; of a publication ``word`` has the hops before this one."""
     i, sender = np.int64(i), np.int64(sender)
     name = core.messages[message].name
     if name == PUBLICATION_MESSAGE:
         take_publication(core, state, i, sender, message, word, now)
+        if state.retains:
+            _plan_wake(core, state, i)
         return
     link = link_of(state, i, sender)
+    if name == ANSWER_MESSAGE:
+        take_answer(core, state, i, link, message, now)
+        return
     if name == SUBSCRIPTION_MESSAGE:
         take_subscription(core, state, i, link, message, now)
     else:
@@ -187,6 +198,7 @@ def wake(core, state, i, now):  # type: ignore[no-untyped-def]
                 _change_own(core, state, i, what, 0, now)
             what = np.int64(core.subscriptions[what].next)
     wake_links(core, state, i, now)
+    remove_ended(state, i, now)
     _ask_neighbors(core, state, i, now)
     _plan_wake(core, state, i)
 

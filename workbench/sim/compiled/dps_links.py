@@ -19,6 +19,7 @@ from workbench.sim.compiled.dps_outgoing import (
     tell_nothing,
     tell_sum,
 )
+from workbench.sim.compiled.dps_publications import send_retained
 from workbench.sim.compiled.dps_remotes import (
     add_link,
     address_of,
@@ -216,6 +217,7 @@ def take_acknowledgement(core, state, i, link, message, now):  # type: ignore[no
     settle(it, _next_sign_us(core, state, i, link, now))
     if it.state == LINKING or it.state == UNMUTING:
         set_state(core, state, i, link, now, ACTIVE)
+        send_retained(core, state, i, now)
     _go_on(state, i, link, now)
 
 
@@ -269,6 +271,7 @@ def _take(core, state, i, link, message, is_new, is_acknowledgement, now):  # ty
             _apply(core, state, i, link, message, now)
         _answer(core, state, i, link, answers_in_full, now)
         if not is_duplicate:
+            send_retained(core, state, i, now)
             _update_later(state, i, now)
 
 

@@ -29,8 +29,8 @@ from workbench.sim.compiled.layout import NONE, Needs
 from workbench.sim.compiled.prepare import Setup
 from workbench.wire import dps as wire
 
-MESSAGES = ("", "subscription", "subscription ack", "publication")
-SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE = 1, 2, 3
+MESSAGES = ("", "subscription", "subscription ack", "publication", "acknowledgement")
+SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE, ANSWER_MESSAGE = range(1, 5)
 
 MOST_PAIRS = 1 << 26  # 2 GiB
 MOST_FILTERS_B = 1 << 32
@@ -76,7 +76,8 @@ LINK = np.dtype(
 )
 
 # ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``seen``: how many publications it remembers,
-# linked from ``first_seen``, the one noted last at the end; NONE is 0 there, a publication its number and 1.
+# linked from ``first_seen``, the one noted last at the end; NONE is 0 there, a publication its number and 1. So are the
+# ``kept`` that it retains, of which the next ends at ``next_end_us``.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -96,6 +97,10 @@ NODE = np.dtype(
         ("since_cleared", np.int32),
         ("first_seen", np.int32),
         ("last_seen", np.int32),
+        ("next_end_us", np.int64),
+        ("kept", np.int32),
+        ("first_kept", np.int32),
+        ("last_kept", np.int32),
     ],
     align=True,
 )
@@ -107,6 +112,21 @@ PAIR = np.dtype(
         ("previous", np.int32),
         ("is_seen", np.int16),
         ("held", np.int16),
+    ],
+    align=True,
+)
+
+PUBLICATION = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.int32)], align=True)
+
+# What a node retains of a publication: until when, which link it came over (NONE: it is its own), after how many hops.
+KEPT = np.dtype(
+    [
+        ("expires_us", np.int64),
+        ("next", np.int32),
+        ("previous", np.int32),
+        ("link", np.int32),
+        ("hops", np.int32),
+        ("is_kept", np.int32),
     ],
     align=True,
 )
@@ -138,10 +158,15 @@ State = namedtuple(
         "relink_s",
         "history_us",
         "max_history",
+        "ttl_s",
+        "retains",
+        "max_retained",
+        "acknowledges",
         # Bytes: of messages without filters, of what goes with a filter; the airtime by size (bytes + 1,).
         "subscription_B",
         "acknowledgement_B",
         "with_interests_B",
+        "answer_B",
         "airtimes_us",
         "first_text",
         "first_state",
@@ -176,10 +201,13 @@ State = namedtuple(
         "text_met",
         "asks",
         # Messages on their way, and what nodes know of publications: ``came_from`` (publications, nodes, words) has a
-        # bit for each neighbor.
+        # bit for each neighbor; ``ways`` (publications, links) tells neighbors apart, if there are acknowledgements.
         "letters",
+        "publications",
         "pairs",
         "came_from",
+        "ways",
+        "kept",
     ),
 )
 
@@ -190,7 +218,9 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     vector = publication_filter(topics, protocol, protocol.wildcards)
     identity = wire.make_publication_id(0, 0, bytes(8))
     data = mapping.encode_data(attributes)
-    frame_B = len(wire.encode(wire.Publication(PORT, None, 0, 0, 0, identity, 1, False, vector, topics, data)))
+    ttl_s, acknowledge = protocol.ttl_s, protocol.acknowledge
+    publication = wire.Publication(PORT, None, ttl_s, 0, ttl_s, identity, 1, acknowledge, vector, topics, data)
+    frame_B = len(wire.encode(publication))
     if frame_B > wire.LARGEST_DATAGRAM_B:
         raise EncodeError(f"a publication takes {frame_B} bytes and a datagram has room for {wire.LARGEST_DATAGRAM_B}")
     return frame_B
@@ -243,30 +273,28 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
     ended = work.most_subscriptions
     # A link sends at most once to tell something, once to be taken into use again, and once to begin.
-    frames = 3 * degree + 2
+    frames = 3 * degree + 3
+    retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
     return (
         Needs(0, 0, 0),
-        Needs(12 + deliveries, max(3, degree), max(3, degree)),
-        Needs(8 + deliveries + ended + 4 * degree, frames, frames),
+        Needs(14 + deliveries + retained, 4 + degree * (1 + retained), 4 + degree + retained),
+        Needs(10 + deliveries * (1 + retained) + ended + 4 * degree, frames + retained, frames + 2 + retained),
     )
 
 
-def _check(setup: Setup, degree: int) -> None:
+def _check(setup: Setup, degree: int, links: int) -> None:
     """NotCompiledError for what this twin does not have."""
     protocol, network, work, _ = setup
-    if protocol.ttl_s:
-        raise NotCompiledError("publications that are retained (ttl_s above 0) are left to the reference engine")
-    if protocol.acknowledge:
-        raise NotCompiledError("acknowledgements of publications are left to the reference engine")
     most = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most:
         raise NotCompiledError(f"a node has {degree} neighbors; with more than {most} some of them are refused")
     if work.most_subscriptions > protocol.max_subscriptions:
         raise NotCompiledError("a node may subscribe to more than max_subscriptions, which is an error")
-    count = len(network.addresses)
-    if count * work.publications > MOST_PAIRS:
+    # What is retained takes as much again, and ways back a part of it for each neighbor.
+    pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
+    if pairs * work.publications > MOST_PAIRS:
         raise NotCompiledError(
-            f"{work.publications} publications at {count} nodes are more than {MOST_PAIRS} for it to keep in mind"
+            f"{work.publications} publications at {len(network.addresses)} nodes are more than it can keep in mind"
         )
 
 
@@ -275,7 +303,7 @@ def make_state(setup: Setup, messages: int) -> State:
     protocol, network, work, radio = setup
     link_first, neighbors, wanted = _neighbors(setup)
     degree = int(np.diff(link_first).max(initial=1))
-    _check(setup, degree)
+    _check(setup, degree, len(neighbors))
     count, publications = len(network.addresses), max(1, work.publications)
     most_new = 4 * degree + work.most_subscriptions + 8
     workload = workload_of(setup)
@@ -294,11 +322,16 @@ def make_state(setup: Setup, messages: int) -> State:
         count_muted=protocol.count_muted,
         recheck_s=float(protocol.recheck_s),
         relink_s=float(protocol.relink_s),
-        history_us=int(protocol.history_s * SECOND_US),
+        history_us=protocol.ttl_s * SECOND_US + int(protocol.history_s * SECOND_US),
         max_history=protocol.max_history,
+        ttl_s=protocol.ttl_s,
+        retains=protocol.ttl_s > 0,
+        max_retained=protocol.max_retained,
+        acknowledges=protocol.acknowledge,
         subscription_B=sizes_B[0],
         acknowledgement_B=sizes_B[1],
         with_interests_B=sizes_B[2],
+        answer_B=len(wire.encode(wire.Acknowledgement(bytes(16), 1, b""))),
         airtimes_us=np.array(airtimes_us, np.int64),
         first_text=len(work.texts),
         first_state=len(work.texts) + _FIRST_STATE,
@@ -329,8 +362,11 @@ def make_state(setup: Setup, messages: int) -> State:
         text_met=workload.text_met,
         asks=np.zeros(len(work.subscriptions), np.uint8),
         letters=np.zeros(messages, LETTER),
+        publications=np.zeros(publications, PUBLICATION),
         pairs=np.zeros((publications, count), PAIR),
         came_from=np.zeros((publications, count, -(-degree // WORD)), np.uint64),
+        ways=np.zeros((publications, len(neighbors)) if protocol.acknowledge else (1, 1), np.int32),
+        kept=np.zeros((publications, count) if protocol.ttl_s else (1, 1), KEPT),
     )
 
 
@@ -373,7 +409,7 @@ def _links(wanted: np.ndarray) -> np.ndarray:
 
 def _nodes(count: int) -> np.ndarray:
     nodes = np.zeros(count, NODE)
-    for name in ("update_us", "first_link", "last_link", "first_asked", "last_asked"):
+    for name in ("update_us", "first_link", "last_link", "first_asked", "last_asked", "next_end_us"):
         nodes[name] = NONE
     nodes["lowest_high"] = nodes["lowest_low"] = np.uint64(NO_MESH)
     nodes["clear_at"] = FEWEST_TO_CLEAR

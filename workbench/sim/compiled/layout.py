@@ -175,6 +175,7 @@ EVENTS = (
     "query_stored",
     "link_set",
     "interests_set",
+    "acknowledged",
 )
 (
     SENT,
@@ -205,6 +206,7 @@ EVENTS = (
     QUERY_STORED,
     LINK_SET,
     INTERESTS_SET,
+    ACKNOWLEDGED,
 ) = range(len(EVENTS))
 
 # The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
@@ -248,6 +250,7 @@ REASONS = (
     "out_of_range",
     "dead_end",
     "hops",
+    "no_way_back",
 )
 (
     NO_REASON,
@@ -289,6 +292,7 @@ REASONS = (
     OUT_OF_RANGE,
     DEAD_END,
     HOPS,
+    NO_WAY_BACK,
 ) = range(len(REASONS))
 
 # Columns of ``traffic``, one row per message name.

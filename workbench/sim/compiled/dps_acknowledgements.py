@@ -1,0 +1,61 @@
+"""Acknowledgements of publications in DPS's twin: `workbench.protocols.dps.acknowledgements`. Their data are empty."""
+
+import numpy as np
+
+from workbench.sim.compiled.air import let_go, send, take_message
+from workbench.sim.compiled.dps_history import way_back
+from workbench.sim.compiled.dps_remotes import address_of
+from workbench.sim.compiled.dps_state import ANSWER_MESSAGE
+from workbench.sim.compiled.layout import ACKNOWLEDGED, NO_REASON, NO_WAY_BACK, NONE, UNASKED
+from workbench.sim.compiled.record import drop, tell, tell_forwarded
+from workbench.sim.compiled.reference import inlined, outlined
+
+
+@outlined
+def acknowledge(core, state, i, peer, publication, now):  # type: ignore[no-untyped-def]
+    """Answer a publication that was delivered here; without a ``peer`` it was published here."""
+    it = state.publications[publication]
+    size_B = state.answer_B
+    message = take_message(core, ANSWER_MESSAGE, it.origin, it.sequence, it.content, size_B, state.airtimes_us[size_B])
+    state.letters[message].publication = publication
+    if peer == NONE:
+        _hand_over(core, state, i, NONE, message, publication, now)
+    else:
+        link = way_back(state, i, publication)
+        if link == NONE:
+            drop(core, now, i, NONE, message, NO_WAY_BACK)
+        else:
+            send(core, now, i, state.neighbors[link], message, 0)
+    let_go(core, message)
+
+
+@outlined
+def take_answer(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+    """One from a neighbor: for a publication of this node's own, or to be passed on."""
+    publication = np.int64(state.letters[message].publication)
+    peer = address_of(core, state, link)
+    if _is_expected(core, state, i, publication):
+        _hand_over(core, state, i, peer, message, publication, now)
+        return
+    if not state.pairs[publication, i].is_seen:
+        drop(core, now, i, peer, message, UNASKED)
+        return
+    onward = way_back(state, i, publication)
+    if onward in (NONE, link):
+        drop(core, now, i, peer, message, NO_WAY_BACK)
+        return
+    send(core, now, i, state.neighbors[onward], message, 0)
+    tell_forwarded(core, now, i, peer, message, 1)
+
+
+@inlined
+def _is_expected(core, state, i, publication):  # type: ignore[no-untyped-def]
+    """Whether it is one of those that this node published last."""
+    it = state.publications[publication]
+    return it.origin == core.addresses[i] and (it.sequence >> 32) >= core.readings[i] - state.max_history
+
+
+@inlined
+def _hand_over(core, state, i, peer, message, publication, now):  # type: ignore[no-untyped-def]
+    if _is_expected(core, state, i, publication):
+        tell(core, now, i, ACKNOWLEDGED, peer, message, 0, NO_REASON)
