@@ -166,12 +166,13 @@ class DPSMesh:
         orders += [(node, "subscribe", {"topics": list(topics)}) for topics in self._asked(node)]
         self._each(orders)
 
-    def hub(self) -> int:
-        """The live node with most active links, of those that have not subscribed: whose end is felt most."""
+    def hub(self, *but: int) -> int:
+        """The live node whose end is felt most: with most active links, without a subscription, and none of ``but``."""
         active = [pair for pair, link in self.links().items() if link == "active"]
-        counts = {node: sum(node in pair for pair in active) for node in self.alive if not self._asked(node)}
+        others = [node for node in self.alive if node not in but and not self._asked(node)]
+        counts = {node: sum(node in pair for pair in active) for node in others}
         if not counts:
-            raise ParameterError("there is no live node without a subscription in this mesh")
+            raise ParameterError("there is no other live node without a subscription in this mesh")
         return max(counts, key=lambda node: (counts[node], node))
 
     # How it stands

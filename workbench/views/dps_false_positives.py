@@ -39,6 +39,7 @@ from workbench.bloom import HASHES, BitVector
 from workbench.errors import ParameterError
 from workbench.topics import publication_items, subscription_items
 from workbench.views import palette
+from workbench.views.chart import ticks
 from workbench.views.dps import protocol_of
 from workbench.views.dps_publications import MOST_PATHS, paths
 from workbench.views.drawing import Drawing
@@ -82,7 +83,7 @@ def false_positive_table(
             wanted = bloom_arrays.subscription_filters(asked, length, count)
             for behind in subscriptions:
                 if behind == 1:
-                    said_yes = bloom_arrays.includes(sent, wanted[:links])
+                    said_yes = bloom_arrays.includes(sent, wanted)
                 else:
                     said_yes = _routed(sent, wanted[: links * behind], behind)
                 items = len(subscription_items(asked[0]))
@@ -250,10 +251,12 @@ def vain_chart(table: Any, width: int = 620, height: int = 340) -> Drawing:
     left, right, top, bottom = 60.0, width - 20.0, 62.0, height - 56.0
     highest = max([row["needed"] + row["in_vain"] for row in rows], default=1) or 1
     step = (right - left) / max(len(rows), 1)
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = bottom - share * (bottom - top)
+    levels = ticks(0, highest, 6)
+    highest = levels[-1]
+    for level in levels:
+        y = bottom - level / highest * (bottom - top)
         drawing.segment(left, y, right, y, colour=palette.GRID, width=1)
-        drawing.text(left - 6, y + 4, f"{share * highest:,.0f}", size=_SIZE, anchor="end")
+        drawing.text(left - 6, y + 4, f"{level:,.0f}", size=_SIZE, anchor="end")
     for place, row in enumerate(rows):
         x, wide = left + (place + 0.18) * step, 0.64 * step
         base = bottom

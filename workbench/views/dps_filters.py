@@ -188,7 +188,7 @@ class MeshScene(Scene):
             drawing.rectangle(left + part * BAR / parts, 3, BAR / parts + 0.4, 11, fill=colour)
         drawing.polygon([(left, 3), (left + BAR, 3), (left + BAR, 14), (left, 14)], stroke=palette.OUTLINE, width=0.6)
         bits = self.mesh.most_bits
-        said = f"{percent(self.mesh.fill(bits))} ({bits:,} bits), the fullest of the run"
+        said = f"{percent(self.mesh.fill(bits))} ({bits:,} bits), the fullest"
         drawing.text(left + BAR + 7, 12, said, size=SMALL)
         return drawing
 

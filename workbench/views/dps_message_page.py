@@ -15,6 +15,7 @@ from typing import Any
 from workbench.bloom import HASHES
 from workbench.errors import WorkbenchError
 from workbench.views import palette
+from workbench.views.dps_explorer import Explorer
 from workbench.views.dps_message import ENVELOPE, KINDS, Inspection, inspect_message
 from workbench.views.dps_topic_bits import explained, positions
 
@@ -34,11 +35,13 @@ _COLOURS = dict(
 )
 _STYLE = f"""<style>
 .dps-message {{ font: 13px system-ui, 'DejaVu Sans', sans-serif; color: {palette.TEXT}; max-width: 940px; }}
+.dps-message code {{ background: none !important; padding: 0; }}
 .dps-message h4 {{ margin: 12px 0 4px; font-size: 13px; }}
 .dps-message pre, .dps-message code {{ font: 12px ui-monospace, 'DejaVu Sans Mono', monospace; }}
 .dps-message pre {{ margin: 4px 0; line-height: 1.55; white-space: pre-wrap; overflow-wrap: anywhere; }}
 .dps-message table {{ border-collapse: collapse; }}
-.dps-message td, .dps-message th {{ text-align: left; vertical-align: top; padding: 2px 10px 2px 4px; font-size: 12px;
+.dps-message td, .dps-message th {{ text-align: left !important;
+  vertical-align: top; padding: 2px 10px 2px 4px; font-size: 12px;
   border-top: 1px solid {palette.GRID}; overflow-wrap: anywhere; background: none; }}
 .dps-message th {{ font-weight: 400; color: {palette.FAINT_TEXT}; border-top: none; }}
 .dps-message .offset {{ color: {palette.FAINT_TEXT}; }}
@@ -122,7 +125,7 @@ def _bits(inspection: Inspection) -> str:
     by_place = positions(vector, told)
     known = sum(bool(pairs) for pairs in by_place.values())
     topics = "".join(
-        f'<tr><td><code>{html.escape(one.topic)}</code></td><td class="short">{_verdict(one)}</td>'
+        f'<tr><td class="short"><code>{_cut(one.topic, 60)}</code></td><td class="short">{_verdict(one)}</td>'
         f'<td class="short">{one.found} of {one.wanted}</td>'
         f"<td>{'; '.join(f'<code>{html.escape(item)}</code> {_numbers(bits)}' for item, bits in one.items)}</td></tr>"
         for one in told
@@ -161,7 +164,7 @@ def _owners(pairs: Sequence[tuple[str, str]]) -> str:
 
 def message_explorer(
     messages: Mapping[str, bytes | str], topics: Sequence[str] = (), hashes: int = HASHES, separators: str = "/"
-) -> Any:
+) -> Explorer:
     """A widget: messages to choose from, a field for the hex of another one, a field for topics (with blanks between).
 
     Without a kernel it shows the first message.
@@ -188,7 +191,7 @@ def message_explorer(
     for field in (digits, given):
         field.observe(show, "value")
     show()
-    return ipywidgets.VBox([choice, digits, given, picture])
+    return Explorer(ipywidgets.VBox([choice, digits, given, picture]), picture.value)
 
 
 def save_message(data: bytes | str, path: str | Path, topics: Sequence[str] = ()) -> Path:

@@ -19,6 +19,7 @@ from workbench.bloom import FUZZY_HASH_BITS, HASHES, BitVector, CountingVector, 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.topics import matches, publication_items, subscription_items
 from workbench.views import palette
+from workbench.views.dps_explorer import Explorer
 from workbench.views.dps_topic_bits import bits_drawing
 from workbench.views.drawing import Drawing
 
@@ -73,7 +74,7 @@ class Decision:
             "interests: union of the subscriptions' filters": self.interests,
             "in common": self.common,
             "fuzzy hash of what is in common": self.common_hash,
-            "needs: what the subscriptions' fuzzy hashes have in common": self.needs,
+            "needs: common to all their fuzzy hashes": self.needs,
             "needs that are missing": self.missing,
         }
         rows = [
@@ -144,7 +145,7 @@ def topic_explorer(
     subscriptions: Sequence[str] = ("house/+/temp",),
     filter_bits: int = LENGTH,
     hashes: int = HASHES,
-) -> Any:
+) -> Explorer:
     """A widget: a topic, subscriptions (with blanks between), length and hashes, and below them the decision."""
     import ipywidgets
 
@@ -168,4 +169,4 @@ def topic_explorer(
     for field in (published, asked, length, count):
         field.observe(show, "value")
     show()
-    return ipywidgets.VBox([published, asked, ipywidgets.HBox([length, count]), picture])
+    return Explorer(ipywidgets.VBox([published, asked, ipywidgets.HBox([length, count]), picture]), picture.value)

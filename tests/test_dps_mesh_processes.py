@@ -1,0 +1,129 @@
+"""The mesh of processes that notebooks start: what it does, what it says, and that nothing of it is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import networkx as nx
+import pytest
+from until import wait_until
+
+import workbench as wb
+from workbench import views
+from workbench.errors import LinkError, ParameterError
+from workbench.links.dps_mesh import DPSMesh, links_of
+from workbench.views.drawing import Text
+
+
+def processes_of(mesh):
+    return [process.process for process in mesh.nodes.values()]
+
+
+@pytest.mark.slow
+def test_a_small_mesh_publishes_heals_and_ends():
+    ring = nx.cycle_graph(4)
+    with wb.dps_mesh(ring) as mesh:
+        started = processes_of(mesh)
+        mesh.settle()
+        assert set(mesh.links()) == {(0, 1), (0, 3), (1, 2), (2, 3)}
+        mesh.subscribe(2, "a/+")
+        mesh.settle()
+        outcome = mesh.publish(0, "a/b", "hello", within_s=20)
+        assert outcome.wanted == (2,) and outcome.missing == () and outcome.answers[2] > 0
+        assert mesh.nodes[2].publications[0]["text"] == "hello"
+        assert mesh.publish(0, "b/b", within_s=1).wanted == ()
+
+        way = next(node for node in (1, 3) if mesh.links()[min(0, node), max(0, node)] == "active")
+        mesh.kill(way)
+        assert mesh.alive == [node for node in range(4) if node != way]
+        mesh.settle()
+        assert mesh.publish(0, "a/b", within_s=20).missing == ()
+        picture = [item.text for item in views.processes_drawing(mesh, outcome).items if isinstance(item, Text)]
+        assert "4 processes on this machine, 3 of them alive" in picture and "killed" in picture
+        with pytest.raises(ParameterError, match=f"node {way} is not alive"):
+            mesh.subscribe(way, "a")
+        mesh.restart(way)
+        mesh.settle()
+        assert mesh.alive == [0, 1, 2, 3]
+        with pytest.raises(ParameterError, match=f"node {way} runs; kill it first"):
+            mesh.restart(way)
+        started += processes_of(mesh)
+    assert mesh.alive == [] and all(process.poll() is not None for process in started)
+
+
+def test_what_a_node_refuses_is_an_error_here_and_the_mesh_goes_on():
+    with wb.dps_mesh(1) as mesh:
+        with pytest.raises(LinkError, match="may only be the last segment"):
+            mesh.subscribe(0, "a/#/b")
+        mesh.subscribe(0, "a")
+        assert mesh.publish(0, "a", within_s=20).missing == ()
+        with pytest.raises(ParameterError, match="no other live node"):
+            mesh.hub()
+
+
+def test_an_error_within_ends_all_processes():
+    started = []
+    with pytest.raises(ZeroDivisionError), wb.dps_mesh(2) as mesh:
+        started = processes_of(mesh)
+        1 / 0
+    assert len(started) == 2 and all(process.poll() is not None for process in started)
+
+
+def test_nodes_end_when_who_has_started_them_is_killed():
+    program = (
+        "import workbench as wb, time\n"
+        "with wb.dps_mesh(2) as mesh:\n"
+        "    print(*[one.process.pid for one in mesh.nodes.values()], flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()
+    wait_until(lambda: not any(map(is_running, pids)), 30)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (OSError, ValueError):
+        return False
+
+
+def test_settings_that_dps_has_not_are_refused_before_anything_starts():
+    with pytest.raises(ParameterError):
+        wb.dps_mesh(2, filter_bits=100)
+    for nodes in (0, 1000):
+        with pytest.raises(ParameterError, match=f"{nodes} nodes; there may be 1 to 200"):
+            wb.dps_mesh(nodes)
+
+
+@pytest.mark.parametrize("nodes, links", [(1, 0), (2, 1), (5, 5), (25, 40)])
+def test_a_number_of_nodes_becomes_a_grid_without_those_too_many(nodes, links):
+    mesh = wb.dps_mesh(nodes)
+    assert sorted(mesh.graph) == list(range(nodes)) and len(mesh.pairs()) == links
+
+
+def test_a_link_is_what_both_of_its_ends_say():
+    state = {
+        0: {"links": {1: "active", 2: "active", 3: "muted", 4: "active"}},
+        1: {"links": {0: "active"}},
+        2: {"links": {0: "linking"}},
+        3: {"links": {0: "active"}},
+    }
+    assert links_of(state) == {(0, 1): "active", (0, 2): "linking", (0, 3): "muted", (0, 4): "half open"}
+
+
+def test_a_table_of_outcomes_says_who_is_missing():
+    from workbench.links.dps_mesh import Outcome
+
+    table = views.outcome_table({"one": Outcome(0, "a", (1, 2), {1: 3.0}), "none": Outcome(0, "a", (), {})})
+    assert table.loc["one", "missing"] == "2" and table.loc["one", "slowest_ms"] == 3.0
+    assert table.loc["none", "missing"] == "nobody" and isinstance(wb.dps_mesh(1), DPSMesh)
