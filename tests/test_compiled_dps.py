@@ -144,22 +144,37 @@ def test_busy_network_outgrows_every_pool_it_began_with():
     assert_same_trace(scenario)
 
 
+def ring(count):
+    graph = nx.DiGraph()
+    graph.add_nodes_from((node, {"pos": (node, 0)}) for node in range(count))
+    for node in range(count):
+        graph.add_edge(node, (node + 1) % count, pdr=1.0)
+        graph.add_edge((node + 1) % count, node, pdr=1.0)
+    return graph
+
+
 def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
-    ring = nx.DiGraph()
-    ring.add_nodes_from((node, {"pos": (node, 0)}) for node in range(6))
-    for node in range(6):
-        ring.add_edge(node, (node + 1) % 6, pdr=1.0)
-        ring.add_edge((node + 1) % 6, node, pdr=1.0)
     protocol = wb.DPS(update_s=0.2, link_loss_s=1.0, relink_s=1.0)
     workload = [
         wb.subscribe([0, 3], "TEMP GE 25"),
         wb.publish("all", "TEMP IS 26", every_s=2, start_s=3, stagger=True),
         *[wb.outage(node, 10 + 10 * node, 15 + 10 * node) for node in range(6)],
     ]
-    scenario = wb.Scenario(ring, protocol, workload, duration_s=75)
+    scenario = wb.Scenario(ring(6), protocol, workload, duration_s=75)
     assert_same_trace(scenario)
     states = {row["detail"] for row in scenario.run(engine="compiled").trace.to_pylist() if row["event"] == "link_set"}
     assert states == {"linking", "active", "muted", "unmuting", "gone"}
+
+
+def test_publications_are_forgotten_when_their_lives_are_over_and_not_before():
+    # More of them than are cleared away at once, and loops in which they come again.
+    protocol = wb.DPS(ttl_s=1, history_s=0.0, max_history=100, recheck_s=0.3)
+    workload = [
+        wb.subscribe("all", "TEMP GE 25"),
+        wb.publish(1, "TEMP IS 20", every_s=0.05, start_s=0.5),
+        wb.outage(2, 0, 4),
+    ]
+    assert_same_trace(wb.Scenario(ring(4), protocol, workload, duration_s=8))
 
 
 def test_late_subscriber_is_given_what_is_retained_and_every_publisher_hears_of_it():

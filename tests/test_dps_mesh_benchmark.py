@@ -1,0 +1,19 @@
+"""The benchmark of DPS over meshes plays what it says: both engines, everything delivered."""
+
+import sys
+
+from conftest import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "benchmarks"))
+import dps_mesh
+
+
+def test_both_engines_play_a_mesh_and_everything_is_delivered():
+    played = dps_mesh.play(7, 256, True)
+    assert played["delivery"] == 1.0
+    assert played["publications"] > 0
+    assert played["s"] > 0 and played["reference_s"] > 0
+
+
+def test_large_meshes_are_left_to_the_compiled_engine():
+    assert dps_mesh.play(4, 64, False)["reference_s"] is None
