@@ -42,6 +42,8 @@ def test_stored_queries_and_their_hops_are_those_that_the_nodes_know(cls, where,
             if nodes[sink].overlay.place(tree) is not None:
                 near[sink, number].append(stored.message.hops)
     found = query_metrics(run)
+    with_zone = [node for node in nodes.values() if any(p.regions(key_bits)[1] for p in node.overlay.places.values())]
+    assert found["zone_share"] == len(with_zone) / len(graph)
     assert found["queries_asked"] == len(everywhere) == 6
     stored = sum(map(len, everywhere.values())) / 6
     assert found["stored_per_query"] == pytest.approx(stored)
@@ -57,6 +59,37 @@ def test_hops_that_cannot_be_followed_are_not_guessed():
     run = wb.Scenario(graph, lossy, workload, radio=wb.Radio(loss=0.3), duration_s=7).run(engine="reference")
     with pytest.raises(wb.ParameterError, match="hops of queries cannot be followed"):
         query_metrics(run)
+
+
+def test_queries_that_move_are_not_counted_twice():
+    # Node 2 stores the query until node 1, its parent, fails; with its new key it hands the query over to node 0.
+    settled = {**ONCE, "info_s": 1.0, "lost_after": 2.0}
+    query = [wb.subscribe(0, "TEMP GE 20, TEMP LE 22", start_s=5)]
+    base = wb.Scenario(wb.topology.ring(7), TinyMQ(key_bits=3, **settled), query, wb.Radio(loss="none"), duration_s=40)
+    before = query_metrics(base.run(engine="reference"))
+    assert (before["stored_per_query"], before["hops_all_trees"]) == (1, 2)
+    failing = base.replace(workload=[*query, wb.outage(1, start_s=10)]).run(engine="reference")
+    stored = [(row["node"], row["value"]) for row in failing.trace.to_pylist() if row["event"] == "query_stored"]
+    assert stored == [(2, 1), (2, 0), (0, 1)]
+    with pytest.raises(wb.ParameterError, match="handed over"):
+        query_metrics(failing)
+    ended = base.replace(workload=[wb.subscribe(0, "TEMP GE 20, TEMP LE 22", start_s=5, expires_s=10)])
+    with pytest.raises(wb.ParameterError, match="ended"):
+        query_metrics(ended.run(engine="reference"))
+
+
+def test_a_failure_before_the_first_query_does_not_matter():
+    protocol = TinyMQ(key_bits=3, **{**ONCE, "info_s": 1.0, "lost_after": 2.0})
+    workload = [wb.outage(1, start_s=5), wb.subscribe(0, "TEMP GE 20, TEMP LE 22", start_s=30)]
+    run = wb.Scenario(wb.topology.ring(7), protocol, workload, wb.Radio(loss="none"), duration_s=40).run("reference")
+    assert query_metrics(run)["stored_per_query"] == 1
+
+
+def test_nodes_whose_keys_are_longer_than_the_strings_have_no_zone():
+    # On a line the node d hops from the root has a key of d bits.
+    workload = [wb.subscribe(0, "TEMP GE 20", start_s=5)]
+    scenario = wb.Scenario(wb.topology.line(8), TinyMQ(key_bits=3, **ONCE), workload, duration_s=7)
+    assert query_metrics(scenario.run(engine="reference"))["zone_share"] == 4 / 8
 
 
 @pytest.mark.parametrize("publish", ["all", "own"])

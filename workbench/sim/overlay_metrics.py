@@ -5,6 +5,7 @@ Each function takes a run that has kept its trace and answers {name: number}, so
 are called "query", "event" and "notification".
 
     query_metrics
+        zone_share                    share of nodes that have a zone, as their key fits into ``key_bits``
         queries_asked                 subscriptions
         stored_per_query, _tree       nodes that store a query, in all trees and on average in one; means over queries.
                                       A node that stores it in several trees counts in each
@@ -34,8 +35,9 @@ Theory of operation
     distances the shortest ones.
 
 Limits
-    Hops cannot be followed where the protocol sends frames again or hands stored queries over; that is told by a
-    ParameterError. Set ``retries=0`` on links that lose nothing, and subscribe when the overlay has settled.
+    Hops cannot be followed where the protocol sends frames again or hands stored queries over, and nodes that store a
+    query no more are not to be counted with those that do; both is told by a ParameterError. Set ``retries=0`` on links
+    that lose nothing, subscribe when the overlay has settled and to the end, and let nothing fail after that.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from collections.abc import Iterator
 import networkx as nx
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
@@ -61,7 +64,10 @@ def query_metrics(run: Run) -> dict[str, float]:
     rows = run.trace
     places = _places(_some(rows, ("key_set",)))
     trees = {tree for held in places.values() for tree in held}
-    asked = list(_rows(_some(rows, ("subscribed",)), "node", "sequence"))
+    subscribed, failed = _some(rows, ("subscribed",)), _some(rows, ("failed",))
+    if len(subscribed) and len(failed) and pc.max(failed["time_us"]).as_py() >= pc.min(subscribed["time_us"]).as_py():
+        raise _lost_track()
+    asked = list(_rows(subscribed, "node", "sequence"))
     everywhere: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
     near: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
     for node, query, hops in _stores(
@@ -71,7 +77,10 @@ def query_metrics(run: Run) -> dict[str, float]:
         if places[node].keys() & places[query[0]].keys():
             near[query].append(hops)
     stored = _mean([len(found) for found in everywhere.values()])
+    shortest = [min(map(len, held.values())) for held in places.values() if held]
+    with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
+        "zone_share": with_zone / len(run.scenario.topology),
         "queries_asked": len(asked),
         "stored_per_query": stored,
         "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
@@ -189,21 +198,33 @@ def _stores(rows: pa.Table) -> Iterator[tuple[int, tuple[int, int], int]]:
             _next(flying[peer, node, query])
         elif value == 1:
             yield node, query, _hops(arrived, node, peer, query)
+        else:
+            raise _lost_track()
     if any(waiting.values()):
-        _next(deque())
+        raise _lost_track()
 
 
 def _hops(arrived: dict[tuple, int], node: int, peer: int, query: tuple[int, int]) -> int:
-    return 0 if peer == NOBODY else arrived[node, peer, query]
+    if peer != NOBODY:
+        return arrived[node, peer, query]
+    # What comes from nobody is the sink's own, or something that a node had and now routes anew.
+    if node != query[0]:
+        raise _lost_track()
+    return 0
 
 
 def _next(queue: deque[int]) -> int:
     if not queue:
-        raise ParameterError(
-            "the hops of queries cannot be followed in this run: frames were sent again, given up, or handed over; "
-            "use retries=0, links that lose nothing, and subscribe when the overlay has settled"
-        )
+        raise _lost_track()
     return queue.popleft()
+
+
+def _lost_track() -> ParameterError:
+    return ParameterError(
+        "the hops of queries cannot be followed in this run: queries were sent again, given up, handed over, or ended; "
+        "use retries=0 and links that lose nothing, subscribe when the overlay has settled and to the end of the run, "
+        "and let no node fail"
+    )
 
 
 def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:

@@ -24,7 +24,7 @@ _T_975 = (
 )
 _Z_975 = 1.959964
 
-SHARES = ("delivery_ratio", "coverage", "interest_coverage")
+SHARES = ("delivery_ratio", "coverage", "interest_coverage", "zone_share")
 _UNITS = (
     ("_uJ_per_B", "µJ/B"),
     ("_bps", "bit/s"),
