@@ -1,5 +1,8 @@
 """TinyMQ and PUB-2-SUB+ on the compiled engine: the reference engine's trace, with whatever fails on the way."""
 
+import sys
+from collections import Counter
+
 import pytest
 from both_engines import assert_same_numbers, assert_same_trace
 from hypothesis import given, settings
@@ -9,6 +12,7 @@ from tinymq_checks import connected_graphs
 
 import workbench as wb
 from workbench.errors import ScenarioError
+from workbench.sim import compiled
 
 DIMENSIONS = (("TEMP 0 50",), ("TEMP 0 50", "HUMIDITY 0 100"), ("TEMP 0 50", "HUMIDITY 0 100", "INSTANCE 0 9"))
 QUERIES = (
@@ -135,3 +139,28 @@ def test_busy_network_outgrows_every_array_it_began_with():
     protocol = wb.TinyMQ(roots=(0, 60, 119), info_s=5.0, max_queries=200)
     workload += [wb.outage(range(20, 40), 14, 17)]
     assert_same_trace(wb.Scenario(topology, protocol, workload, wb.Radio(loss=0.1), duration_s=20, seed=1))
+
+
+def test_large_overlay_and_long_repair_are_worth_the_compiled_engine_without_any_publication(monkeypatch):
+    monkeypatch.delitem(sys.modules, compiled.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
+    monkeypatch.setattr(compiled, "_played", Counter())
+    small = wb.Scenario(wb.topology.grid(5, 5), wb.TinyMQ(info_s=0.0), [wb.subscribe("all", "TEMP GE 25")])
+    worth = {
+        "once, small": small,
+        "once, large": small.replace(topology=wb.topology.grid(60, 60)),
+        "repaired": small.replace(protocol=wb.TinyMQ(info_s=1.0), duration_s=500),
+        "every tree": small.replace(protocol=wb.Pub2Sub(roots=tuple(range(25)), info_s=1.0)),
+    }
+    found = {}
+    for name, scenario in worth.items():
+        compiled._played.clear()
+        found[name] = compiled.is_worth_it(scenario)
+    assert found == {"once, small": False, "once, large": True, "repaired": True, "every tree": True}
+
+
+def test_sweep_of_short_runs_that_only_ask_changes_over_to_the_compiled_engine(monkeypatch):
+    monkeypatch.delitem(sys.modules, compiled.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
+    monkeypatch.setattr(compiled, "_played", Counter())
+    asked = wb.Scenario(wb.topology.grid(10, 10), wb.TinyMQ(info_s=0.0), [wb.subscribe(0, "TEMP GE 25")])
+    found = [compiled.is_worth_it(asked) for _ in range(200)]
+    assert not found[0] and found[-1] and found == sorted(found)

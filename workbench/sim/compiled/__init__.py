@@ -107,8 +107,29 @@ TWINS = {
 WORTH_LOADING = 500_000
 # A publication's cost on each arc, in receptions of a flood, where it is more than one.
 RECEPTIONS = {"workbench.sim.compiled.coded": 20, "workbench.sim.compiled.gossip_pieces": 5}
-# What a run costs on each arc besides its publications, likewise: links that come to be, and are kept up.
-UPKEEP = {"workbench.sim.compiled.dps": 400}
+
+
+def _of_links(scenario: Any) -> float:
+    """DPS: links that come to be, and are kept up."""
+    return 400
+
+
+def _of_overlay(scenario: Any) -> float:
+    """TinyMQ: the infos of the overlay as it grows and of each epoch, and queries."""
+    protocol = scenario.protocol
+    trees = len(protocol.roots)
+    infos = 60 * trees if protocol.node.every_tree else 20 + 5 * trees
+    epochs = 1 + (scenario.duration_s / protocol.info_s if protocol.info_s else 0)
+    queries = sum(_nodes_at(item, scenario) for item in scenario.workload if isinstance(item, workload.Subscribe))
+    return epochs * infos + queries
+
+
+def _nodes_at(item: Any, scenario: Any) -> int:
+    return len(scenario.topology) if isinstance(item.at, str) else len(item.at)
+
+
+# What a run costs on each arc besides its publications, likewise.
+UPKEEP = {"workbench.sim.compiled.dps": _of_links, "workbench.sim.compiled.tinymq": _of_overlay}
 _played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
@@ -140,8 +161,8 @@ def is_worth_it(scenario: Any) -> bool:
         if isinstance(item, workload.Publish):
             end_s = scenario.duration_s if item.stop_s is None else min(item.stop_s, scenario.duration_s)
             times = 1.0 if item.every_s is None else max(0.0, end_s - item.start_s) / item.every_s
-            readings += times * (len(scenario.topology) if isinstance(item.at, str) else len(item.at))
-    on_an_arc = readings * RECEPTIONS.get(twin, 1) + UPKEEP.get(twin, 0)
+            readings += times * _nodes_at(item, scenario)
+    on_an_arc = readings * RECEPTIONS.get(twin, 1) + (UPKEEP[twin](scenario) if twin in UPKEEP else 0)
     _played[twin] += int(on_an_arc * scenario.topology.number_of_edges())
     return _played[twin] >= WORTH_LOADING
 
