@@ -184,6 +184,7 @@ def test_a_path_up_to_a_hop_has_its_first_hops_and_earlier_marks(run):
     part = way.until(2)
     assert part.hops == way.hops[:2]
     assert all(mark.at_us <= max(hop.arrived_us for hop in part.hops) for mark in part.marks)
+    assert part.matches == len(part.nodes("delivered")) and way.until(len(way.hops)).matches == way.matches
 
 
 def test_short_filters_make_hops_in_vain_for_what_nobody_asked_for():
@@ -220,6 +221,7 @@ def test_there_are_as_many_slides_as_hops_and_one_for_the_beginning(run):
     slides = dps_publications.publication_slides(run)
     assert len(slides.drawings) == len(way.hops) + 1
     assert len({(one.width, one.height) for one in slides.drawings}) == 1
+    assert "published, and not sent yet" in texts(slides.drawings[0]) and way.in_words() in texts(slides.drawings[-1])
     with pytest.raises(ParameterError, match="which is 3; this run has 3 publications"):
         dps_publications.publication_path(run, 3)
 
@@ -231,7 +233,8 @@ def test_a_figure_of_filters_says_how_full_they_are(run):
     seen = dps.mesh_of(run)
     written = texts(dps_filters.filters_drawing(run, 24))
     for node, one in seen.sums_at(24 * SECOND).items():
-        assert f"{node}: {dps_filters.percent(seen.fill(one.bits))}" in written
+        assert one.bits and f"{node}: {dps_filters.percent(seen.fill(one.bits))}" in written
+    assert {str(node) for node in range(12)} <= set(texts(dps_filters.filters_drawing(run, 5)))
     assert "muted link: it closes a loop" in written and "subscriber" in written
     assert "failed node" not in written and "failed node" in texts(dps_filters.filters_drawing(run))
     assert "11: 3.5 %" not in texts(dps_filters.filters_drawing(run, names=False))

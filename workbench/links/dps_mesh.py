@@ -166,14 +166,25 @@ class DPSMesh:
         orders += [(node, "subscribe", {"topics": list(topics)}) for topics in self._asked(node)]
         self._each(orders)
 
-    def hub(self, *but: int) -> int:
-        """The live node whose end is felt most: with most active links, without a subscription, and none of ``but``."""
-        active = [pair for pair, link in self.links().items() if link == "active"]
-        others = [node for node in self.alive if node not in but and not self._asked(node)]
-        counts = {node: sum(node in pair for pair in active) for node in others}
-        if not counts:
-            raise ParameterError("there is no other live node without a subscription in this mesh")
-        return max(counts, key=lambda node: (counts[node], node))
+    def needed_most(self, publisher: int) -> int:
+        """The live node without a subscription whose end would cut most subscribers off a publisher, for a while.
+
+        Of those that cut off as many, the one with most active links. ParameterError if there is no such node.
+        """
+        import networkx as nx
+
+        active = nx.Graph([pair for pair, link in self.links().items() if link == "active"])
+        active.add_nodes_from(self.alive)
+        others = [node for node in self.alive if node != publisher and not self._asked(node)]
+        if not others or publisher not in active:
+            raise ParameterError(f"there is no live node between node {publisher} and others that could be spared")
+        sinks = {node for node in self.alive if self._asked(node)}
+
+        def harm(node: int) -> tuple[int, int, int]:
+            rest = active.subgraph(set(active) - {node})
+            return len(sinks - nx.node_connected_component(rest, publisher)), active.degree(node), node
+
+        return max(others, key=harm)
 
     # How it stands
 

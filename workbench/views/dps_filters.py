@@ -81,8 +81,8 @@ class MeshScene(Scene):
 
     def fills(self) -> dict[int, str]:
         """What to write beside each node: its number and the fill of its filter."""
-        empty = {node: str(node) for node in self.place_of}
-        return empty | {node: f"{node}: {percent(self.mesh.fill(one.bits))}" for node, one in self.sums.items()}
+        fills = {node: self.mesh.fill(one.bits) for node, one in self.sums.items() if one.bits}
+        return {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in self.place_of}
 
     def facts(self) -> str:
         """The figure in a sentence."""

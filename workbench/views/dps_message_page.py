@@ -46,7 +46,7 @@ _STYLE = f"""<style>
 .dps-message th {{ font-weight: 400; color: {palette.FAINT_TEXT}; border-top: none; }}
 .dps-message .offset {{ color: {palette.FAINT_TEXT}; }}
 .dps-message .error {{ color: {palette.LOST}; }}
-.dps-message .short {{ white-space: nowrap; }}
+.dps-message .short, .dps-message .short code {{ white-space: nowrap !important; overflow-wrap: normal; }}
 .dps-message .key {{ padding: 0 6px; margin-right: 8px; }}
 </style>"""
 

@@ -106,7 +106,10 @@ class Path:
         """The path as far as its first so many hops, with what had happened by then."""
         kept = self.hops[:hops]
         last_us = max((hop.arrived_us for hop in kept), default=self.what.at_us)
-        return Path(self.what, kept, tuple(mark for mark in self.marks if mark.at_us <= last_us), self.matches)
+        marks = tuple(mark for mark in self.marks if mark.at_us <= last_us)
+        is_whole = len(kept) == len(self.hops)
+        matches = self.matches if is_whole else sum(mark.look == "delivered" for mark in marks)
+        return Path(self.what, kept, marks, matches)
 
     def in_words(self) -> str:
         """The path in a sentence."""
@@ -265,7 +268,8 @@ def draw_path(run: Any, way: Path, hops: int | None = None, width: int = WIDTH) 
     if len(plan.ids) <= MOST_NAMES:
         scene.names = {node: str(node) for node in plan.ids.tolist()}
     title = f"{way.what.text or 'Publication'} of node {way.what.node}"
-    return scene.page(title, path_entries(scene, way), part.in_words())
+    note = part.in_words() if part.hops or not way.hops else "published, and not sent yet"
+    return scene.page(title, path_entries(scene, way), note)
 
 
 class PathScene(MeshScene):
