@@ -201,7 +201,10 @@ def test_filters_that_are_too_short_send_in_vain_and_still_deliver_right():
     network.advance(5)
     publish_and_check(network, subscribers, [(2, f"s/{number}") for number in range(40)])
     drops = network.drops()
-    assert drops["no_match"] and drops["dead_end"]
+    # The node between has passed on what the subscriber's filter says yes to: one drop for each that came in vain.
+    matched = 20
+    came = [wire.describe(frame)[0] for sender, _, frame in network.sent if sender == 1].count("publication")
+    assert drops == {"no_match": came - matched} and came > matched
 
 
 @pytest.mark.parametrize("acknowledge", [False, True])
@@ -212,7 +215,7 @@ def test_attributes_go_by_their_topics_and_are_compared_at_the_sink(acknowledge)
     for text in ("TEMP IS 24", "TEMP IS 26.5", "HUMIDITY IS 27", "TEMP IS 30, X IS 1"):
         network.publish(2, text)
     assert len(warm.take()) == 2
-    assert network.drops(0) == {"out_of_range": 1, "dead_end": 1}
+    assert network.drops(0) == {"out_of_range": 1}
     names = [wire.describe(frame)[0] for _, _, frame in network.sent]
     assert names.count("acknowledgement") == (4 if acknowledge else 0)
 

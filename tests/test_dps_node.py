@@ -328,6 +328,48 @@ def test_retained_publication_is_sent_again_with_the_seconds_left_and_replaced_b
     assert len(alone.node.publications.retained) == 0
 
 
+def test_interests_that_stay_the_same_bring_nothing_that_is_retained_again():
+    alone = Alone().linked(1, ["a/b"])
+    alone.node.publish_topics("a/b", b"x", 0, ttl_s=300)
+    alone.sent()
+    signs = [alone.says(1, subscription(revision, SAK | CHANGE, filter=NONE)) for revision in range(2, 12)]
+    needs = subscription_filter(["a/b"], DPS()).fuzzy_hash()
+    signs += [
+        alone.says(1, subscription(revision, SAK | CHANGE, filter=NONE)._replace(needs=needs)) for revision in (12, 13)
+    ]
+    sent = [message for messages in signs[:1] + signs[10:11] for _, message in messages]
+    # What it needs has become another thing twice: the first brings it at once, the second when its turn comes.
+    assert [type(message) for message in sent].count(wire.Publication) == 1
+    others = [message for messages in signs[1:10] + signs[11:] for _, message in messages]
+    assert {type(message) for message in others} == {wire.SubscriptionAcknowledgement}
+
+
+@pytest.mark.parametrize("is_ended_between", [False, True])
+def test_a_neighbor_that_keeps_asking_for_something_else_is_sent_what_is_retained_once_in_update_s(is_ended_between):
+    alone = Alone(update_s=2.0).linked(1)
+    alone.node.publish_topics("a/b", b"x", 0, ttl_s=300)
+    needs = subscription_filter(["a/b"], DPS()).fuzzy_hash()
+    sent = alone.says(1, subscription(2, SAK | CHANGE, ["a/b"]))
+    if is_ended_between:
+        alone.says(1, wire.Subscription(1, None, 3, SAK | wire.UNLINK, HIGH, None, None))
+        sent += alone.says(1, subscription(1, SAK, ["a/b"]))
+    else:
+        for revision in range(3, 40):
+            change = subscription(revision, SAK | CHANGE, [f"{revision}"])
+            sent += alone.says(1, change._replace(needs=needs))
+    assert [type(message) for _, message in sent].count(wire.Publication) == 1
+    later = [(second, message.ttl_s) for second, _, message in alone.until(10) if type(message) is wire.Publication]
+    assert len(later) == 1 and later[0] == (2, 298)
+
+
+def test_only_the_neighbor_that_asks_for_something_else_is_sent_what_is_retained():
+    alone = Alone().linked(1, ["a/b"]).linked(2)
+    alone.node.publish_topics("a/b", b"x", 0, ttl_s=300)
+    alone.sent()
+    sent = alone.says(2, subscription(2, SAK | CHANGE, ["a/b"]))
+    assert [to for to, message in sent if type(message) is wire.Publication] == [2]
+
+
 def test_what_is_retained_has_a_bound():
     alone = Alone(max_retained=3)
     for number in range(10):
@@ -530,7 +572,7 @@ def test_data_of_others_are_no_attributes():
     alone = Alone().linked(1)
     subscription = alone.node.subscribe(parse("TEMP GE 20"), 0)
     alone.says(1, publication(("TEMP/2500",), data=b"25 degrees"))
-    assert subscription.take() == [] and alone.drops() == {"no_attributes": 1, "dead_end": 1}
+    assert subscription.take() == [] and alone.drops() == {"no_attributes": 1}
 
 
 @given(

@@ -23,10 +23,13 @@ Messages (wire/dps.py), all to one neighbor
     acknowledgement     data for the publisher
 
 False positives
-    A publication that a node gets in vain, which it neither delivers nor passes on, is dropped as "dead_end": that is
-    how many messages filters cost that were too short. "no_match": a local filter said yes and no topic matched (the
-    node may have passed it on). "out_of_range": topics matched, and the attributes did not, as "TEMP/+" stands for
-    any range.
+    Each message that ends without a delivery is dropped under one reason; only "out_of_range" is told for each
+    subscription. "no_match": a filter of the node's own said yes and no topic matched (the node may have passed it on).
+    "out_of_range": topics matched, and the attributes did not, as "TEMP/+" stands for any range. "dead_end": no filter
+    of the node's own said yes, and the publication does not go on. That is the last node of a way in vain, not all of
+    it, and long filters do not end it: "a/+" says yes to "a/b/c" at any length, a neighbor's interests are a sum, and
+    muted links stay in it. `workbench.views.dps_publications.paths` tells each frame that was in vain; how many of
+    them too short filters cost is the difference to the same run with long ones.
 
 Cost
     For a message of a link some long-integer operations for each link; for a publication some 2 µs for each link, and
@@ -62,7 +65,8 @@ Differs from the reference implementation in
     unmute      interests go out in full, not as a change of nothing, so no old ones can get into them.
     recheck     a muted link is asked for again now and then, first without interests: ids on their way may show loops
                 that are none, and what is muted for one stays apart, in the reference for good.
-    retained    a new subscription is given what its own node retains, too.
+    retained    a new subscription is given what its own node retains, too. What is kept goes to the neighbor whose
+                interests have changed, not to all, and at most once every ``update_s`` (`resending.py`).
     timers      each link has its own; the reference ticks for all of them at once.
 
 Reference

@@ -66,12 +66,12 @@ class Links:
 
     def active(self):
         """The remotes that get publications."""
-        return [one for one in self.remotes.values() if one.state == ACTIVE and one.inbound is not None]
+        return [one for one in self.remotes.values() if one.takes_publications()]
 
     # What the application and the node ask for
 
     def link(self, neighbor, now):
-        """Ask a neighbor for a link; no more than a sign of life if there is one."""
+        """Ask a neighbor for a link; nothing if there is one, but that it is not ended after all."""
         remote = self.remotes.get(neighbor)
         if remote is not None:
             remote.unlinks = False
@@ -174,7 +174,7 @@ class Links:
         remote.settle(self._next_sign_us(remote, now))
         if remote.state in (LINKING, UNMUTING):
             self._set_state(remote, ACTIVE)
-            self.node.interests_changed(now)
+            self._tell_changed(remote, now)
         self._go_on(remote, now)
 
     def _go_on(self, remote, now):
@@ -217,11 +217,11 @@ class Links:
             self._mute(remote, now)
         remote.inbound_mesh_id = mesh_id
         if message.flags & wire.SAK_REQUESTED:
-            if not is_duplicate:
-                self._apply(remote, message, now)
+            is_changed = not is_duplicate and self._apply(remote, message)
             self._answer(remote, answers_in_full, now)
+            if is_changed:
+                self._tell_changed(remote, now)
             if not is_duplicate:
-                self.node.interests_changed(now)
                 self._update_later(now)
 
     def _lacks_base(self, remote, message):
@@ -229,12 +229,18 @@ class Links:
         is_change = message.flags & wire.DELTA and not message.flags & wire.UNMUTE and remote.state != UNMUTING
         return is_change and message.sequence > remote.inbound_revision + 1
 
-    def _apply(self, remote, message, now):
+    def _tell_changed(self, remote, now):
+        if remote.takes_publications():
+            self.node.interests_changed(remote, now)
+
+    def _apply(self, remote, message):
+        """Take the interests of a message for those of its sender; whether they are others than before."""
         if remote.state == MUTED and not self.settings.count_muted:
-            return
+            return False
         interests = message.interests
         if message.flags & wire.DELTA and remote.inbound is not None:
             interests = interests ^ remote.inbound[0]
+        before = remote.inbound
         self._set_inbound(remote, None if interests.is_empty else (interests, message.needs))
         if self.node.tells_all:
             self.node.events.append(
@@ -243,6 +249,7 @@ class Links:
                 )
             )
             self._tell_sum()
+        return remote.inbound != before
 
     def _answer(self, remote, in_full, now):
         """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
@@ -408,7 +415,7 @@ class Links:
         """When `wake` is next to be called, None for never."""
         due = self._update_us
         for remote in self.remotes.values():
-            for time_us in (remote.tick_us, remote.keep_alive_us):
+            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us):
                 if time_us is not None and (due is None or time_us < due):
                     due = time_us
         return due

@@ -10,7 +10,6 @@ from workbench.protocols.dps import mapping
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import SECOND_US, Links
 from workbench.protocols.dps.publications import NAME, Publications, label
-from workbench.protocols.dps.remotes import ACTIVE
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
 from workbench.wire import dps as wire
 
@@ -92,9 +91,9 @@ class DPSNode(Node):
             spread = 0.5 + self.random.uniform()
             self._ask_at_us[remote.address] = now + int(self.settings.relink_s * spread * SECOND_US)
 
-    def interests_changed(self, now):
-        """Some neighbor asks for something else now, or is asked for the first time (called by `Links`)."""
-        self.publications.send_retained(now)
+    def interests_changed(self, remote, now):
+        """A neighbor asks for something else now, or for the first time (called by `Links`)."""
+        self.publications.interests_changed(remote, now)
 
     # Subscriptions
 
@@ -279,8 +278,3 @@ class DPSNode(Node):
         times += [one.subscription.expires_us for one in self.interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
-
-    def is_linked(self, neighbor):
-        """Whether there is a link to this neighbor that carries publications."""
-        remote = self.links.remotes.get(neighbor)
-        return remote is not None and remote.state == ACTIVE

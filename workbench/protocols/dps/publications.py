@@ -6,7 +6,8 @@ Theory of operation
     higher sequence number of its series goes on at all. Filters may say yes in vain; a subscription is given what its
     topics match.
 
-    One with a lifetime is kept by all that it comes to, and sent again when interests change.
+    One with a lifetime is kept by all that it comes to, and sent again to a neighbor whose interests change
+    (`resending.py`).
 
 This file is written in MicroPython's subset of Python.
 """
@@ -17,6 +18,7 @@ from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held
 from workbench.protocols.dps import mapping
 from workbench.protocols.dps.history import History
+from workbench.protocols.dps.resending import Resending
 from workbench.protocols.dps.retained import SECOND_US, Retained
 from workbench.protocols.dps.series import Arrival
 from workbench.wire import dps as wire
@@ -41,6 +43,8 @@ class Publications:
         self.history = History(settings.max_history)
         self.retained = Retained(settings.max_retained)
         self._history_us = int(settings.history_s * SECOND_US)
+        wait_us = int(settings.update_s * SECOND_US)
+        self._resending = Resending(node.links.remotes, self._send_retained, wait_us, 2 * settings.max_links)
 
     # Its own
 
@@ -108,9 +112,9 @@ class Publications:
             origin, number = label(message.publication_id, message.sequence)
             self.node.events.append(Held(neighbor, NAME, origin, number, message.hops + 1, ""))
         self._keep(message, neighbor, now)
-        is_delivered = self._deliver(message, neighbor, now)
+        is_told = self._deliver(message, neighbor, now)
         count = self._send(message, None, neighbor)
-        if not is_delivered and not count:
+        if not is_told and not count:
             self._drop(message, neighbor, "dead_end")
 
     def _onward(self, message, ttl_s):
@@ -124,33 +128,46 @@ class Publications:
         ``frame``: None to make it from the message, if anybody gets it.
         """
         count = 0
-        publication_id, sequence = message.publication_id, message.sequence
         for remote in self.node.links.active():
-            address = remote.address
-            if address == neighbor or self.history.came_from(publication_id, address, sequence):
-                continue
-            interests, needs = remote.inbound
-            if routes(message.filter, interests, needs):
+            if self._is_for(remote, message, neighbor):
                 if frame is None:
                     frame = self._onward(message, message.ttl_s)
-                self.node.outbox.append((address, frame))
+                self.node.outbox.append((remote.address, frame))
                 count += 1
-        if count and neighbor is not None and self.node.tells_all:
-            origin, number = label(publication_id, sequence)
-            self.node.events.append(Forwarded(neighbor, NAME, origin, number, count, ""))
+        self._tell_forwarded(message, neighbor, count)
         return count
 
-    def send_retained(self, now):
-        """Somebody's interests have changed: send what is kept to all that it may matter to."""
+    def _is_for(self, remote, message, neighbor):
+        """Whether a publication goes to a neighbor: it may ask for it, and it did not come from there."""
+        if remote.address == neighbor:
+            return False
+        if self.history.came_from(message.publication_id, remote.address, message.sequence):
+            return False
+        interests, needs = remote.inbound
+        return routes(message.filter, interests, needs)
+
+    def _tell_forwarded(self, message, neighbor, count):
+        if count and neighbor is not None and self.node.tells_all:
+            origin, number = label(message.publication_id, message.sequence)
+            self.node.events.append(Forwarded(neighbor, NAME, origin, number, count, ""))
+
+    def interests_changed(self, remote, now):
+        """A neighbor asks for something else, or for the first time: it is sent what is kept, when its turn comes."""
+        if len(self.retained):
+            self._resending.ask(remote, now)
+
+    def _send_retained(self, remote, now):
+        """Send a neighbor what is kept and may matter to it."""
         for kept in self.retained.values():
             left_s = kept.left_s(now)
-            if left_s <= 0:
+            if left_s <= 0 or not self._is_for(remote, kept.message, kept.neighbor):
                 continue
             if kept.neighbor is None:
                 frame = wire.encode(kept.message._replace(ttl_s=left_s))
             else:
                 frame = self._onward(kept.message, left_s)
-            self._send(kept.message, frame, kept.neighbor)
+            self.node.outbox.append((remote.address, frame))
+            self._tell_forwarded(kept.message, kept.neighbor, 1)
 
     # To the application
 
@@ -162,7 +179,10 @@ class Publications:
                 self._deliver(kept.message._replace(ttl_s=left_s), kept.neighbor, now, (interest,))
 
     def _deliver(self, message, neighbor, now, interests=None):
-        """Hand a publication, or the end of one, to the subscriptions that it matches; whether there are any."""
+        """Hand a publication, or the end of one, to the subscriptions that it matches.
+
+        Returns whether what became of it here has been told: that it was delivered, or why not. False: nobody asks.
+        """
         is_expiry = message.ttl_s < 0
         wanted = [
             one
@@ -177,12 +197,12 @@ class Publications:
                 opened = self._opened(message)
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
-                return False
+                return True
             message = opened.message
         wanted = [one for one in wanted if topic_strings.matches(message.topics, one.topics, self.settings.separators)]
         if not wanted:
             self._drop(message, neighbor, "no_match")
-            return False
+            return True
         count = 0
         arrival = None
         for one in wanted:
@@ -197,7 +217,7 @@ class Publications:
         if count and message.acknowledge and not is_expiry and any([one.is_of_attributes for one in wanted]):
             arrival = arrival or self._arrival(message, neighbor, is_expiry, opened)
             self.node.acknowledge(arrival, b"", now)
-        return count > 0
+        return True
 
     def _opened(self, message):
         if self.node.security is None:
@@ -242,10 +262,11 @@ class Publications:
     # Time
 
     def wake(self, now):
-        """The lives of some are over."""
+        """The lives of some are over, and others are sent to a neighbor whose turn it is."""
         for kept in self.retained.pop_over(now):
             ended = kept.message._replace(ttl_s=-1)
             self._deliver(ended, kept.neighbor, now)
+        self._resending.wake(now)
 
     def _drop(self, message, neighbor, reason):
         origin, number = label(message.publication_id, message.sequence)

@@ -32,6 +32,7 @@ class Remote:
         "keep_alive_us",
         "needs",
         "pending",
+        "resend_us",
         "revision",
         "state",
         "tick_us",
@@ -55,9 +56,14 @@ class Remote:
         self.ticks = 0
         self.tick_us = None
         self.keep_alive_us = None
+        self.resend_us = None  # when it is sent what is retained, None if its interests have not changed since
         self.inbound = None  # (interests, needs), None if there are no interests
         self.inbound_mesh_id = NO_MESH_ID
         self.inbound_revision = 0
+
+    def takes_publications(self):
+        """Whether publications go to this neighbor, if it asks for them."""
+        return self.state == ACTIVE and self.inbound is not None
 
     def forget_outbound(self, length):
         """From now on what goes out is told against no interests at all."""

@@ -24,7 +24,7 @@ from workbench.sim.compiled.dps_filters import EMPTY, FILTERS, NEEDS, add_to_sum
 from workbench.sim.compiled.dps_links import ask, take_acknowledgement, take_subscription, update, wake_links
 from workbench.sim.compiled.dps_mesh_ids import stream_bits, swapped
 from workbench.sim.compiled.dps_outgoing import tell_sum
-from workbench.sim.compiled.dps_publications import give_retained, publish_content, take_publication
+from workbench.sim.compiled.dps_publications import give_retained, publish_content, take_publication, wake_resending
 from workbench.sim.compiled.dps_remotes import ask_at, link_of, take_out_asked
 from workbench.sim.compiled.dps_retained import remove_ended
 from workbench.sim.compiled.dps_state import (
@@ -85,7 +85,7 @@ def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
     link = np.int64(node.first_link)
     while link != NONE:
         it = state.links[link]
-        earliest_us = _earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us)
+        earliest_us = _earlier(_earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us), it.resend_us)
         link = np.int64(it.next)
     link = np.int64(node.first_asked)
     while link != NONE:
@@ -199,6 +199,7 @@ def wake(core, state, i, now):  # type: ignore[no-untyped-def]
             what = np.int64(core.subscriptions[what].next)
     wake_links(core, state, i, now)
     remove_ended(state, i, now)
+    wake_resending(core, state, i, now)
     _ask_neighbors(core, state, i, now)
     _plan_wake(core, state, i)
 

@@ -217,7 +217,7 @@ def take_acknowledgement(core, state, i, link, message, now):  # type: ignore[no
     settle(it, _next_sign_us(core, state, i, link, now))
     if it.state == LINKING or it.state == UNMUTING:
         set_state(core, state, i, link, now, ACTIVE)
-        send_retained(core, state, i, now)
+        send_retained(core, state, i, link, now)
     _go_on(state, i, link, now)
 
 
@@ -267,19 +267,21 @@ def _take(core, state, i, link, message, is_new, is_acknowledgement, now):  # ty
         _mute(core, state, i, link, now)
     it.mesh_high, it.mesh_low = high, low
     if flags & SAK_REQUESTED:
-        if not is_duplicate:
-            _apply(core, state, i, link, message, now)
+        is_changed = not is_duplicate and _apply(core, state, i, link, message, now)
         _answer(core, state, i, link, answers_in_full, now)
+        if is_changed:
+            send_retained(core, state, i, link, now)
         if not is_duplicate:
-            send_retained(core, state, i, now)
             _update_later(state, i, now)
 
 
 @outlined
 def _apply(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+    """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
     if it.state == MUTED and not state.count_muted:
-        return
+        return False
+    before, before_needs = it.inbound, it.inbound_needs
     interests = np.int64(letter.vector)
     if letter.flags & DELTA and it.inbound != NONE:
         interests = change_between(state, interests, np.int64(it.inbound))
@@ -289,6 +291,7 @@ def _apply(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
         value, detail = state.filter_ones[interests], state.first_text + state.needs_ones[letter.needs]
         add_row(core, now, i, INTERESTS_SET, peer, SUBSCRIPTION_MESSAGE, NONE, revision, 0, value, detail)
         tell_sum(core, state, i, now)
+    return it.inbound != before or (before != NONE and it.inbound_needs != before_needs)
 
 
 @inlined

@@ -69,9 +69,9 @@ def take_publication(core, state, i, sender, message, word, now):  # type: ignor
         return
     _hold(core, state, i, peer, message, publication, hops + 1, now)
     _keep(core, state, i, link, publication, hops, ttl_s, now)
-    is_delivered = _deliver(core, state, i, peer, message, NONE, now)
+    is_told = _deliver(core, state, i, peer, message, NONE, now)
     count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
-    if not is_delivered and count == 0:
+    if not is_told and count == 0:
         drop(core, now, i, peer, message, DEAD_END)
 
 
@@ -123,6 +123,22 @@ def _message(core, state, publication, hops, ttl_s):  # type: ignore[no-untyped-
     return np.int64(message)
 
 
+@inlined
+def takes_publications(state, link):  # type: ignore[no-untyped-def]
+    """Whether publications go to this neighbor, if it asks for them."""
+    return state.links[link].state == ACTIVE and state.links[link].inbound != NONE
+
+
+@inlined
+def _is_for(state, i, sender, link, publication):  # type: ignore[no-untyped-def]
+    """Whether a publication goes to a neighbor: it may ask for it, and it did not come from there."""
+    if link == sender or came_from(state, i, publication, link):
+        return False
+    it = state.links[link]
+    topics = np.int64(state.topics_of[state.publications[publication].content])
+    return routes(state, topics, np.int64(it.inbound), np.int64(it.inbound_needs))
+
+
 @outlined
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):  # type: ignore[no-untyped-def]
     """Send a publication to everybody whose interests it may meet; returns to how many.
@@ -131,18 +147,14 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):  # ty
     """
     count = 0
     carried = np.int64(NONE)
-    topics = np.int64(state.topics_of[state.publications[publication].content])
     link = np.int64(state.nodes[i].first_link)
     while link != NONE:
-        it = state.links[link]
-        lacks_it = it.state == ACTIVE and it.inbound != NONE and link != sender
-        lacks_it = lacks_it and not came_from(state, i, publication, link)
-        if lacks_it and routes(state, topics, np.int64(it.inbound), np.int64(it.inbound_needs)):
+        if takes_publications(state, link) and _is_for(state, i, sender, link, publication):
             if count == 0:
                 carried = _carried(core, state, message, publication, hops, ttl_s)
             send(core, now, i, state.neighbors[link], carried, (ttl_s << _HOPS_BITS) | hops)
             count += 1
-        link = np.int64(it.next)
+        link = np.int64(state.links[link].next)
     if count:
         if sender != NONE:
             tell_forwarded(core, now, i, address_of(core, state, sender), carried, count)
@@ -159,16 +171,42 @@ def _carried(core, state, message, publication, hops, ttl_s):  # type: ignore[no
 
 
 @outlined
-def send_retained(core, state, i, now):  # type: ignore[no-untyped-def]
-    """Somebody's interests have changed: send what is kept to all that it may matter to."""
+def send_retained(core, state, i, link, now):  # type: ignore[no-untyped-def]
+    """A neighbor asks for something else: send it what is kept and may matter to it, now or when its turn comes."""
+    if not takes_publications(state, link) or state.nodes[i].kept == 0:
+        return
+    remote = state.links[link]
+    if now < remote.next_resend_us:
+        remote.resend_us = remote.next_resend_us
+        return
+    remote.resend_us = NONE
+    remote.next_resend_us = now + state.update_after_us
     publication = np.int64(state.nodes[i].first_kept) - 1
     while publication != NONE:
         it = state.kept[publication, i]
         ttl_s = left_s(state, i, publication, now)
-        if ttl_s > 0:
-            hops = np.int64(it.hops) if it.link == NONE else np.int64(it.hops) + 1
-            _send(core, state, i, np.int64(it.link), NONE, publication, hops, ttl_s, now)
+        sender = np.int64(it.link)
+        if ttl_s > 0 and _is_for(state, i, sender, link, publication):
+            hops = np.int64(it.hops) if sender == NONE else np.int64(it.hops) + 1
+            message = _message(core, state, publication, hops, ttl_s)
+            send(core, now, i, state.neighbors[link], message, (ttl_s << _HOPS_BITS) | hops)
+            if sender != NONE:
+                tell_forwarded(core, now, i, address_of(core, state, sender), message, 1)
+            let_go(core, message)
         publication = np.int64(it.next) - 1
+
+
+@outlined
+def wake_resending(core, state, i, now):  # type: ignore[no-untyped-def]
+    """The turn of some neighbors has come to be sent what is kept."""
+    link = np.int64(state.nodes[i].first_link)
+    while link != NONE:
+        it = state.links[link]
+        if it.resend_us != NONE and it.resend_us <= now:
+            it.resend_us = NONE
+            if takes_publications(state, link):
+                send_retained(core, state, i, link, now)
+        link = np.int64(it.next)
 
 
 # To the application
@@ -198,7 +236,7 @@ def _finds(core, state, topics, what, only, now):  # type: ignore[no-untyped-def
 
 @outlined
 def _deliver(core, state, i, peer, message, only, now):  # type: ignore[no-untyped-def]
-    """Hand a publication to the subscriptions that it matches; whether there are any."""
+    """Hand a publication to the subscriptions that it matches; whether what became of it here is told."""
     if state.nodes[i].entries == 0:
         return False
     topics = state.topics_of[core.messages[message].content]
@@ -210,7 +248,7 @@ def _deliver(core, state, i, peer, message, only, now):  # type: ignore[no-untyp
     if best == MAYBE:
         drop(core, now, i, peer, message, NO_MATCH)
     if best != YES:
-        return False
+        return best == MAYBE
     count = 0
     what = np.int64(core.nodes[i].first_subscription)
     while what != NONE:
@@ -219,7 +257,7 @@ def _deliver(core, state, i, peer, message, only, now):  # type: ignore[no-untyp
         what = np.int64(core.subscriptions[what].next)
     if count and state.acknowledges:
         acknowledge(core, state, i, peer, np.int64(state.letters[message].publication), now)
-    return count > 0
+    return True
 
 
 @inlined

@@ -115,6 +115,7 @@ def add_link(core, state, i, link, now, to, asked):  # type: ignore[no-untyped-d
     it.ticks = 0
     it.tick_us = NONE
     it.keep_alive_us = NONE
+    it.resend_us = NONE
     it.inbound = NONE
     it.inbound_revision = 0
     forget_mesh(it)

@@ -53,6 +53,8 @@ LINK = np.dtype(
         ("tick_us", np.int64),
         ("keep_alive_us", np.int64),
         ("ask_us", np.int64),
+        ("resend_us", np.int64),
+        ("next_resend_us", np.int64),
         ("state", np.int32),
         ("revision", np.int32),
         ("interests", np.int32),
@@ -277,8 +279,12 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
     return (
         Needs(0, 0, 0),
-        Needs(14 + deliveries + retained, 4 + degree * (1 + retained), 4 + degree + retained),
-        Needs(10 + deliveries * (1 + retained) + ended + 4 * degree, frames + retained, frames + 2 + retained),
+        Needs(14 + deliveries + retained, 4 + degree + retained, 4 + degree + retained),
+        Needs(
+            10 + deliveries * (1 + retained) + ended + degree * (4 + retained),
+            frames + degree * retained,
+            frames + 2 + degree * retained,
+        ),
     )
 
 
@@ -395,6 +401,8 @@ def _links(wanted: np.ndarray) -> np.ndarray:
         "tick_us",
         "keep_alive_us",
         "ask_us",
+        "resend_us",
+        "next_resend_us",
         "interests",
         "vector",
         "inbound",
