@@ -125,14 +125,17 @@ class MeshScene(Scene):
         """What a figure draws between links and nodes."""
 
     def _mesh_links(self) -> None:
-        for (a, b), state in self.states.items():
+        is_dense = len(self.states) > 3 * MOST_NAMES
+        for (a, b), state in sorted(self.states.items(), key=lambda link: link[1] != MUTED):  # these lie below
             if a not in self.place_of or b not in self.place_of:
                 continue
             ends = (*self.at(a), *self.at(b))
             self.band += [self._between(self.place_of[a], self.place_of[b], share / 20) for share in range(1, 20)]
-            opacity = 0.35 if self.is_faint else 1.0
+            opacity = 0.35 if self.is_faint else 0.6 if is_dense else 1.0
             if state == MUTED:
-                self.drawing.segment(*ends, colour=MUTED_COLOUR, width=1.4, dash=(4, 4), opacity=opacity)
+                self.drawing.segment(
+                    *ends, colour=MUTED_COLOUR, width=0.8 if is_dense else 1.4, dash=(4, 4), opacity=opacity
+                )
             elif state == ACTIVE and not self.is_faint:
                 self._halves(a, b)
             else:
