@@ -1,5 +1,6 @@
 """What is drawn of TinyMQ's overlay: figures, the steps of a class, and the player in a real browser."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from workbench.views import (
     overlay_example,
     overlay_load,
     overlay_mapping,
+    overlay_packing,
     overlay_player,
     overlay_repair,
     overlay_routes,
@@ -92,6 +94,37 @@ def test_many_queries_are_shaded_by_their_number():
     asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
     run = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(dimensions=("TEMP 0 50",)), asked, duration_s=4).run()
     assert "queries on a string (of 8; darker: more)" in texts(overlay_zone_drawing.zones_drawing(run))
+
+
+@pytest.mark.parametrize("key_bits", [4, 17, 62])
+def test_many_queries_are_counted_string_by_string_in_key_spaces_of_any_width(key_bits):
+    asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
+    protocol = wb.TinyMQ(dimensions=("TEMP 0 50",), key_bits=key_bits)
+    run = wb.Scenario(wb.topology.grid(3, 3), protocol, asked, duration_s=4).run(engine="reference")
+    seen = overlays.overlay_of(run)
+    boxes = [
+        box
+        for box in overlay_zones.stored_boxes(seen, overlay_zones.zone_spans(seen, key_bits), protocol.mapping)
+        if box.until_us == 4 * SECOND
+    ]
+    runs = overlay_zone_drawing.queries_on_strings(boxes, key_bits)
+    assert runs[0][0] == 0 and runs[-1][1] == 1 << key_bits
+    assert all(low < high == other for (low, high, _), (other, _, _) in pairwise(runs))
+    for low, high, count in runs:
+        assert all(count == sum(box.low <= string <= box.high for box in boxes) for string in (low, high - 1))
+    assert max(count for _, _, count in runs) == 8  # from 7 to 20 degrees
+    shades = {overlay_zone_drawing.load_colour(count / 8) for _, _, count in runs if count}
+    drawn = overlay_zone_drawing.zones_drawing(run).items
+    assert shades <= {item.fill for item in drawn if isinstance(item, Polygon)}
+
+
+def test_a_plane_says_how_many_queries_it_does_not_draw():
+    asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
+    protocol = wb.TinyMQ(dimensions=("TEMP 0 50", "HUMIDITY"))
+    run = wb.Scenario(wb.topology.grid(3, 3), protocol, asked, duration_s=4).run(engine="reference")
+    written = texts(overlay_zone_drawing.plane_drawing(run))
+    assert "… and 2 more, not drawn" in written
+    assert len([text for text in written if text.startswith("query")]) == 6
 
 
 def test_planes_are_for_two_dimensions(run):
@@ -345,6 +378,23 @@ def test_layers_of_the_overlay_can_be_hidden(page):
     page.wait_for_function(f"() => !{visible}")
     page.get_by_role("button", name="keys").click()
     page.wait_for_function(f"() => {visible}")
+
+
+def test_of_many_events_those_that_can_be_followed_last_to_the_end_and_a_note_says_so(monkeypatch):
+    workload = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(8, "TEMP IS 26", start_s=2, every_s=0.5)]
+    run = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(), workload, duration_s=12).run(engine="reference")
+    made = [what for what in overlay_routes.routed(run.trace) if what[0] == "event"]
+    followed = [way.what for way in overlay_routes.routes(run, most=8) if way.what[0] == "event"]
+    assert len(followed) == 7 and followed[0] == made[0] and made.index(followed[-1]) >= len(made) * 6 // 7
+    whole = overlay_packing.pack(run, overlays.overlay_of(run), lay_out(run.scenario.topology))
+    assert whole.notes == [] and not whole.is_thinned
+    monkeypatch.setattr(overlay_packing, "routes", lambda run: overlay_routes.routes(run, most=8))
+    monkeypatch.setattr(overlay_packing, "MOST_ZONES", 0)
+    packed = overlay_packing.pack(run, overlays.overlay_of(run), lay_out(run.scenario.topology))
+    assert f"Of {len(made)} events 7 can be followed, spread over the run." in packed.notes
+    assert any("parts of queries in zones" in note for note in packed.notes)
+    layout = overlay_player.overlay_figure(run)
+    assert ("newest", "route of the newest of some events") in layout.select_one({"name": "route"}).options
 
 
 def test_a_page_has_the_overlay_below_the_player(run, tmp_path):

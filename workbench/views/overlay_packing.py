@@ -1,7 +1,8 @@
 """What the browser is sent of an overlay, once: places, zones, queries, routes and frames as plain columns.
 
 Nodes become places in the plan, times become seconds, and tables are in order of their beginning. Rows about nodes that
-are not in the plan are left out. Of very many zones or hops the first ones are sent, and a note says so.
+are not in the plan are left out. Of very many zones, queries in zones or hops the first ones are sent, of many
+queries and events some, spread over the run; a note says so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from workbench.views.columns import Columns
 from workbench.views.intervals import read
 from workbench.views.overlay import Overlay, protocol_of
-from workbench.views.overlay_routes import KINDS, Route, routes
+from workbench.views.overlay_routes import KINDS, Route, routed, routes
 from workbench.views.overlay_trees import key_label
 from workbench.views.overlay_zones import BoxSpan, stored_boxes, zone_spans
 from workbench.views.plan import Plan
@@ -31,7 +32,8 @@ Table = dict[str, Any]
 @dataclass
 class Packed:
     """tables: columns by kind; names: of the routes; asked: the queries' texts, by the order in which they were stored;
-    lane_y: how high a query's lane is; most_frames: the most that a node sends; notes: what was left out."""
+    lane_y: how high a query's lane is; most_frames: the most that a node sends; notes: what was left out; is_thinned:
+    whether there are events that cannot be followed."""
 
     tables: dict[str, Table]
     names: list[str]
@@ -39,6 +41,7 @@ class Packed:
     lane_y: float
     most_frames: int
     notes: list[str] = field(default_factory=list)
+    is_thinned: bool = False
 
 
 def pack(run: Any, seen: Overlay, plan: Plan) -> Packed:
@@ -48,6 +51,12 @@ def pack(run: Any, seen: Overlay, plan: Plan) -> Packed:
     boxes = stored_boxes(seen, zones, mapping)
     ways = routes(run)
     packed = Packed({}, [f"{way.what[0]} {way.what[2]} of node {way.what[1]}" for way in ways], [], 0.2, 1)
+    for kind, named in (("query", "queries"), ("event", "events")):
+        count = sum(what[0] == kind for what in routed(run.trace))
+        sent = sum(way.what[0] == kind for way in ways)
+        if sent < count:
+            packed.notes.append(f"Of {count:,} {named} {sent:,} can be followed, spread over the run.")
+            packed.is_thinned |= kind == "event"
     packed.tables["places"] = _places(seen, plan)
     packed.tables["orphans"] = _orphans(seen, plan)
     packed.tables["zones"] = _zones(zones, packed, mapping.key_bits)
@@ -115,7 +124,9 @@ def _boxes(seen: Overlay, boxes: list[BoxSpan], packed: Packed) -> Table:
     packed.asked = [f"query {number} of node {sink}: {text}" for (sink, number), text in texts.items()]
     lanes = min(len(texts), 6)
     packed.lane_y = 0.2 / max(lanes, 1)
-    boxes = boxes[:MOST_ZONES]
+    if len(boxes) > MOST_ZONES:
+        packed.notes.append(f"Of {len(boxes):,} parts of queries in zones the first {MOST_ZONES:,} are shown.")
+        boxes = boxes[:MOST_ZONES]
     queries = [order[box.sink, box.number] for box in boxes]
     return {
         "tree": _whole(box.tree for box in boxes),

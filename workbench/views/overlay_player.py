@@ -91,7 +91,10 @@ def _make_room(timeline: Any) -> None:
 
 
 def _widgets(packed: Packed, roots: tuple[int, ...]) -> dict[str, Any]:
-    options = [("none", "no route"), ("newest", "route of the newest event")]
+    options = [
+        ("none", "no route"),
+        ("newest", f"route of the newest {'of some events' if packed.is_thinned else 'event'}"),
+    ]
     options += [(str(index), f"route of {name}") for index, name in enumerate(packed.names)]
     names = [name for name, _ in LAYERS]
     return {

@@ -44,7 +44,7 @@ from workbench.views.plan import lay_out
 What = tuple[str, int, int]
 KINDS = {"query": ("query",), "event": ("event", "notification")}
 _KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}
-MOST_ROUTES = 200
+MOST_ROUTES = 300
 _QUIET = ("repeated", "duplicate")  # drops that only say that a node had it already
 
 
@@ -135,12 +135,18 @@ def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: floa
 
 
 def routes(run: Any, most: int = MOST_ROUTES) -> list[Route]:
-    """The ways of the first queries and of the first events, ``most`` in all, of queries half of that at most."""
+    """The ways of queries and of events, ``most`` in all, of queries half of that at most; of more than that they are
+    evenly spread over the run."""
     protocol_of(run)
     known = routed(run.trace)
-    queries = [what for what in known if what[0] == "query"][: most // 2]
-    events = [what for what in known if what[0] == "event"][: most - len(queries)]
+    queries = _thinned([what for what in known if what[0] == "query"], most // 2)
+    events = _thinned([what for what in known if what[0] == "event"], most - len(queries))
     return _routes(run, queries + events, 0, round(run.scenario.duration_s * 1e6))
+
+
+def _thinned(known: list[What], most: int) -> list[What]:
+    count = min(most, len(known))
+    return [known[index * len(known) // count] for index in range(count)]
 
 
 def _routes(run: Any, wanted: list[What], from_us: int, until_us: int) -> list[Route]:

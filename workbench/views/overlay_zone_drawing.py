@@ -5,14 +5,15 @@
 
 Both are drawn from `overlay_zones.zone_spans`. A zone has its tree's color, the lighter the deeper its node. Up to
 ``MOST_QUERIES`` queries get a line of their own above the bar; of more, the number that lies on each string is shaded.
+In a plane the first ``MOST_QUERIES`` are drawn, and the legend says how many more there are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
-
-import numpy as np
 
 from workbench.attributes import parse
 from workbench.errors import ParameterError
@@ -141,21 +142,27 @@ def _lanes(drawing: Drawing, now: _Moment, tree: int, left: float, scale: float,
             colour = now.colour_of((box.sink, box.number))
             drawing.segment(x0 + 1.5, y, max(x1 - 1.5, x0 + 2), y, colour=colour, width=3)
         return
-    count = np.zeros((1 << now.mapping.key_bits) + 1 if now.mapping.key_bits <= 16 else 1, dtype=int)
-    if len(count) == 1:
-        return
+    _shade(drawing, queries_on_strings(boxes, now.mapping.key_bits), left, scale, top - 4 - 2 * LANE, 2 * LANE)
+
+
+def queries_on_strings(boxes: Sequence[BoxSpan], key_bits: int) -> list[tuple[int, int, int]]:
+    """(first string, string after the last, queries that lie on each of them), for the whole key space in order."""
+    changes = Counter({0: 0, 1 << key_bits: 0})
     for box in boxes:
-        count[box.low] += 1
-        count[box.high + 1] -= 1
-    _shade(drawing, np.cumsum(count)[:-1], left, scale, top - 4 - 2 * LANE, 2 * LANE)
+        changes[box.low] += 1
+        changes[box.high + 1] -= 1
+    ends = sorted(changes)
+    counts = accumulate(changes[end] for end in ends)
+    return [(low, high, count) for (low, high), count in zip(pairwise(ends), counts, strict=False)]
 
 
-def _shade(drawing: Drawing, count: np.ndarray, left: float, scale: float, top: float, high: float) -> None:
-    """Runs of equal numbers as rectangles."""
-    most = max(int(count.max()), 1)
-    starts = np.flatnonzero(np.r_[True, count[1:] != count[:-1]])
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(count)], strict=True):
-        fill = load_colour(int(count[start]) / most) if count[start] else palette.BACKGROUND
+def _shade(
+    drawing: Drawing, runs: Sequence[tuple[int, int, int]], left: float, scale: float, top: float, high: float
+) -> None:
+    """Runs of strings as rectangles."""
+    most = max(1, *(count for _, _, count in runs))
+    for start, end, count in runs:
+        fill = load_colour(count / most) if count else palette.BACKGROUND
         framed(drawing, left + scale * start, top, scale * (end - start), high, fill=fill)
 
 
@@ -212,6 +219,8 @@ def plane_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> 
         ("frame", now.colour_of(query), f"query {query[1]} of node {query[0]}: {now.texts[query]}")
         for query in now.queries[:MOST_QUERIES]
     ]
+    if len(now.queries) > MOST_QUERIES:
+        entries.append(("frame", palette.FAINT_TEXT, f"… and {len(now.queries) - MOST_QUERIES} more, not drawn"))
     legend = legend_drawing(entries, width)
     drawing.add(legend, 0, drawing.height)
     drawing.height += legend.height
