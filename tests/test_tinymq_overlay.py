@@ -161,6 +161,7 @@ def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
         ({"roots": 3}, "write a tuple or a list"),
         ({"key_bits": 0}, "from 1 to 127"),
         ({"key_bits": 17, "literal": True}, "must be at most 16"),
+        ({"shortcuts": False, "literal": True}, "the printed algorithms have shortcuts"),
         ({"dimensions": ()}, "it must name one key or several"),
         ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
         ({"dimensions": ("PAYLOAD",)}, "is a blob"),

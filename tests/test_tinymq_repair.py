@@ -406,3 +406,35 @@ def test_message_that_waits_in_vain_is_dropped():
         node.wake(node.next_wake)
         node.receive(info("1", 0), 1, node_time(node))
     assert node.drops["waited"] == 1
+
+
+@pytest.mark.parametrize("is_event", [True, False])
+def test_printed_algorithms_take_what_a_silent_neighbor_did_not_get_for_no_circle(is_event):
+    # Node 5 sends to its parent, node 1, which is gone; it joins node 2 and sends the same there.
+    node = joined(literal=True, retries=1, dimensions=("TEMP 0 50",))
+    if is_event:
+        node.publish(parse("TEMP IS 0"), node_time(node))
+    else:
+        node.subscribe(parse("TEMP LE 1"), node_time(node))
+    kind = wire.Event if is_event else wire.Query
+    asked = []
+    while not asked:
+        asked = [to for to, message in sent(node) if isinstance(message, kind)]
+        node.wake(node.next_wake)
+    assert asked == [1]
+    while node.overlay.places.get(0) is not None and node.overlay.place(0) is not None:
+        node.wake(node.next_wake)
+    node.take_frames()
+    node.receive(info("01", 0, epoch=9), 2, node_time(node))
+    for _ in range(5):
+        if node.overlay.joining:
+            break
+        node.wake(node.next_wake)
+    node.receive(wire.encode(900, wire.Grant(0, 9, "011")), 2, node_time(node), False)
+    assert key_of(node) == "011"
+    frames = sent(node)
+    for _ in range(3):
+        node.wake(node.next_wake)
+        frames += sent(node)
+    assert 2 in [to for to, message in frames if isinstance(message, kind)]
+    assert not {"loop", "duplicate"} & set(node.drops)

@@ -18,8 +18,10 @@ Messages (wire/tinymq.py)
     ack             each of these but info is acknowledged
 
 Limits
-    Soft state: what a node that dies had stored is missed until the sinks have sent their queries again, so a repair
-    has settled after ``lost_after`` and two more ``info_s`` and then ``refresh_s``. An event that overtakes a query is
+    Soft state: what a node that dies had stored is missed until the sinks have sent their queries again. A neighbor is
+    lost after ``lost_after`` times ``info_s``. Its subtree settles some epochs later as a rule (7 or 8 in all with the
+    defaults), but nodes may join a subtree that is cut off already, and then it takes as long again (15); and then
+    ``refresh_s``. An event that overtakes a query is
     not matched with it: only queries are stored. A node without a key, or without a way to a tree, keeps
     ``max_waiting`` messages for later, and drops them as "waited" after ``lost_after``. All nodes need the same
     settings. Links that work one way only are not joined over, but distances may lead to them. With ``info_s=0`` the
@@ -66,13 +68,22 @@ MOST_ROOTS = 255
 
 PARAMETERS = (
     Parameter("roots", (0,), None, None, "nodes", "a lone sink has the first address, as a rule"),
-    Parameter("key_bits", 8, 1, wire.WIDEST_KEY_SPACE, "bits", "k; not in the paper. 256 strings, a few for each node"),
+    Parameter(
+        "key_bits", 8, 1, wire.WIDEST_KEY_SPACE, "bits", "k; enough for some tens of nodes: deeper ones only relay (C6)"
+    ),
     Parameter("dimensions", ("TEMP",), None, None, "keys", '"TEMP", or "TEMP -20 50" to share out a narrower range'),
     Parameter("publish", "all", ("all", "own"), None, "", "the paper's; own costs a fraction and shares the load (C9)"),
     Parameter("shortcuts", True, None, None, "", "as the paper has them, as far as they are safe (C3)"),
     Parameter("literal", False, None, None, "", "the printed algorithms lose queries and send events in circles"),
     Parameter("info_s", 10.0, 0.0, 3600.0, "s", "an epoch: a repair takes some of them; 0: nothing is repaired"),
-    Parameter("lost_after", 4.0, 2.0, 1000.0, "of info_s", "at 20 % loss a live neighbor seems lost once in 600"),
+    Parameter(
+        "lost_after",
+        4.0,
+        2.0,
+        1000.0,
+        "of info_s",
+        "at 20 % loss a live neighbor seems lost once in 600; near 2 even at rest",
+    ),
     Parameter("gather_ms", 20.0, 0.0, 60000.0, "ms", "some frames' airtime: one info tells of several changes"),
     Parameter("settle_s", 0.5, 0.0, 3600.0, "s", "after a new key or tree: by then the overlay has found its form"),
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
@@ -108,6 +119,11 @@ class TinyMQ(Protocol):
             raise ParameterError(
                 "%s: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"
                 % (type(self).__name__, self.key_bits, literal.WIDEST_KEY_SPACE)
+            )
+        if self.literal and not self.shortcuts:
+            raise ParameterError(
+                "%s: shortcuts is False and literal True; the printed algorithms have shortcuts, so leave it True"
+                % type(self).__name__
             )
         self.mapping = Mapping(self._dimensions(), self.key_bits)
 

@@ -186,8 +186,11 @@ class TinyMQNode(Node):
 
     # Routing
 
-    def route(self, message, previous_hop, now):
-        """Bring a query, event or notification further: towards its tree, or within it."""
+    def route(self, message, previous_hop, now, is_again=False):
+        """Bring a query, event or notification further: towards its tree, or within it.
+
+        ``is_again``: it was here before because it had to wait, or its next hop was given up, not because it came back.
+        """
         if self._must_wait(message):
             self._wait(message, previous_hop, now)
             return
@@ -195,7 +198,7 @@ class TinyMQNode(Node):
             self._route_notification(message, previous_hop, now)
             return
         if isinstance(message, wire.Query):
-            if self.settings.literal and self.queries.has_seen(message):
+            if self.settings.literal and not is_again and self.queries.has_seen(message):
                 self.drop_message(message, previous_hop, "duplicate")
                 return
             if not self.queries.note_path(message, previous_hop):
@@ -206,7 +209,7 @@ class TinyMQNode(Node):
             self._send(self.overlay.towards(message.tree), message, previous_hop, now)
             return
         if self.settings.literal:
-            parts = self._literal_parts(place, message, previous_hop)
+            parts = self._literal_parts(place, message, previous_hop, is_again)
         else:
             box = self._box(message)
             parts = fragments(self.overlay, place, box, message.region, self.mapping, self.settings.shortcuts)
@@ -230,13 +233,13 @@ class TinyMQNode(Node):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
 
-    def _literal_parts(self, place, message, previous_hop):
+    def _literal_parts(self, place, message, previous_hop, is_again):
         """What the printed algorithms answer, as [(neighbor or NOBODY, region)]."""
         if isinstance(message, wire.Query):
             hops = literal.query_hops(self.overlay, place, self._box(message), self.mapping)
         else:
             passed = message.tree, message.publisher, message.sequence
-            if passed in self._passed:
+            if passed in self._passed and not is_again:
                 self.drop_message(message, previous_hop, "loop")
                 return []
             self._passed.put(passed)
@@ -287,7 +290,7 @@ class TinyMQNode(Node):
             elif message.tree is None:
                 self._send_to_trees(message, now)
             else:
-                self.route(message, previous_hop, now)
+                self.route(message, previous_hop, now, is_again=True)
             # What has to wait on goes on with its time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
@@ -344,7 +347,7 @@ class TinyMQNode(Node):
             self.overlay.lose(neighbor, now)
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
-                    self.route(message, NOBODY, now)
+                    self.route(message, NOBODY, now, is_again=True)
         self.overlay.wake(now)
         self.queries.wake(now)
         if self._waiting and self._longest_wait_us and now - self._waiting[0][2] > self._longest_wait_us:
