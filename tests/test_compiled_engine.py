@@ -112,12 +112,11 @@ def test_network_without_a_graph_plays_as_the_scenario_does():
         (wb.Diffusion(), "gradient_set"),
         (wb.Diffusion(), "gradient_removed"),
         (wb.Flooding(), "held"),
+        (wb.DPS(), "interests_set"),
     ],
 )
 def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypatch, protocol, event):
-    kind = next(kind for kind, name in trace.EVENT_NAMES.items() if name == event)
     monkeypatch.setattr(trace, "KEPT", trace.KEPT | {event})
-    monkeypatch.setattr(trace, "_KEPT_TYPES", trace._KEPT_TYPES | {kind})
     workload = [wb.subscribe(0, "TEMP GE 20", expires_s=8), wb.publish(15, "TEMP IS 26", start_s=2, every_s=4)]
     scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=15)
     assert_same_numbers(scenario)
