@@ -112,7 +112,6 @@ def test_network_without_a_graph_plays_as_the_scenario_does():
         (wb.Diffusion(), "gradient_set"),
         (wb.Diffusion(), "gradient_removed"),
         (wb.Flooding(), "held"),
-        (wb.DPS(), "interests_set"),
     ],
 )
 def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypatch, protocol, event):
