@@ -20,7 +20,7 @@ from workbench.protocols.tinymq.zones import intersect, union
 from workbench.wire import tinymq as wire
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
-BROKEN = {"ttl", "no_route", "no_sink", "stale", "full", "malformed", "no_place", "unasked", "loop"}
+BROKEN = {"ttl", "no_sink", "stale", "full", "malformed", "no_place", "unasked", "loop"}
 
 temperatures = st.integers(-10, 60)
 queries = st.one_of(
@@ -234,7 +234,7 @@ def test_node_takes_any_bytes_and_counts_them(frame, broadcast):
     node = TinyMQ().make_node(0, draws.Stream(1))
     node.start(0)
     node.receive(frame, 3, 5, broadcast)
-    assert set(node.drops) <= {"malformed", "no_place", "unasked", "no_route", "no_sink", "ttl"}
+    assert set(node.drops) <= {"malformed", "no_place", "unasked", "no_sink", "ttl"}
 
 
 def test_message_of_a_network_with_other_settings_is_malformed():
