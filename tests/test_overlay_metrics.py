@@ -14,6 +14,7 @@ from workbench.sim.kernel import Kernel
 from workbench.sim.overlay_metrics import load_metrics, query_metrics, repair_metrics
 from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
+from workbench.views.overlay import overlay_of
 
 ONCE = {"dimensions": ("TEMP 0 50",), "info_s": 0.0, "refresh_s": 0.0, "retries": 0}
 REPAIRED = {"dimensions": ("TEMP 0 50",), "info_s": 1.0, "lost_after": 2.0, "refresh_s": 0.0, "retries": 0}
@@ -132,8 +133,9 @@ def test_distances_change_where_keys_do_not_and_who_is_cut_off_has_none():
     assert found["cut_off_nodes"] == 0
     alone = scenario.replace(protocol=TinyMQ(**REPAIRED)).run(engine="reference")
     found = repair_metrics(alone)
-    assert (found["rekeyed_nodes"], found["moved_nodes"], found["unplaced_nodes"]) == (3, 3, 3)
-    assert found["cut_off_nodes"] == 3
+    assert (found["rekeyed_nodes"], found["moved_nodes"], found["unplaced_nodes"]) == (0, 3, 3)
+    assert (found["affected_nodes"], found["cut_off_nodes"]) == (3, 3)
+    assert not any(place.is_rekeyed for place in overlay_of(alone).places_at(40_000_000))
 
 
 @given(where=graphs_with_roots(), share=st.sampled_from((0.1, 0.3)), seed=st.integers(0, 99))
@@ -156,7 +158,8 @@ def test_distances_that_have_changed_are_those_that_the_nodes_know(where, share,
 
     found = repair_metrics(run)
     assert found["moved_nodes"] == sum(vector(before[node]) != vector(after[node]) for node in live)
-    assert found["rekeyed_nodes"] == sum(keys(before[node]) != keys(after[node]) for node in live)
+    assert found["rekeyed_nodes"] == sum(keys(before[node]) != keys(after[node]) != {} for node in live)
+    assert found["unplaced_nodes"] == sum(keys(after[node]) == {} for node in live)
 
 
 def test_repair_without_a_failure_says_what_is_missing():

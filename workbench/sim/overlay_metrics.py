@@ -19,9 +19,10 @@ are called "query", "event" and "notification".
         traffic_busiest               the same with the node's own events and with notifications
     repair_metrics
         failed_nodes, live_nodes      nodes that are off in the end, and the others
-        rekeyed_nodes                 live nodes whose trees and keys in the end are not those before the first failure
+        rekeyed_nodes                 live nodes that have a key in the end, and before the first failure another or
+                                      none. (Views count from the last failure before the time that they show)
         moved_nodes                   live nodes whose distances to the roots, a distance vector, are others
-        affected_nodes                live nodes of which the one or the other is true
+        affected_nodes                live nodes of which the one or the other is true, or that have no key in the end
         unplaced_nodes                live nodes that have no key in the end
         cut_off_nodes                 live nodes that no root has a path to in the end: they cannot have one
         repair_s                      from the first failure to the last time that a node got a key or lost it
@@ -124,15 +125,16 @@ def repair_metrics(run: Run) -> dict[str, float]:
     live = [node for node in topology if node not in down]
     roots = {tree: node for node, held in before.items() for tree, key in held.items() if not key}
     vectors = _distances(topology, roots), _distances(topology.subgraph(live), roots)
-    rekeyed = {node for node in live if before.get(node, {}) != after.get(node, {})}
+    unplaced = {node for node in live if not after.get(node)}
+    rekeyed = {node for node in live if node not in unplaced and before.get(node, {}) != after[node]}
     moved = {node for node in live if any(of[0].get(node) != of[1].get(node) for of in zip(*vectors, strict=True))}
     return {
         "failed_nodes": len(down),
         "live_nodes": len(live),
         "rekeyed_nodes": len(rekeyed),
         "moved_nodes": len(moved),
-        "affected_nodes": len(rekeyed | moved),
-        "unplaced_nodes": sum(not after.get(node) for node in live),
+        "affected_nodes": len(rekeyed | moved | unplaced),
+        "unplaced_nodes": len(unplaced),
         "cut_off_nodes": sum(all(node not in one for one in vectors[1]) for node in live),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }

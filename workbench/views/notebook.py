@@ -19,11 +19,12 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
     ``event``, (origin, sequence), leaves out what is about other events.
     """
-    shell = _shell()
-    if shell is None:
+    if not in_notebook():
         _write_page(run, event)
-    else:
-        _display(run, shell, event)
+        return
+    from workbench.views.network import network_figure
+
+    display(network_figure(run, event), rich.picture_png(run), caption.title(run))
 
 
 def in_notebook() -> bool:
@@ -50,25 +51,25 @@ def _write_page(run: Any, event: tuple[int, int] | None) -> None:
 _carrier: dict[int, str | None] = {}  # shell -> the cell that carries BokehJS
 
 
-def _display(run: Any, shell: Any, event: tuple[int, int] | None) -> None:
+def display(layout: Any, still: bytes | None, title: str) -> None:
+    """Display a Bokeh layout below the notebook's cell. ``still``, a PNG, is there for where scripts are not trusted.
+
+    Only where there is a notebook (`in_notebook`).
+    """
     from bokeh.embed.notebook import notebook_content
     from bokeh.io.notebook import EXEC_MIME_TYPE, JS_MIME_TYPE, publish_display_data
     from bokeh.io.output import output_notebook
     from bokeh.resources import Resources
 
-    from workbench.views.network import network_figure
-
-    layout = network_figure(run, event)
+    shell = _shell()
     cell = _cell(shell)
     if id(shell) not in _carrier or (cell is not None and _carrier[id(shell)] == cell):
         _carrier[id(shell)] = cell
         output_notebook(Resources(mode="inline", components=list(COMPONENTS)), hide_banner=True)
     script, division, document = notebook_content(layout)
     publish_display_data({"text/html": division})
-    # As `bokeh.io.show`, and with a still picture for where scripts are not trusted.
-    still = {"image/png": rich.picture_png(run), "text/plain": caption.title(run)}
     publish_display_data(
-        {JS_MIME_TYPE: script, EXEC_MIME_TYPE: "", **still},
+        {JS_MIME_TYPE: script, EXEC_MIME_TYPE: "", "image/png": still, "text/plain": title},
         metadata={EXEC_MIME_TYPE: {"id": document.roots[0].id}},
     )
 

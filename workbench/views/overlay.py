@@ -10,7 +10,9 @@ Theory of operation
     *orphan*; in PUB-2-SUB+, where a node belongs to every tree, one is too that lacks a place in one of them.
 
     A place is *re-keyed* if its node had another key, or was in another tree, just before the last failure in the
-    network. With the next failure the count begins anew.
+    network. With the next failure the count begins anew: what is drawn is the repair of that failure. `repair_metrics`
+    compares the end of a run with the time before the first one. Nodes without a place are orphans, and not re-keyed,
+    in either.
 
 Cost
     A step for each of these rows, and one for each failure within a span; frames are never looked at.

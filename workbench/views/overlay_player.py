@@ -29,12 +29,11 @@ from workbench.views.overlay_load import load_maps
 from workbench.views.overlay_looks import MARK_COLOURS, MESSAGES, QUERIES, TREES, depth_colour, ink_on, load_colour
 from workbench.views.overlay_packing import DEPTHS, MARKS, Packed, pack
 from workbench.views.overlay_repair import repair_chart
-from workbench.views.overlay_trees import overlay_drawing
+from workbench.views.overlay_trees import MOST_KEYS, overlay_drawing
 from workbench.views.plan import Plan, lay_out
 from workbench.views.sizes import WIDTH, Sizes, fit
 
 SHADES = 48
-MOST_KEYS = 60
 MOST_IN_LINE = 6
 LAYERS = (
     ("trees", ("tree links", "discs", "rekeyed", "orphans")),
@@ -175,31 +174,9 @@ def overlay_sections(run: Any) -> list[tuple[str, str, Any]]:
 def show_overlay(run: Any) -> None:
     """Display `overlay_figure` in a notebook; elsewhere write a page with it and say where."""
     if notebook.in_notebook():
-        _display(run)
+        notebook.display(overlay_figure(run), overlay_drawing(run).to_png(), caption.title(run))
         return
     folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
     digest = str(getattr(run.scenario, "hash", "run"))[:12]
     path = save_html(run, folder / f"workbench-overlay-{digest}.html", extra=overlay_sections(run))
     print(f"wrote {path}; open it in a browser")
-
-
-def _display(run: Any) -> None:
-    """As `notebook.show` displays the player, with the same still picture for where scripts are not trusted."""
-    from bokeh.embed.notebook import notebook_content
-    from bokeh.io.notebook import EXEC_MIME_TYPE, JS_MIME_TYPE, publish_display_data
-    from bokeh.io.output import output_notebook
-    from bokeh.resources import Resources
-
-    layout = overlay_figure(run)
-    shell = notebook._shell()
-    cell = notebook._cell(shell)
-    if id(shell) not in notebook._carrier or (cell is not None and notebook._carrier[id(shell)] == cell):
-        notebook._carrier[id(shell)] = cell
-        output_notebook(Resources(mode="inline", components=list(notebook.COMPONENTS)), hide_banner=True)
-    script, division, document = notebook_content(layout)
-    publish_display_data({"text/html": division})
-    still = {"image/png": overlay_drawing(run).to_png(), "text/plain": caption.title(run)}
-    publish_display_data(
-        {JS_MIME_TYPE: script, EXEC_MIME_TYPE: "", **still},
-        metadata={EXEC_MIME_TYPE: {"id": document.roots[0].id}},
-    )
