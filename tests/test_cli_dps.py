@@ -16,6 +16,7 @@ from dps_processes import WITHIN_S, Command
 
 from workbench import cli
 from workbench.cli_dps import output
+from workbench.errors import DecodeError
 
 KEY = bytes(range(32))
 
@@ -113,10 +114,34 @@ def test_publisher_reads_its_lines_from_a_file_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, shown", [("plain ü\n", "plain ü\n"), ("\x1b[2J\0", "\\x1b[2J\\x00"), ("\udcff", "\\udcff")]
+    "text, shown",
+    [
+        ("plain ü\t1", "plain ü\t1"),
+        ("a\nlinked to 1.2.3.4:5", "a\\nlinked to 1.2.3.4:5"),
+        ("\x1b[2J\0", "\\x1b[2J\\x00"),
+        ("\udcff", "\\udcff"),
+    ],
 )
 def test_what_strangers_send_is_printed_without_control_characters(text, shown):
     assert output.printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "82d81c6161d81d00",  # shared values: each level of such arrays doubles what is printed
+        "82d9001c6161d81d00",
+        "d9010082646c6f6e67d81900",  # references to texts
+        "9f82d81c6161d81d00ff",
+    ],
+)
+def test_cbor_that_refers_to_what_it_has_said_is_not_shown(data):
+    with pytest.raises(DecodeError, match="references in it"):
+        output.json_of_data(bytes.fromhex(data))
+
+
+def test_bytes_in_cbor_that_look_like_references_are_shown():
+    assert output.json_of_data(bytes.fromhex("8342d81c62c39c9f01ff")) == '["d81c", "\\u00dc", [1]]'
 
 
 def test_payloads_of_json_travel_as_cbor_both_ways():

@@ -48,7 +48,7 @@ READINGS = [
 SETTINGS = {
     "filter_bits": st.sampled_from([64, 128, 256, 1024]),
     "hashes": st.sampled_from([1, 2, 8]),
-    "separators": st.sampled_from(["/.", "/_"]),
+    "separators": st.sampled_from(["/.", "/_", "_/"]),
     "wildcards": st.booleans(),
     "update_s": st.sampled_from([0.01, 0.05, 0.3, 1.0]),
     "link_loss_s": st.sampled_from([0.01, 0.5, 2.0, 5.0]),

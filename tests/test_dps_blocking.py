@@ -39,6 +39,21 @@ def test_thread_ends_with_the_node_and_errors_come_through():
     assert threading.active_count() == before
 
 
+def test_handler_that_calls_its_node_gets_an_error_and_hangs_nobody():
+    errors = []
+
+    def handler(publication):
+        for call in (lambda: node.publish("b"), node.close):
+            with pytest.raises(wb.LinkError, match="a handler must not") as error:
+                call()
+            errors.append(error)
+
+    with wb.dps_node() as node:
+        node.subscribe("a", handler=handler)
+        node.publish("a")
+        assert (len(errors), node.drops, node.sent, node.received) == (2, {}, 0, 0)
+
+
 def test_iterating_ends_when_the_node_is_closed():
     node = wb.dps_node()
     blocking = node.__enter__()

@@ -378,6 +378,48 @@ def test_what_is_retained_has_a_bound():
     assert kept == [107, 108, 109] and alone.drops()["full"] == 7
 
 
+def test_others_cannot_push_out_what_is_retained_of_the_nodes_own():
+    alone = Alone(max_retained=2).linked(1)
+    own = [alone.node.publish_topics(f"own/{number}", b"x", 0, ttl_s=3600) for number in range(2)]
+    alone.says(1, publication(id=b"z" * 16, ttl_s=32767, lifetime_s=32767))
+    assert alone.drops()["full"] == 1
+    own[0].expire(0)
+    for number in range(3):
+        alone.says(1, publication(id=b"%016d" % number, ttl_s=9000 - number, lifetime_s=9000))
+    kept = [(one.is_own, one.message.ttl_s) for one in alone.node.publications.retained.values()]
+    assert kept == [(True, 3600), (False, 8998)]
+    own[0].publish(b"again", 0, 60)
+    assert [one.is_own for one in alone.node.publications.retained.values()] == [True, True]
+    assert alone.node.publish_topics("more", b"x", 0, ttl_s=3600).sequence == 1
+    assert own[1].publication_id in alone.node.publications.retained._kept
+    assert alone.node.publications.retained.get(own[0].publication_id) is None  # of its own the one that ends first
+
+
+def test_publication_of_very_many_topics_goes_on_and_is_not_compared_with_subscriptions():
+    alone = Alone().linked(1).linked(2, ["t/0"])
+    subscription_here = alone.node.subscribe_topics("t/0", 0)
+    alone.sent()
+    topics = tuple(f"t/{number}" for number in range(257))
+    ((to, onward),) = alone.says(1, publication(topics))
+    assert (to, onward.topics, alone.drops()) == (2, topics, {"topics": 1})
+    alone.says(1, publication(topics[:256], 2))
+    assert [arrival.sequence for arrival in subscription_here] == [2]
+    with pytest.raises(ParameterError, match="on 257 topics; it has 1 to 256"):
+        alone.node.publish_topics(topics, b"", 0)
+
+
+def test_history_notes_all_that_have_links_and_few_that_have_none():
+    alone = Alone(max_links=40)
+    for neighbor in range(30):
+        alone.linked(neighbor)
+    for neighbor in range(100, 200):
+        alone.says(neighbor, publication())
+    for neighbor in range(30):
+        alone.says(neighbor, publication())
+    noted = alone.node.publications.history.get(b"p" * 16).neighbors
+    assert sorted(noted) == [*range(30), *range(100, 116)]
+
+
 def test_acknowledgement_goes_back_to_where_the_fewest_hops_are_and_is_passed_on_as_it_is():
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
     subscription = alone.node.subscribe_topics("a/b", 0)

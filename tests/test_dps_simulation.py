@@ -151,6 +151,18 @@ def test_blobs_of_a_users_own_are_hex_digits():
     assert mapping.subscription_topics(parse('NAME EQ "ab"')) == ("NAME/0x6162",)
 
 
+def test_attributes_are_topics_with_whatever_separators_there_are():
+    workload = [
+        wb.subscribe(0, "TEMP GE 25"),
+        wb.subscribe(1, "TEMP EQ 26"),
+        wb.subscribe(2, "", match_all=True),
+        wb.publish(9, "TEMP IS 26", start_s=30),
+        wb.publish(9, "TEMP IS 20", start_s=31),
+    ]
+    metrics = scenario(workload=workload, separators="._").run().metrics
+    assert (metrics["delivery_ratio"], metrics["delivered"]) == (1, 4)
+
+
 def test_match_all_gets_every_reading():
     workload = [wb.subscribe(0, "", match_all=True), wb.publish(9, "X IS 1", start_s=30)]
     assert scenario(workload=workload).run().metrics["delivery_ratio"] == 1

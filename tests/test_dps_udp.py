@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import gc
+from contextlib import ExitStack
 
 import pytest
 from dps_peer import Peer, run, until
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.bloom import BitVector
+from workbench.cose import A256KW, KeyStore, Security
 from workbench.links import dps_addresses, dps_socket
 from workbench.links.dps_link_keeper import now_us
 from workbench.links.mailbox import Mailbox
@@ -53,6 +56,84 @@ def test_handlers_are_called_in_the_place_of_mailboxes():
             await sent.publish(b"2")
             await until(lambda: len(answers) == 2)
         assert [(answer.sequence, answer.data) for answer in answers] == [(1, b"11"), (2, b"22")]
+
+    run(test())
+
+
+def test_a_handler_that_raises_costs_nobody_else_anything_and_the_loop_is_told():
+    async def test():
+        told, came = [], []
+
+        def bad(publication):
+            raise RuntimeError(publication.text)
+
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(str(context["exception"])))
+        async with wb.dps_node() as node:
+            await node.subscribe("z/+", handler=bad)
+            await node.subscribe("z/+", handler=came.append)
+            sent = await node.publish("z/1", "1")
+            await sent.publish("2")
+        assert [one.text for one in came] == told == ["1", "2"]
+
+    run(test())
+
+
+def test_answers_come_to_a_handler_though_nobody_holds_the_series_for_as_many_as_there_is_room_for():
+    async def test():
+        answers = []
+        async with wb.dps_node(max_history=2) as node:
+            held = []
+            await node.subscribe("#", handler=held.append)
+            for number in range(3):
+                await node.publish("a/b", b"%d" % number, acknowledge=True, handler=answers.append)
+            gc.collect()
+            for publication in held[1:]:
+                publication.acknowledge(publication.data)
+            assert len(node._handled) == 2
+        assert [answer.data for answer in answers] == [b"1", b"2"]
+
+    run(test())
+
+
+def test_an_acknowledgement_that_fits_no_datagram_is_refused():
+    async def test():
+        async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
+            subscription = await subscriber.subscribe("a")
+            await publisher.link(subscriber.address)
+            await publisher.publish("a", acknowledge=True)
+            publication = await subscription.next()
+            with pytest.raises(wb.EncodeError, match="the acknowledgement takes 70032 bytes .* 4525 bytes shorter"):
+                publication.acknowledge(bytes(70_000))
+
+    run(test())
+
+
+def test_with_keys_and_plain_refused_only_what_was_written_with_a_key_is_delivered():
+    async def test():
+        keys = KeyStore()
+        keys.add_symmetric("s", bytes(32))
+        sealing, open_ = Security(keys, A256KW, ["s"], plain=False), Security(keys, A256KW, ["s"])
+        async with (
+            wb.dps_node(security=sealing) as strict,
+            wb.dps_node(security=open_) as lenient,
+            wb.dps_node() as stranger,
+        ):
+            received, also = await strict.subscribe("a"), await lenient.subscribe("a")
+            await strict.link(lenient.address)
+            await stranger.link(lenient.address)
+            await stranger.publish("a", b"forged")
+            await until(lambda: strict.drops.get("plain"))
+            sent = await lenient.publish("a", b"genuine", acknowledge=True)
+            publication = await received.next()
+            assert (publication.data, publication.way, received.waiting) == (b"genuine", "A256KW", 0)
+            forged = await also.next()
+            assert (forged.data, forged.way, forged.sender) == (b"forged", None, None)
+            with Peer() as other:
+                other.send(wire.Acknowledgement(sent.publication_id, 1, b"forged"), lenient)
+                await until(lambda: lenient.drops.get("plain"))
+            publication.acknowledge(b"mine")
+            answer = await sent.next()
+            assert (answer.data, answer.way, sent.waiting) == (b"mine", "A256KW", 0)
 
     run(test())
 
@@ -128,6 +209,16 @@ def test_more_than_may_wait_is_lost_oldest_first_and_counted():
             assert await subscription.next(0.01) is None
 
     run(test())
+
+
+def test_mailbox_loses_the_oldest_beyond_its_bytes_but_not_the_last():
+    mailbox = Mailbox(10, 100, len)
+    mailbox.put([bytes(40), bytes(50)])
+    assert (mailbox.lost, len(mailbox)) == (0, 2)
+    mailbox.put([bytes(60)])
+    assert (mailbox.lost, mailbox.pop()) == (2, bytes(60))
+    mailbox.put([bytes(500)])
+    assert (mailbox.lost, mailbox.pop(), mailbox.pop()) == (2, bytes(500), None)
 
 
 def test_every_waiter_at_a_mailbox_is_woken_and_a_cancelled_one_takes_nothing():
@@ -356,7 +447,7 @@ def test_garbage_and_addresses_that_cannot_be_answered_are_dropped_with_their_re
                 stranger.send(subscription._replace(port=node.address[1]), node)
                 stranger.send(subscription._replace(port=stranger.port), node)
                 await until(lambda: node.links)
-                assert node.drops == {"malformed": 4, "no_address": 2}
+                assert node.drops == {"malformed": 4, "port": 2}
                 assert node.links == {dps_addresses.as_text(stranger.address): "active"}
 
     run(test())
@@ -367,17 +458,32 @@ def test_flood_of_strangers_leaves_a_bounded_number_of_links_and_a_node_that_wor
         async with wb.dps_node(max_links=10, **SHORT) as node, wb.dps_node(**SHORT) as friend:
             await friend.link(node.address)
             received = await node.subscribe("a")
-            with Peer() as stranger:
-                for port in range(20_000, 20_400):
-                    frame = wire.Subscription(port, None, 1, 2, bytes(16), bytes(32), BitVector())
-                    stranger.send(frame, node)
-                    if port % 50 == 0:
-                        await asyncio.sleep(0)
+            with ExitStack() as stack:
+                for stranger in [stack.enter_context(Peer()) for _ in range(40)]:
+                    stranger.send(wire.Subscription(stranger.port, None, 1, 2, bytes(16), bytes(32), BitVector()), node)
+                    await asyncio.sleep(0)
                 await until(lambda: node.drops.get("full"))
                 assert len(node.links) == 10
                 sent = await friend.publish("a", b"through")
                 while await received.next(0.02) is None:
                     await sent.publish(b"through")
+
+    run(test())
+
+
+def test_another_socket_of_a_neighbors_machine_cannot_speak_for_it():
+    async def test():
+        async with wb.dps_node() as node, wb.dps_node() as neighbor:
+            await neighbor.link(node.address)
+            state = node.core.links.remotes[neighbor.address]
+            unlink = wire.Subscription(neighbor.address[1], None, 99, 6, bytes(16), None, None)
+            interests = wire.Subscription(neighbor.address[1], None, 99, 2, bytes(16), bytes(32), BitVector())
+            with Peer() as stranger:
+                stranger.send(unlink, node)
+                stranger.send(interests, node)
+                await until(lambda: node.drops.get("port") == 2)
+            assert node.core.links.remotes[neighbor.address] is state
+            assert node.links == {dps_addresses.as_text(neighbor.address): "active"}
 
     run(test())
 

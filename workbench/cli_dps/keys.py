@@ -46,6 +46,11 @@ def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
         help="a shared key of 32 bytes; or 64 hexadecimal digits in the place of the file, which others can see",
     )
     keys.add_argument("--private", metavar="KID=FILE", help="our key pair, in PEM: signs, and reads what is for KID")
+    keys.add_argument(
+        "--refuse-plain",
+        action="store_true",
+        help="print only what was encrypted, or signed by a key that is given; anybody can send the rest",
+    )
     keys.add_argument("--password-file", metavar="FILE", help="of the key pair")
     keys.add_argument(
         "--public",
@@ -62,6 +67,8 @@ def make_security(options: argparse.Namespace) -> Any:
     if not (options.key or options.private or options.public):
         if way != "0":
             raise ParameterError(f"-x {way} needs keys; give them with --key, or --private and --public")
+        if options.refuse_plain:
+            raise ParameterError("--refuse-plain needs keys; give them with --key, or --private and --public")
         return None
     from workbench.cose import KeyStore, Security
 
@@ -72,10 +79,10 @@ def make_security(options: argparse.Namespace) -> Any:
     if way in _SIGNED and own is None:
         raise ParameterError(f"-x {way} signs; name the key to sign with, as in --private 'DPS Test Publisher=key.pem'")
     if way in ("0", "3"):
-        return Security(store, None, (), own if way == "3" else None)
+        return Security(store, None, (), own if way == "3" else None, not options.refuse_plain)
     chosen = [_kid(text) for text in getattr(options, "to", None) or ()]
     recipients = chosen or (public if way == "2" else shared)
-    return Security(store, _WAY_NAMES[way], recipients, own)
+    return Security(store, _WAY_NAMES[way], recipients, own, not options.refuse_plain)
 
 
 def _add_shared(store: KeyStore, text: str) -> bytes:

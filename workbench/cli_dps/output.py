@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from workbench.errors import DecodeError, ParameterError
+from workbench.wire import cbor
 
 _LINK_TEXTS = {
     "active": "linked to {}",
@@ -17,6 +18,8 @@ _LINK_TEXTS = {
     "unmuting": "link to {} is taken into use again",
     "gone": "link to {} ended",
 }
+# The tags of a reference to a text and of where these are counted from, of a shared value and of a reference to it.
+_REFERENCES = (25, 256, 28, 29)
 
 
 class Output:
@@ -53,7 +56,7 @@ class Output:
         where = (
             "here" if publication.neighbor is None else f"hops {publication.hops}, from {_peer(publication.neighbor)}"
         )
-        signed = "" if publication.sender is None else f", signed by {kid_text(publication.sender)}"
+        signed = _secured(publication)
         what = "ended" if publication.is_expiry else self._data(publication.data)
         self.say(
             "publication",
@@ -67,6 +70,7 @@ class Output:
             hops=publication.hops,
             neighbor=None if publication.neighbor is None else _peer(publication.neighbor),
             sender=None if publication.sender is None else kid_text(publication.sender),
+            way=publication.way,
             is_expiry=publication.is_expiry,
             wants_answer=publication.wants_answer,
         )
@@ -86,13 +90,14 @@ class Output:
     def answer(self, answer: Any, series: Any) -> None:
         """An acknowledgement of something published here."""
         name = id_text(series.publication_id)
-        signed = "" if answer.sender is None else f", signed by {kid_text(answer.sender)}"
+        signed = _secured(answer)
         self.say(
             "acknowledgement",
             f"acknowledged {name} {answer.sequence}{signed}: {self._data(answer.data)}",
             publication_id=name,
             sequence=answer.sequence,
             sender=None if answer.sender is None else kid_text(answer.sender),
+            way=answer.way,
             **self._payload(answer.data),
         )
 
@@ -134,10 +139,15 @@ class Output:
 
 
 def printable(text: str) -> str:
-    """A text as a terminal may be given it, whoever it comes from: control characters and the like are escaped."""
-    shown = "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in text)
+    """A text as a terminal may be given it, whoever it comes from: a line, in which control characters are escaped."""
+    shown = "".join(one if one.isprintable() or one == "\t" else ascii(one)[1:-1] for one in text)
     encoding = sys.stdout.encoding or "utf-8"
     return shown.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _secured(item: Any) -> str:
+    encrypted = "" if item.way is None else f", encrypted by {item.way}"
+    return encrypted + ("" if item.sender is None else f", signed by {kid_text(item.sender)}")
 
 
 def _peer(neighbor: tuple[Any, ...]) -> str:
@@ -174,12 +184,30 @@ def data_of_json(text: str) -> bytes:
 
 
 def json_of_data(data: bytes) -> str:
-    """A payload of CBOR as JSON, bytes in it as hexadecimal digits; DecodeError if it is none."""
+    """A payload of CBOR as JSON, bytes in it as hexadecimal digits; DecodeError if it is none.
+
+    References within it are refused: with them a few bytes stand for gigabytes.
+    """
     import cbor2
 
+    _refuse_references(data)
     try:
         return json.dumps(
             cbor2.loads(data), default=lambda value: value.hex() if isinstance(value, bytes) else str(value)
         )
     except (cbor2.CBORError, ValueError, TypeError, RecursionError) as error:
         raise DecodeError(f"{len(data)} bytes that are no CBOR with a form in JSON: {error}") from None
+
+
+def _refuse_references(data: bytes) -> None:
+    """DecodeError for CBOR that says what it has said already: shared values, and references to texts."""
+    at = 0
+    while at < len(data):
+        major, information = data[at] >> 5, data[at] & 31
+        width_B = 1 << information - 24 if 24 <= information <= 27 else 0
+        argument = int.from_bytes(data[at + 1 : at + 1 + width_B], "big") if width_B else information
+        if major == cbor.TAG and argument in _REFERENCES:
+            raise DecodeError(f"{len(data)} bytes of CBOR with references in it (tag {argument}), which is not shown")
+        at += 1 + width_B
+        if major in (cbor.BYTES, cbor.TEXT) and information <= 27:
+            at += argument

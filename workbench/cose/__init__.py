@@ -22,6 +22,11 @@ Cost
     Symmetric ways 0.1 ms in and out; a signature, its check, or ECDH 0.2 to 0.6 ms.
 
 Limits
+    Keys keep others from reading, not from writing: a node with keys is given plain messages of strangers, too, as in
+    the C implementation. An application tells them by ``way`` (how it was encrypted) and ``sender`` (who signed it),
+    which are both None then, or has them dropped: ``Security(..., plain=False)``. An answer to an encrypted publication
+    that is plain is always dropped. Whoever has a shared key can write under it; only a signature says who did.
+
     The nonce of the implicit and direct ways is of the publication: its sequence number and id, and one bit that says
     whether it is the acknowledgement. Two subscribers that acknowledge one publication under one direct key therefore
     use one nonce for two texts, which AES-GCM does not forgive: who can read both learns what they have in common, and
@@ -62,6 +67,11 @@ class Opened(NamedTuple):
     recipient: bytes | None
     way: str | None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether anybody could have written it: it is neither encrypted nor signed by a key that is known."""
+        return self.way is None and self.sender is None
+
 
 class Security:
     """How a node encrypts and signs what it publishes and acknowledges, and reads what others did.
@@ -69,6 +79,8 @@ class Security:
     way         one of `WAYS`, or None: not encrypted
     recipients  key identifiers, bytes or texts: one for "implicit" and "direct", one or more for the others
     sender      the identifier of the private key that signs, or None
+    plain       False: of what neighbors send, the application is given only what was encrypted, or signed by a key
+                that is known; the rest is dropped as "plain"
     """
 
     def __init__(
@@ -77,11 +89,13 @@ class Security:
         way: str | None = None,
         recipients: Sequence[bytes | str] = (),
         sender: bytes | str | None = None,
+        plain: bool = True,
     ) -> None:
         self.keys = keys
         self.way = way
         self.recipients = tuple(kid_bytes(kid) for kid in recipients)
         self.sender = None if sender is None else kid_bytes(sender)
+        self.plain = plain
         self._check()
 
     def _check(self) -> None:

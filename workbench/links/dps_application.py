@@ -5,6 +5,7 @@ Made by `workbench.links.dps_udp.UDPNode`; all of it belongs to the node's event
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from workbench.links.dps_udp import UDPNode
     from workbench.protocols.dps.series import Answer, Arrival
 
+MOST_WAITING_B = 1 << 24  # of one subscription or series
+_ITEM_B = 64
 Item = TypeVar("Item")
 
 
@@ -35,6 +38,7 @@ class ReceivedPublication:
     wants_answer  the publisher has asked for acknowledgements
     hops          links that it came over; neighbor: the address of the last one, None if it was published here
     sender        the identifier of the key that signed it, None if none did or the signature is not right
+    way           how it was encrypted ("A256KW", ...), None if it was not: without a sender anybody may have written it
     """
 
     __slots__ = ("_node", "arrival")
@@ -52,13 +56,31 @@ class ReceivedPublication:
         return f"<publication {self.sequence} on {', '.join(self.topics)}, {len(self.data)} bytes>"
 
     @property
+    def way(self) -> str | None:
+        """How it was encrypted, None if it was not."""
+        opened = self.arrival.opened
+        return None if opened is None else opened.way
+
+    @property
     def text(self) -> str:
         """The payload as a text; bytes that are no UTF-8 are shown as such."""
         return bytes(self.arrival.data).decode("utf-8", "backslashreplace")
 
     def acknowledge(self, payload: bytes | str = b"") -> None:
-        """Answer the publisher; ParameterError if it has not asked for that."""
+        """Answer the publisher; ParameterError if it has not asked for that, EncodeError if it is too long."""
         self._node.acknowledge(self.arrival, payload)
+
+
+def tell_of(error: Exception, handler: Callable[[Any], None]) -> None:
+    """A handler has raised: the event loop is told, which logs it unless set otherwise, and the node goes on."""
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"{handler!r}, a handler of a DPS node, has raised an exception", "exception": error}
+    )
+
+
+def _size_B(item: Any) -> int:
+    """About the memory that a publication or an answer takes."""
+    return _ITEM_B + len(item.data) + sum(_ITEM_B + len(topic) for topic in getattr(item, "topics", ()))
 
 
 class _Receiver(Generic[Item]):
@@ -66,14 +88,17 @@ class _Receiver(Generic[Item]):
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
         self._handler = handler
-        self._mailbox: Mailbox[Item] = Mailbox(most)
+        self._mailbox: Mailbox[Item] = Mailbox(most, MOST_WAITING_B, _size_B)
 
     def _put(self, items: list[Item]) -> None:
         if self._handler is None:
             self._mailbox.put(items)
             return
         for item in items:
-            self._handler(item)
+            try:
+                self._handler(item)
+            except Exception as error:
+                tell_of(error, self._handler)
 
     @property
     def lost(self) -> int:
@@ -126,8 +151,8 @@ class DPSSubscription(_Receiver[ReceivedPublication]):
 class DPSSeries(_Receiver["Answer"]):
     """Publications on the same topics, under one id: ``async for answer in series`` takes the acknowledgements.
 
-    An answer has ``sequence``, the number of the publication that it is to, ``data``, bytes, and ``sender``, the
-    identifier of the key that signed it or None.
+    An answer has ``sequence``, the number of the publication that it is to, ``data``, bytes, ``sender``, the
+    identifier of the key that signed it or None, and ``way``, how it was encrypted or None.
     """
 
     def __init__(self, node: UDPNode, core: Any, handler: Callable[[Answer], None] | None, most: int) -> None:

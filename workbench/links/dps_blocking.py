@@ -8,7 +8,8 @@ Cost
     A call costs two changes of threads, some 50 to 100 µs.
 
 Limits
-    A call waits for as long as what it calls: give `link` and `next` a ``timeout_s``. A handler must not call the node.
+    A call waits for as long as what it calls: give `link` and `next` a ``timeout_s``. A handler must not call the
+    node: LinkError.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class BlockingNode:
         return str(self.node)
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have the node's thread do something; what it returns or raises."""
+        """Have the node's thread do something; what it returns or raises. LinkError in that thread itself."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise LinkError("a handler must not call the node, which waits for the handler; hand it to another thread")
         with self._ending:
             if self.is_ended:
                 work.close()
@@ -62,6 +66,8 @@ class BlockingNode:
 
     def close(self) -> None:
         """End all links and the thread; who waits in another thread is let go."""
+        if threading.current_thread() is self._thread:
+            raise LinkError("a handler must not close the node, which waits for the handler")
         if not self.is_ended:
             try:
                 self.call(self.node.close())
@@ -92,6 +98,24 @@ class BlockingNode:
 
     async def _links(self) -> dict[str, str]:
         return self.node.links
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """Reason -> number of messages and datagrams that ended here."""
+        return self.call(self._drops())
+
+    async def _drops(self) -> dict[str, int]:
+        return self.node.drops
+
+    @property
+    def sent(self) -> int:
+        """Datagrams sent, multicasts included."""
+        return self.node.sent
+
+    @property
+    def received(self) -> int:
+        """Datagrams received, multicasts included."""
+        return self.node.received
 
     def link(self, address: str | int | Address, keep: bool = True, timeout_s: float | None = None) -> Address:
         """See `UDPNode.link`."""

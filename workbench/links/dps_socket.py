@@ -2,9 +2,9 @@
 
 Theory of operation
     Watched by the event loop itself: a datagram costs one callback and one system call, where asyncio's transport adds
-    a layer. What the kernel's send buffer has no room for waits here, at most ``MOST_UNSENT`` datagrams, and is sent
-    in order when there is room; publishers wait for that (`drained`). At most ``_BURST`` datagrams are read before
-    timers and tasks have their turn.
+    a layer. What the kernel's send buffer has no room for waits here, at most ``MOST_UNSENT`` datagrams with
+    ``MOST_UNSENT_B`` bytes together, and is sent in order when there is room; publishers wait for that (`drained`). At
+    most ``_BURST`` datagrams are read before timers and tasks have their turn.
 
     Nothing that the network does is an exception: what could not be sent or read is counted in ``errors``.
 """
@@ -21,7 +21,7 @@ from workbench.errors import LinkError
 from workbench.links import dps_addresses as addresses
 from workbench.links.dps_addresses import Address
 
-MOST_UNSENT = 1000
+MOST_UNSENT, MOST_UNSENT_B = 1000, 1 << 24
 _LARGEST_READ_B = 65_536  # above what UDP can carry: nothing is cut short
 _BURST = 64
 _RECEIVE_BUFFER_B = 1 << 20  # the kernel gives what it allows
@@ -42,6 +42,7 @@ class DatagramSocket:
         self._family = family
         self._take = take
         self._unsent: deque[tuple[Address, bytes]] = deque()
+        self._unsent_B = 0
         self._room: asyncio.Event | None = None
         self._is_open = True
         self._loop = asyncio.get_running_loop()
@@ -92,12 +93,13 @@ class DatagramSocket:
         return None
 
     def _put_off(self, neighbor: Address, frame: bytes) -> None:
-        if len(self._unsent) >= MOST_UNSENT:
+        if len(self._unsent) >= MOST_UNSENT or self._unsent_B + len(frame) > MOST_UNSENT_B:
             self.errors["unsent"] += 1
             return
         if not self._unsent:
             self._loop.add_writer(self._socket, self._send_rest)
         self._unsent.append((neighbor, frame))
+        self._unsent_B += len(frame)
         if self._room is None:
             self._room = asyncio.Event()
 
@@ -107,6 +109,7 @@ class DatagramSocket:
         while rest and not self._unsent:
             self._send_now(*rest.popleft())
         self._unsent.extend(rest)
+        self._unsent_B = sum(len(frame) for _, frame in self._unsent)
         if not self._unsent:
             self._make_room()
 

@@ -7,13 +7,24 @@ Theory of operation
     of publications with mailboxes (`dps_application.py`), and links that are waited for and, when they are lost, asked
     for again (`dps_link_keeper.py`).
 
-    A neighbor is its IP address and the port that it names in its messages, whichever port they came from. The node
-    binds to the loopback interface unless told otherwise, and multicasts only when asked (`dps_multicast.py`).
+    A neighbor is its IP address and the port that it names in its messages. That has to be the port they came from,
+    else they are dropped as "port": other processes of its machine could speak for it. Multicasts are exempt, which
+    are sent from another socket. The node binds to the loopback interface unless told otherwise, and multicasts only
+    when asked (`dps_multicast.py`).
 
 Bounds
     Links, history, retained publications: the protocol's parameters. Per subscription and series ``max_waiting``
-    items, of which the oldest are lost and counted (``lost``). Datagrams that could not be sent yet: `dps_socket.py`.
-    What is dropped is counted by its reason in ``drops``.
+    items and 16 MB, of which the oldest are lost and counted (``lost``). Datagrams that could not be sent yet: 16 MB.
+    With the defaults strangers can fill 16 MB of history and 64 MB of retained publications. What is dropped is counted
+    by its reason in ``drops``.
+
+Who may reach the port
+    On loopback, the processes of this machine; on ``0.0.0.0`` or ``[::]`` everybody that the network lets through, and
+    links have no keys, as in the reference. Who can send to the port can link; ask for everything, with a filter of
+    ones, and read what is plain; publish; take all ``max_links``; and with hops 0 have acknowledgements sent its way.
+    Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys (`workbench.cose`)
+    protect what is in publications and acknowledgements, not filters, links or who talks to whom. So let a firewall or
+    a VPN say who may reach the port, and listen on the address of that network alone.
 
 Cost
     An acknowledged publication takes some 60 µs of processor time at each end, a third of it in system calls.
@@ -40,7 +51,7 @@ from workbench import draws
 from workbench.errors import LinkError, ParameterError
 from workbench.links import dps_addresses as addresses
 from workbench.links.dps_addresses import Address
-from workbench.links.dps_application import DPSSeries, DPSSubscription, ReceivedPublication
+from workbench.links.dps_application import DPSSeries, DPSSubscription, ReceivedPublication, tell_of
 from workbench.links.dps_link_keeper import LinkKeeper, now_us
 from workbench.links.dps_socket import DatagramSocket
 from workbench.protocols.contract import Delivered
@@ -91,9 +102,12 @@ class UDPNode:
         self._subscriptions: dict[int, DPSSubscription] = {}
         # By what an event tells of a publication id. The protocol keeps the series that may still be answered.
         self._series: WeakValueDictionary[tuple[int, int], DPSSeries] = WeakValueDictionary()
+        # Those with a handler, which are there for it though nobody else holds them; the one made last at the end.
+        self._handled: dict[tuple[int, int], DPSSeries] = {}
         self.core: DPSNode = protocol.make_node(_NOBODY, draws.Stream(int.from_bytes(os.urandom(8), "big")))
         self.core.tells_all = False
         self.core.neighbor_of = self._neighbor_of
+        self.core.may_speak_for = self._may_speak_for
         self.core.security = security
 
     def __str__(self) -> str:
@@ -160,6 +174,7 @@ class UDPNode:
             subscription.close()
         for series in list(self._series.values()):
             series.close()
+        self._handled.clear()
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -216,7 +231,8 @@ class UDPNode:
         """Ask for publications that match all these topics; ``async for`` over what is returned takes them.
 
         ``expired``: also be told when a retained one is ended. ``handler`` is called with each as it comes, from within
-        the event loop, and the subscription stays empty then. AttributeFormatError for a topic that is none.
+        the event loop, and the subscription stays empty then; if it raises, the event loop's exception handler is told
+        and all goes on. AttributeFormatError for a topic that is none.
         """
         self._check_open()
         core = self.core.subscribe_topics(topics, now_us(), expired)
@@ -244,7 +260,8 @@ class UDPNode:
 
         payload      bytes, or a text for its UTF-8
         ttl_s        for so many seconds it is kept, for those who ask later
-        acknowledge  subscribers may answer: ``async for answer in series``, or ``handler``, called with each
+        acknowledge  subscribers may answer: ``async for answer in series``, or ``handler``, called with each for as
+                     long as ``max_history`` later series have none; see `subscribe`
         wildcards    False: only subscriptions that spell a topic out are sent it
 
         AttributeFormatError for a topic that is none, EncodeError if it does not fit a datagram.
@@ -253,10 +270,17 @@ class UDPNode:
         core = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
         series = DPSSeries(self, core, handler, self._max_waiting)
         if acknowledge:
-            self._series[wire.origin_of(core.publication_id)] = series
+            self._expect(wire.origin_of(core.publication_id), series, handler is not None)
         self.settle()
         await self.drained()
         return series
+
+    def _expect(self, name: tuple[int, int], series: DPSSeries, is_handled: bool) -> None:
+        self._series[name] = series
+        if is_handled:
+            while len(self._handled) >= self.protocol.max_history:
+                del self._handled[next(iter(self._handled))]
+            self._handled[name] = series
 
     def publish_next(self, series: DPSSeries, payload: bytes | str, ttl_s: int) -> int:
         """What `DPSSeries.publish` does before it waits."""
@@ -308,6 +332,9 @@ class UDPNode:
         if neighbor[1] == 0 or (neighbor[1] == self.address[1] and self._is_own(neighbor)):
             return None
         return neighbor
+
+    def _may_speak_for(self, source: Address, port: int) -> bool:
+        return source[1] == port
 
     def _is_own(self, address: Address) -> bool:
         if self.address[0] not in _EVERYBODY:
@@ -361,7 +388,10 @@ class UDPNode:
             elif kind is LinkSet:
                 self._keeper.changed(event)
             if self._tell is not None:
-                self._tell(event)
+                try:
+                    self._tell(event)
+                except Exception as error:
+                    tell_of(error, self._tell)
 
     # Time
 

@@ -2,26 +2,32 @@
 
 Theory of operation
     Callbacks put, a coroutine waits and takes, oldest first. Beyond ``most`` items the oldest is lost, and counted: the
-    one who puts cannot wait, and memory has to have a bound.
+    one who puts cannot wait, and memory has to have a bound. Where items differ in size there is one in bytes, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """``async for item in mailbox`` takes what comes, until it is closed and empty."""
+    """``async for item in mailbox`` takes what comes, until it is closed and empty.
 
-    def __init__(self, most: int) -> None:
+    ``most_B``, with ``size_B`` of an item: beyond so many bytes in all the oldest are lost, too, but for the last one.
+    """
+
+    def __init__(self, most: int, most_B: int | None = None, size_B: Callable[[Item], int] = lambda _: 0) -> None:
         self.lost = 0
-        self._items: deque[Item] = deque(maxlen=most)
+        self._items: deque[Item] = deque()
         self._most = most
+        self._most_B = most_B
+        self._size_B = size_B
+        self._held_B = 0
         self._closed = False
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -31,9 +37,20 @@ class Mailbox(Generic[Item]):
     def put(self, items: Iterable[Item]) -> None:
         """Append items, from within the event loop."""
         for item in items:
-            self.lost += len(self._items) == self._most
             self._items.append(item)
+            self._held_B += self._size_B(item)
+            while len(self._items) > self._most or (self._is_heavy() and len(self._items) > 1):
+                self._take()
+                self.lost += 1
         self._wake()
+
+    def _is_heavy(self) -> bool:
+        return self._most_B is not None and self._held_B > self._most_B
+
+    def _take(self) -> Item:
+        item = self._items.popleft()
+        self._held_B -= self._size_B(item)
+        return item
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -48,7 +65,7 @@ class Mailbox(Generic[Item]):
 
     def pop(self) -> Item | None:
         """The oldest item, None if there is none."""
-        return self._items.popleft() if self._items else None
+        return self._take() if self._items else None
 
     async def next(self, timeout_s: float | None = None) -> Item | None:
         """The oldest item; None if none has come within ``timeout_s``, or the mailbox is closed and empty."""
@@ -74,4 +91,4 @@ class Mailbox(Generic[Item]):
             await self._wait()
         if not self._items:
             raise StopAsyncIteration
-        return self._items.popleft()
+        return self._take()

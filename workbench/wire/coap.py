@@ -19,6 +19,7 @@ from workbench.errors import DecodeError
 # Uri-Path (11) of 8 bytes and Content-Format (12) 60: CBOR; then the mark of the payload. The NUL is the reference's.
 _OPTIONS = b"\xb8dps/pub\x00\x11\x3c\xff"
 _HEAD_B = 4
+ENVELOPE_B = _HEAD_B + len(_OPTIONS)
 _VERSION_AND_TYPE, _NON_CONFIRMABLE = 0xF0, 0x50
 _PAYLOAD = 0xFF
 

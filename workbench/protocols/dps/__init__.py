@@ -23,13 +23,14 @@ Messages (wire/dps.py), all to one neighbor
     acknowledgement     data for the publisher
 
 False positives
-    Each message that ends without a delivery is dropped under one reason; only "out_of_range" is told for each
-    subscription. "no_match": a filter of the node's own said yes and no topic matched (the node may have passed it on).
-    "out_of_range": topics matched, and the attributes did not, as "TEMP/+" stands for any range. "dead_end": no filter
-    of the node's own said yes, and the publication does not go on. That is the last node of a way in vain, not all of
-    it, and long filters do not end it: "a/+" says yes to "a/b/c" at any length, a neighbor's interests are a sum, and
-    muted links stay in it. `workbench.views.dps_publications.paths` tells each frame that was in vain; how many of
-    them too short filters cost is the difference to the same run with long ones.
+    Each message that ends without a delivery is dropped under one reason; but "out_of_range" is told for each
+    subscription, and "full" of what is retained no longer, whatever became of it before. "no_match": a filter of the
+    node's own said yes and no topic matched (the node may have passed it on). "out_of_range": topics matched, and the
+    attributes did not, as "TEMP/+" stands for any range. "dead_end": no filter of the node's own said yes, and the
+    publication does not go on. That is the last node of a way in vain, not all of it, and long filters do not end it:
+    "a/+" says yes to "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it.
+    `workbench.views.dps_publications.paths` tells each frame that was in vain; how many of them too short filters cost
+    is the difference to the same run with long ones.
 
 Cost
     For a message of a link some long-integer operations for each link; for a publication some 2 µs for each link, and
@@ -45,8 +46,10 @@ Limits
     ends take muted links in its place, if they have any; others notice when they ask again, and until then a mesh may
     be in parts. The id of a node that has gone may go round in a loop of active links, which is then not seen, and
     keep others away: in one of a hundred random meshes after a crash. In simulation a node that was off keeps its
-    memory. All nodes need the same filter length, hashes and separators. Discovery and registration are not part of
-    the node.
+    memory. All nodes need the same filter length, hashes and separators. A neighbor's first
+    subscription that comes a second time, late, is taken for its restart: the link is told anew in full, and is apart
+    until the neighbor, for which this is no news, gives it up and begins anew, some 10 s later. Discovery and
+    registration are not part of the node. Who may reach its port can do much: `workbench/links/dps_udp.py`.
 
 Differs from the reference implementation in
     history     it is cleared, and bounded; the reference's grows for as long as it runs.

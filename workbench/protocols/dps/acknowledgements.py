@@ -3,7 +3,8 @@
 Theory of operation
     An acknowledgement goes to the neighbor that the publication came from with the fewest hops, over a link or straight
     to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that has published
-    it hands it to its series.
+    it hands it to its series. What was encrypted is answered encrypted: an answer to it that is neither
+    that nor signed by a known key is dropped as "plain".
 
 This file is written in MicroPython's subset of Python.
 """
@@ -11,7 +12,7 @@ This file is written in MicroPython's subset of Python.
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded
 from workbench.protocols.dps.events import Acknowledged
-from workbench.protocols.dps.publications import label
+from workbench.protocols.dps.publications import checked, label
 from workbench.protocols.dps.series import Answer
 from workbench.wire import dps as wire
 
@@ -36,16 +37,19 @@ class Acknowledgements:
         own[series.publication_id] = series
 
     def send(self, arrival, data):
-        """Acknowledge what has arrived; ParameterError if its publisher has not asked for that."""
+        """Acknowledge what has arrived.
+
+        ParameterError if its publisher has not asked for that, EncodeError if it does not fit a datagram.
+        """
         if not arrival.wants_answer:
             raise ParameterError("the publisher has not asked for acknowledgements of this publication")
         message = wire.Acknowledgement(arrival.publication_id, arrival.sequence, data)
         if arrival.neighbor is None:
-            self._hand_over(message, NOBODY, data, None)
+            self._hand_over(message, NOBODY, data, None, None)
             return
         if arrival.opened is not None:
             message = self.node.security.answering(arrival.opened).seal(message)
-        frame = wire.encode(message)
+        frame = checked(wire.encode(message), NAME)
         neighbor = self._history.way_back(arrival.publication_id)
         if neighbor is None:
             self._drop(message, NOBODY, "no_way_back")
@@ -56,7 +60,7 @@ class Acknowledgements:
         """One from a neighbor: for a series of this node's own, or to be passed on."""
         series = self._own.get(message.publication_id)
         if series is not None and message.acknowledged <= series.sequence:
-            self._open(message, neighbor)
+            self._open(message, series, neighbor)
             return
         seen = self._history.get(message.publication_id)
         if seen is None or not seen.acknowledge or message.acknowledged > seen.sequence:
@@ -71,23 +75,27 @@ class Acknowledgements:
             origin, number = label(message.publication_id, message.acknowledged)
             self.node.events.append(Forwarded(neighbor, NAME, origin, number, 1, ""))
 
-    def _open(self, message, neighbor):
-        data, sender = message.data, None
+    def _open(self, message, series, neighbor):
+        security = self.node.security
+        data, sender, way = message.data, None, None
         if data is None:
             try:
-                if self.node.security is None:
+                if security is None:
                     raise DecodeError("a secured acknowledgement, and no keys")
-                opened = self.node.security.open(message)
-                data, sender = opened.message.data, opened.sender
+                opened = security.open(message)
+                data, sender, way = opened.message.data, opened.sender, opened.way
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
                 return
-        self._hand_over(message, neighbor, data, sender)
+        if sender is None and way is None and (series.is_encrypted or (security is not None and not security.plain)):
+            self._drop(message, neighbor, "plain")
+            return
+        self._hand_over(message, neighbor, data, sender, way)
 
-    def _hand_over(self, message, peer, data, sender):
+    def _hand_over(self, message, peer, data, sender, way):
         series = self._own.get(message.publication_id)
         if series is not None:
-            series.put(Answer(message.acknowledged, data, sender))
+            series.put(Answer(message.acknowledged, data, sender, way))
             origin, number = label(message.publication_id, message.acknowledged)
             self.node.events.append(Acknowledged(peer, NAME, origin, number, len(data), ""))
 

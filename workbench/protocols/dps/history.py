@@ -7,6 +7,10 @@ Theory of operation
     away, which costs constant time per publication; and beyond ``max_history`` entries the one that has not been
     renewed for longest goes. The reference never clears its history, and grows for as long as it runs.
 
+Bounds
+    Neighbors with a link are noted, others only while fewer than 16 are: an address costs nothing to name. Each takes
+    some 180 bytes, and the entry 400: strangers can make 5000 entries 16 MB, and each link that they take adds 0.9 MB.
+
 Limits
     A publication that comes back after its entry has gone is taken for new.
 
@@ -14,7 +18,7 @@ This file is written in MicroPython's subset of Python.
 """
 
 _FEWEST_TO_CLEAR = 64
-_MOST_NEIGHBORS = 256  # of one publication: it may come from strangers, too
+MOST_STRANGERS = 16  # of one publication: the way back needs one
 
 
 class Seen:
@@ -45,8 +49,8 @@ class History:
         """The entry, or None."""
         return self._entries.get(publication_id)
 
-    def note(self, publication_id, sequence, acknowledge, neighbor, hops, expires_us, now):
-        """A publication was here, from a neighbor (None: it is this node's own)."""
+    def note(self, publication_id, sequence, acknowledge, neighbor, is_linked, hops, expires_us, now):
+        """A publication was here, from a neighbor (None: it is this node's own) with a link or without one."""
         seen = self._entries.pop(publication_id, None)
         if seen is None:
             self._make_room(now)
@@ -59,7 +63,7 @@ class History:
         if neighbor is not None:
             known = seen.neighbors.get(neighbor)
             if known is None:
-                if len(seen.neighbors) < _MOST_NEIGHBORS:
+                if is_linked or len(seen.neighbors) < MOST_STRANGERS:
                     seen.neighbors[neighbor] = (sequence, hops)
             else:
                 seen.neighbors[neighbor] = (max(sequence, known[0]), min(hops, known[1]))

@@ -9,6 +9,8 @@ Rules
     TOPIC IS "a/b/c"      the topic itself, TOPIC EQ "a/+/c" likewise, with wildcards
     no constraint         "+/+" (match_all)
 
+    The "/" is the first of the protocol's separators.
+
     A request's topics must all be met, so constraints are ANDed as they are in attributes. Topics say at most less than
     the attributes do, never more: the attributes are the publication's data, and the sink compares them exactly. IS
     attributes of a request describe it and are no topics.
@@ -16,7 +18,8 @@ Rules
 Limits
     TOPIC NE and TOPIC EQ_ANY are refused: they match whatever there is, which no filter can say. Other protocols
     compare TOPIC byte by byte. match_all asks for readings; one that has nothing but a TOPIC need not have two
-    levels.
+    levels. TOPIC EQ "#" or "+" alone asks no neighbor for anything, as in the reference: it is given what is
+    published at its own node or comes by, while metrics expect every publication for it; ask for "a/#", or match_all.
 
 This file is written in MicroPython's subset of Python.
 """
@@ -29,35 +32,35 @@ from workbench.wire.attribute_list import decode_readings, encode_readings
 
 # In front of the attributes in a publication's data; no text begins like this.
 _MARK = b"\xffA"
-_EVERYTHING = "+/+"
 _MOST_ATTRIBUTES = 255
 
 
-def publication_topics(attributes):
+def publication_topics(attributes, separators=topics.SEPARATORS):
     """The topics of a reading, each once, in the order of its attributes."""
-    return _each_once([_published(attribute) for attribute in attributes])
+    return _each_once([_published(attribute, separators[0]) for attribute in attributes])
 
 
-def subscription_topics(attributes):
+def subscription_topics(attributes, separators=topics.SEPARATORS):
     """The topics of a request; AttributeFormatError for what no topic can say."""
-    found = _each_once([_asked_for(attribute) for attribute in attributes if attribute.operator != IS])
-    return found or (_EVERYTHING,)
+    between = separators[0]
+    found = _each_once([_asked_for(attribute, between) for attribute in attributes if attribute.operator != IS])
+    return found or ("+" + between + "+",)
 
 
 def _each_once(found):
     return tuple([topic for place, topic in enumerate(found) if topic not in found[:place]])
 
 
-def _published(attribute):
+def _published(attribute, between):
     key, _, value = attribute
     if key == TOPIC:
         return _text(value)
     if key == PAYLOAD:
-        return "PAYLOAD/bytes"
-    return "%s/%s" % (key_of(key).name, _value(key, value))
+        return "PAYLOAD" + between + "bytes"
+    return key_of(key).name + between + _value(key, value)
 
 
-def _asked_for(attribute):
+def _asked_for(attribute, between):
     key, operator, value = attribute
     if key == TOPIC:
         if operator != EQ:
@@ -66,8 +69,8 @@ def _asked_for(attribute):
             )
         return _text(value)
     if operator != EQ or key == PAYLOAD:
-        return "%s/+" % key_of(key).name
-    return "%s/%s" % (key_of(key).name, _value(key, value))
+        return key_of(key).name + between + "+"
+    return key_of(key).name + between + _value(key, value)
 
 
 def _value(key, value):

@@ -9,7 +9,7 @@ from workbench.protocols.contract import NOBODY, Node, Originated, Subscription
 from workbench.protocols.dps import mapping
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import SECOND_US, Links
-from workbench.protocols.dps.publications import NAME, Publications, label
+from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
 from workbench.wire import dps as wire
 
@@ -25,7 +25,7 @@ _NAMES = {
 
 class DPSNode(Node):
     """One node of a mesh. A driver with addresses of its own sets ``port``, ``security``, ``multicasts`` and
-    overrides `neighbor_of`; neighbors are whatever it takes for addresses, if that can be hashed.
+    overrides `neighbor_of` and `may_speak_for`; neighbors are whatever it takes for addresses, if that can be hashed.
     """
 
     def __init__(self, address, settings, random):
@@ -55,6 +55,10 @@ class DPSNode(Node):
         None if nobody there could be answered: the message is dropped then.
         """
         return previous_hop
+
+    def may_speak_for(self, previous_hop, port):
+        """Whether what came from there, and not by multicast, may be of the neighbor that its port names."""
+        return True
 
     def _random_bytes(self):
         return self.random.bits().to_bytes(8, "big")
@@ -103,7 +107,7 @@ class DPSNode(Node):
         check_subscription(attributes, match_all)
         expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
         subscription = Subscription(self, self.first_number + self._subscribed, attributes, expires_us)
-        topics = mapping.subscription_topics(attributes)
+        topics = mapping.subscription_topics(attributes, self.settings.separators)
         self._add_interest(Interest(subscription, topics, self.settings, False, True), now)
         return subscription
 
@@ -146,7 +150,7 @@ class DPSNode(Node):
         """Publish a reading on the topics it is mapped to; returns its number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
-        topics = mapping.publication_topics(attributes)
+        topics = mapping.publication_topics(attributes, self.settings.separators)
         settings = self.settings
         number = self.first_number + self._published
         series = self._new_series(topics, settings.acknowledge, settings.wildcards)
@@ -161,8 +165,8 @@ class DPSNode(Node):
         EncodeError if it does not fit a datagram.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
-        if not topics:
-            raise ParameterError("a publication needs at least one topic")
+        if not 1 <= len(topics) <= MOST_TOPICS:
+            raise ParameterError("a publication on %d topics; it has 1 to %d of them" % (len(topics), MOST_TOPICS))
         series = self._new_series(topics, acknowledge, wildcards)
         self.publish_next(series, payload, now, ttl_s)
         return series
@@ -210,6 +214,7 @@ class DPSNode(Node):
         message = plain if self.security is None else self.security.seal(plain)
         frame = self.publications.frame_of_own(message)
         series.sequence += 1
+        series.is_encrypted = series.is_encrypted or (self.security is not None and self.security.way is not None)
         if series.sequence == 1:
             self._series += 1
         if series.acknowledge:
@@ -237,7 +242,11 @@ class DPSNode(Node):
             return
         kind = type(message)
         is_acknowledgement = kind is wire.Acknowledgement
-        neighbor = self.neighbor_of(previous_hop, None if is_acknowledgement else message.port)
+        port = None if is_acknowledgement else message.port
+        if not (port is None or broadcast or self.may_speak_for(previous_hop, port)):
+            self.drop(previous_hop, _NAMES[kind], NOBODY, 0, "port")
+            return
+        neighbor = self.neighbor_of(previous_hop, port)
         if neighbor is None:
             self.drop(previous_hop, _NAMES[kind], NOBODY, 0, "no_address")
         elif is_acknowledgement:

@@ -21,16 +21,28 @@ from workbench.protocols.dps.history import History
 from workbench.protocols.dps.resending import Resending
 from workbench.protocols.dps.retained import SECOND_US, Retained
 from workbench.protocols.dps.series import Arrival
+from workbench.wire import coap
 from workbench.wire import dps as wire
 
 NAME = "publication"
 MOST_HOPS = 0xFFFF  # what the field holds
+MOST_TOPICS = 256  # of one publication that is delivered; each is compared with each subscription
 
 
 def label(publication_id, sequence):
     """(origin, sequence) of a publication in events: its node, and series and number in one."""
     origin, series = wire.origin_of(publication_id)
     return origin, series << 32 | sequence
+
+
+def checked(frame, name, most_B=wire.LARGEST_DATAGRAM_B):
+    """The frame; EncodeError if it does not fit a datagram."""
+    if len(frame) > most_B:
+        raise EncodeError(
+            "the %s takes %d bytes and a datagram has room for %d; make its payload %d bytes shorter"
+            % (name, len(frame), most_B, len(frame) - most_B)
+        )
+    return frame
 
 
 class Publications:
@@ -50,14 +62,8 @@ class Publications:
 
     def frame_of_own(self, message):
         """The frame of a publication of this node's own; EncodeError if it does not fit a datagram."""
-        frame = wire.encode(message)
-        if len(frame) > wire.LARGEST_DATAGRAM_B:
-            most_B = wire.LARGEST_DATAGRAM_B
-            raise EncodeError(
-                "the publication takes %d bytes and a datagram has room for %d; make its payload %d bytes shorter"
-                % (len(frame), most_B, len(frame) - most_B)
-            )
-        return frame
+        envelope_B = coap.ENVELOPE_B if self.node.multicasts else 0
+        return checked(wire.encode(message), "publication", wire.LARGEST_DATAGRAM_B - envelope_B)
 
     def send_own(self, message, frame, plain, now):
         """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""
@@ -74,7 +80,14 @@ class Publications:
     def _note(self, message, neighbor, hops, now):
         expires_us = now + message.lifetime_s * SECOND_US + self._history_us
         self.history.note(
-            message.publication_id, message.sequence, message.acknowledge, neighbor, hops, expires_us, now
+            message.publication_id,
+            message.sequence,
+            message.acknowledge,
+            neighbor,
+            neighbor in self.node.links.remotes,
+            hops,
+            expires_us,
+            now,
         )
 
     def _keep(self, message, neighbor, now):
@@ -199,7 +212,14 @@ class Publications:
                 self._drop(message, neighbor, "sealed")
                 return True
             message = opened.message
-        wanted = [one for one in wanted if topic_strings.matches(message.topics, one.topics, self.settings.separators)]
+        if neighbor is not None and self._is_refused(opened):
+            self._drop(message, neighbor, "plain")
+            return True
+        if len(message.topics) > MOST_TOPICS:
+            self._drop(message, neighbor, "topics")
+            return True
+        topics = [topic.encode() if isinstance(topic, str) else topic for topic in message.topics]
+        wanted = [one for one in wanted if topic_strings.matches(topics, one.topics, self.settings.separators)]
         if not wanted:
             self._drop(message, neighbor, "no_match")
             return True
@@ -218,6 +238,11 @@ class Publications:
             arrival = arrival or self._arrival(message, neighbor, is_expiry, opened)
             self.node.acknowledge(arrival, b"", now)
         return True
+
+    def _is_refused(self, opened):
+        """Whether anybody could have written it, and the application wants none of that."""
+        security = self.node.security
+        return security is not None and not security.plain and (opened is None or opened.is_plain)
 
     def _opened(self, message):
         if self.node.security is None:

@@ -30,8 +30,9 @@ Arrival = namedtuple(
         "opened",
     ),
 )
-# An acknowledgement as the publisher gets it: of which number of the series, its data, and the key id of its sender.
-Answer = namedtuple("Answer", ("sequence", "data", "sender"))
+# An acknowledgement as the publisher gets it: of which number of the series, its data, the key id of its sender, and
+# how it was encrypted. Without both it is plain, and anybody may have written it.
+Answer = namedtuple("Answer", ("sequence", "data", "sender", "way"))
 
 
 def publication_filter(topics, settings, wildcards=True):
@@ -92,6 +93,7 @@ class Series:
         self.topics = topics
         self.filter = vector
         self.acknowledge = acknowledge
+        self.is_encrypted = False  # whether any of it was
         self.sequence = 0
         self.lost = 0  # answers that nobody had taken
         self._answers = []

@@ -7,6 +7,8 @@ is linked in the order in which it was noted last, which is that of its ends: wh
 import numpy as np
 
 from workbench.protocols.dps.history import _FEWEST_TO_CLEAR as FEWEST_TO_CLEAR
+from workbench.protocols.dps.history import MOST_STRANGERS
+from workbench.protocols.dps.remotes import GONE
 from workbench.sim.compiled.dps_filters import ones
 from workbench.sim.compiled.layout import NONE
 from workbench.sim.compiled.reference import inlined
@@ -84,6 +86,12 @@ def note(state, i, publication, now):  # type: ignore[no-untyped-def]
 def note_neighbor(state, i, publication, link, hops):  # type: ignore[no-untyped-def]
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
+    if state.links[link].state == GONE and not came_from(state, i, publication, link):
+        noted = np.int64(0)
+        for k in range(state.came_from.shape[2]):
+            noted += ones(state.came_from[publication, i, k])
+        if noted >= MOST_STRANGERS:
+            return
     if state.acknowledges:
         order = np.int64(0)
         if came_from(state, i, publication, link):

@@ -15,7 +15,7 @@ from workbench.sim.compiled.dps_acknowledgements import acknowledge
 from workbench.sim.compiled.dps_filters import PUBLISHED, more_B, routes
 from workbench.sim.compiled.dps_history import came_from, note, note_neighbor
 from workbench.sim.compiled.dps_remotes import address_of, link_of
-from workbench.sim.compiled.dps_retained import is_kept, left_s, next_to_end, put, remove
+from workbench.sim.compiled.dps_retained import is_kept, left_s, next_to_end, next_to_go, put, remove
 from workbench.sim.compiled.dps_state import PUBLICATION_MESSAGE
 from workbench.sim.compiled.dps_topics import MAYBE, NO, YES
 from workbench.sim.compiled.layout import DEAD_END, DUPLICATE, FULL, HOPS, NO_MATCH, NONE, OUT_OF_RANGE
@@ -89,12 +89,18 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):  # type: ignore[
         return
     evicted = np.int64(NONE)
     if state.nodes[i].kept >= state.max_retained:
-        evicted = next_to_end(state, i)
-        remove(state, i, evicted)
-    put(state, i, publication, link, hops, now + ttl_s * SECOND_US)
+        evicted = next_to_go(state, i)
+        if evicted == NONE:
+            evicted = next_to_end(state, i) if link == NONE else np.int64(publication)
+    came_over = np.int64(link)
+    if evicted != publication:
+        if evicted != NONE:
+            came_over = np.int64(state.kept[evicted, i].link)
+            remove(state, i, evicted)
+        put(state, i, publication, link, hops, now + ttl_s * SECOND_US)
     if evicted != NONE:
         message = _message(core, state, evicted, 0, 1)
-        drop(core, now, i, _peer_of(core, state, np.int64(state.kept[evicted, i].link)), message, FULL)
+        drop(core, now, i, _peer_of(core, state, came_over), message, FULL)
         let_go(core, message)
 
 

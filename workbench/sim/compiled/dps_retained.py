@@ -55,6 +55,19 @@ def next_to_end(state, i):  # type: ignore[no-untyped-def]
     return one
 
 
+@outlined
+def next_to_go(state, i):  # type: ignore[no-untyped-def]
+    """Of others' the one that would end first, NONE if all are this node's own."""
+    found = np.int64(NONE)
+    one = np.int64(state.nodes[i].first_kept) - 1
+    while one != NONE:
+        it = state.kept[one, i]
+        if it.link != NONE and (found == NONE or it.expires_us < state.kept[found, i].expires_us):
+            found = one
+        one = np.int64(it.next) - 1
+    return found
+
+
 @inlined
 def put(state, i, publication, link, hops, expires_us):  # type: ignore[no-untyped-def]
     """Keep one that is not kept, and for which there is room; ``link``: where it came from, NONE if from here."""

@@ -35,7 +35,7 @@ SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE, ANSWER_MESSA
 MOST_PAIRS = 1 << 26  # 2 GiB
 MOST_FILTERS_B = 1 << 32
 _POOL_B = 1 << 20  # of filters, to begin with
-_MOST_NEIGHBORS = 256  # that a publication may come from, in the definition's history
+_MOST_NEIGHBORS = 256  # `dps_history` numbers them in a byte
 NO_MESH = 0xFFFFFFFFFFFFFFFF  # both halves of the mesh id of a neighbor that has not told one
 # What a message grows by where its numbers are larger: its revision, what it acknowledges, its hops.
 _LARGER_B = 4 + 4 + 2
@@ -216,7 +216,7 @@ State = namedtuple(
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """Bytes of the frame of a publication; EncodeError if it does not fit a datagram."""
-    topics = mapping.publication_topics(attributes)
+    topics = mapping.publication_topics(attributes, protocol.separators)
     vector = publication_filter(topics, protocol, protocol.wildcards)
     identity = wire.make_publication_id(0, 0, bytes(8))
     data = mapping.encode_data(attributes)

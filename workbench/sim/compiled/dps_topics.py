@@ -55,10 +55,14 @@ def workload_of(setup: Setup) -> Workload:
     contents = zip(work.contents["first_sample"].tolist(), work.contents["last_sample"].tolist(), strict=True)
     bounds = work.samples["first"].tolist(), work.samples["last"].tolist()
     topics_of = [
-        published[mapping.publication_topics(_attributes(work, bounds[0][first], bounds[1][last - 1]))]
+        published[
+            mapping.publication_topics(_attributes(work, bounds[0][first], bounds[1][last - 1]), protocol.separators)
+        ]
         for first, last in contents
     ]
-    asked_of = [asked[mapping.subscription_topics(_constraints(work, one))] for one in work.subscriptions]
+    asked_of = [
+        asked[mapping.subscription_topics(_constraints(work, one), protocol.separators)] for one in work.subscriptions
+    ]
     if len(published.numbers) * len(asked.numbers) > MOST_PAIRS:
         raise NotCompiledError(
             f"{len(published.numbers)} sets of topics and {len(asked.numbers)} that are asked for are more than "
