@@ -127,7 +127,7 @@ class DPSMesh:
     def publish(self, node: int, topic: str, text: str = "", ttl_s: int = 0, within_s: float = 5.0) -> Outcome:
         """Publish at a node, and wait until all live nodes that asked for it have acknowledged, or ``within_s``."""
         process = self._process(node)
-        wanted = tuple(one for one in self.alive if any(_matches(topic, asked) for asked in self._asked(one)))
+        wanted = tuple(one for one in self.alive if self._is_sent(topic, one, one == node))
         begin_s = time.perf_counter()
         number = process.give("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
         process.take()
@@ -136,6 +136,15 @@ class DPSMesh:
                 break
             time.sleep(0.002)
         return Outcome(node, topic, wanted, self._answered(process, number, begin_s))
+
+    def _is_sent(self, topic: str, node: int, is_here: bool) -> bool:
+        """Whether a node has asked for a topic, and its neighbors for it: a wildcard alone asks them for nothing."""
+        separators = self.settings.get("separators", topic_strings.SEPARATORS)
+        return any(
+            topic_strings.matches([topic], asked, separators)
+            and (is_here or any(topic_strings.subscription_items(one, separators) for one in asked))
+            for asked in self._asked(node)
+        )
 
     def _asked(self, node: int) -> list[tuple[str, ...]]:
         return self.subscriptions.get(node, [])
@@ -278,10 +287,6 @@ def _both_ends(said: list[str]) -> str:
     if said == ["active", "active"]:
         return "active"
     return next((link for link in said if link != "active"), "half open")
-
-
-def _matches(topic: str, asked: tuple[str, ...]) -> bool:
-    return topic_strings.matches([topic], asked)
 
 
 def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
