@@ -1,24 +1,28 @@
 """Filter length and hash count against false positives: measured, beside what theory says.
 
     false_positive_table(lengths, ...)      random topics, filters and routing decisions, without a network
-    false_positive_chart(table)             points are measured, lines are theory; both axes logarithmic
+    false_positive_chart(table)             points are measured, lines are theory for one filter; logarithmic axes
     vain_table(scenario, lengths, hashes)   a workload run with filters of several lengths: what went out in vain
-    vain_chart(table)                       frames of publications, needed and in vain, against the length
+    vain_chart(table)                       frames of publications, needed, repeated and in vain, against the length
 
 Theory of operation
     *A filter.* A publication of n items in a filter of m bits with k hashes leaves a share of (1 - 1/m)^(k n) of the
     bits 0; p is the rest. A subscription with j bits that is not in it is found nevertheless with the probability p^j.
     Of the random topics here none matches, so whatever is found is a false positive.
 
-    *A link.* Behind a link are many subscriptions. It is told their union, of fill q, and the needs that they have in
-    common, above all a number of bits: as many as the smallest subscription has, j, a publication must share with the
-    union. A publication sets about p m bits, so theory says: the chance that of p m draws, each of which hits with the
-    probability q, j or more do (binomial). It leaves the rest of the needs aside, which rules out a little more, and
-    that two bits of a subscription may be one, which rules out a little less. Four of the nine items of a topic with
-    three levels are the same in all such topics, so links differ much; theory is of their mean.
+    *A link.* Behind a link are many subscriptions. It is told their union and the needs that they have in common, which
+    publications must share with the union (`workbench.bloom.routes`). There is no line of theory for links: the needs
+    are the filters folded to 256 bits, and what several of them have in common depends on their number; a formula that
+    leaves them aside is off by a factor of ten one way or two the other.
 
-    *A workload.* Of each publication the frames that led to no delivery are counted, by `dps_publications`. Where a
-    mesh has loops some of them are not the filters' fault; those remain however long the filter is.
+    *How sure that is.* Publications meet the same filters, so the pairs are not independent trials. What is given is
+    the mean over the filters or links with its standard error, from how much these differ. A share that was never seen
+    is not 0: it is drawn hollow, at one in as many as were tried, and is probably below that.
+
+    *A workload.* Of each publication the frames that led to no delivery are counted, by `dps_publications`, and apart
+    from them those that a loop has doubled. Not all that is in vain is Bloom's: "a/+" says yes to "a/b/c" and "TEMP GE
+    25" to TEMP 20 at any length, the needs are those of all subscriptions behind a link, and muted links stay in what
+    is asked for. Bloom's share is what is above the same run with the longest filter.
 
 Cost
     The table: publications x subscriptions bit comparisons for each length, in compiled loops.
@@ -41,6 +45,7 @@ from workbench.topics import publication_items, subscription_items
 from workbench.views import palette
 from workbench.views.chart import ticks
 from workbench.views.dps import protocol_of
+from workbench.views.dps_looks import IN_VAIN, REPEATED, USEFUL
 from workbench.views.dps_publications import MOST_PATHS, paths
 from workbench.views.drawing import Drawing
 
@@ -49,8 +54,15 @@ if TYPE_CHECKING:
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 LEVELS = 3
+# Of a bar, from below: the column, its color, what is said of it.
+_PARTS = (
+    ("needed", USEFUL, "led to a delivery"),
+    ("repeated", REPEATED, "repeated by a loop"),
+    ("in_vain", IN_VAIN, "in vain"),
+)
 _SIZE = 11.0
-_LOWEST = 1e-5
+_LOWEST = 1e-7
+_HOW_TO_READ = "points: measured, with 2 standard errors; hollow: never seen; lines: theory"
 
 
 def false_positive_table(
@@ -65,7 +77,8 @@ def false_positive_table(
     """Shares of publications for which a filter says yes in vain, measured and by theory.
 
     ``subscriptions``: how many are behind each of so many ``links``; 1 is a filter alone. ``wildcard``: "s/+/t", which
-    is two items, or the topic spelled out. Columns: filter_bits, hashes, subscriptions, measured, theory, trials.
+    is two items, or the topic spelled out. Columns: filter_bits, hashes, subscriptions, measured, error (its standard
+    error, over filters or links), theory (of one filter, NaN for links), publications, filters (or links, that many).
     Raises ParameterError for lengths or hashes that DPS has not, or none of what is wanted.
     """
     import pandas as pd
@@ -87,10 +100,18 @@ def false_positive_table(
                 else:
                     said_yes = _routed(sent, wanted[: links * behind], behind)
                 items = len(subscription_items(asked[0]))
-                theory = expected(length, count, behind, items)
+                theory = expected(length, count, items) if behind == 1 else math.nan
                 row = {"filter_bits": length, "hashes": count, "subscriptions": behind}
-                rows.append({**row, "measured": float(said_yes.mean()), "theory": theory, "trials": said_yes.size})
+                rows.append({**row, **_measured(said_yes), "theory": theory})
     return pd.DataFrame(rows)
+
+
+def _measured(said_yes: np.ndarray) -> dict[str, Any]:
+    """The mean of (publications, filters), and its standard error: the filters are what is independent."""
+    publications, filters = said_yes.shape
+    shares = said_yes.mean(axis=0)
+    error = float(shares.std(ddof=1)) / math.sqrt(filters) if filters > 1 else math.nan
+    return {"measured": float(shares.mean()), "error": error, "publications": publications, "filters": filters}
 
 
 def _topic(side: str, seed: int, number: int) -> str:
@@ -113,18 +134,12 @@ def _routed(sent: np.ndarray, wanted: np.ndarray, behind: int) -> np.ndarray:
     return bloom_arrays.routes(sent, interests, np.bitwise_and.reduce(hashes, axis=1))
 
 
-def expected(length: int, hashes: int, subscriptions: int = 1, items: int = 1) -> float:
-    """The probability of a false positive by theory, for subscriptions of so many items and topics of three levels."""
+def expected(length: int, hashes: int, items: int = 1) -> float:
+    """The probability of a false positive of one filter: a subscription of so many items, topics of three levels."""
     BitVector(length)  # It says what is wrong with a length.
     n = len(publication_items("/".join("abc")))
     p = 1 - (1 - 1 / length) ** (hashes * n)
-    if subscriptions == 1:
-        return p ** (hashes * items)
-    q = 1 - (1 - 1 / length) ** (hashes * items * subscriptions)
-    drawn = max(1, round(p * length))
-    least = hashes * items
-    below = sum(math.comb(drawn, hits) * q**hits * (1 - q) ** (drawn - hits) for hits in range(min(least, drawn + 1)))
-    return min(1.0, max(0.0, 1 - below))
+    return float(p ** (hashes * items))
 
 
 # Charts
@@ -137,29 +152,45 @@ def false_positive_chart(table: Any, width: int = 620, height: int = 400) -> Dra
         name = f"{hashes} {'hash' if hashes == 1 else 'hashes'}, "
         name += "one subscription" if behind == 1 else f"a link to {behind}"
         ordered = rows.sort_values("filter_bits")
-        columns = [ordered[column].tolist() for column in ("filter_bits", "measured", "theory")]
-        lines.append((name, *columns))
+        lines.append((name, ordered.to_dict("records")))
     drawing = Drawing(width, height, title="False positives")
     drawing.text(14, 22, "How often a filter says yes in vain", size=14, bold=True)
-    drawing.text(width - 24, 44, "points: measured; lines: theory", size=_SIZE, anchor="end", colour=palette.FAINT_TEXT)
+    drawing.text(14, 40, _HOW_TO_READ, size=_SIZE, colour=palette.FAINT_TEXT)
     lengths = sorted(table["filter_bits"].unique().tolist())
-    lowest = max(_LOWEST, min([y for line in lines for y in line[3] + line[2] if y > 0], default=_LOWEST))
-    axes = _Axes(lengths, lowest, width, height, 46 + 17 * len(lines))
+    lowest = max(_LOWEST, min([_shown(row) for _, rows in lines for row in rows], default=_LOWEST))
+    axes = _Axes(lengths, lowest, width, height, 64 + 17 * len(lines))
     axes.draw(drawing, "filter length (bits)", "share of publications")
-    for which, (name, xs, measured, theory) in enumerate(lines):
+    for which, (name, rows) in enumerate(lines):
         colour = palette.SERIES[which % len(palette.SERIES)]
         marker = palette.SERIES_MARKERS[which % len(palette.SERIES_MARKERS)]
-        points = [(axes.x(x), axes.y(y)) for x, y in zip(xs, theory, strict=True) if y >= axes.lowest]
+        points = [(axes.x(row["filter_bits"]), axes.y(row["theory"])) for row in rows if row["theory"] >= axes.lowest]
         if len(points) > 1:
             drawing.polyline(points, colour=colour, width=1.6, opacity=0.75)
-        for x, y in zip(xs, measured, strict=True):
-            if y >= axes.lowest:
-                drawing.marker(marker, axes.x(x), axes.y(y), 4.2, colour, palette.BACKGROUND, 0.8)
-        at = 44 + 17 * which
-        drawing.segment(14, at - 4, 40, at - 4, colour=colour, width=1.6)
+        for row in rows:
+            _draw_measured(drawing, axes, row, marker, colour)
+        at = 60 + 17 * which
+        if points:
+            drawing.segment(14, at - 4, 40, at - 4, colour=colour, width=1.6)
         drawing.marker(marker, 27, at - 4, 4.2, colour, palette.BACKGROUND, 0.8)
         drawing.text(46, at, name, size=_SIZE)
     return drawing
+
+
+def _draw_measured(drawing: Drawing, axes: _Axes, row: dict[str, Any], marker: str, colour: str) -> None:
+    x, share, error = axes.x(row["filter_bits"]), row["measured"], 2 * row["error"]
+    if share == 0:
+        hollow = "circle" if marker == "x" else marker
+        drawing.marker(hollow, x, axes.y(max(_shown(row), axes.lowest)), 4.2, palette.BACKGROUND, colour, 1.2)
+    elif share >= axes.lowest:
+        if error > 0:
+            low, high = max(share - error, axes.lowest), min(share + error, 1.0)
+            drawing.segment(x, axes.y(low), x, axes.y(high), colour=colour, width=1.2)
+        drawing.marker(marker, x, axes.y(share), 4.2, colour, palette.BACKGROUND, 0.8)
+
+
+def _shown(row: dict[str, Any]) -> float:
+    """The measured share; where it was never seen, one in as many as were tried."""
+    return float(row["measured"]) or 1 / (row["publications"] * row["filters"])
 
 
 class _Axes:
@@ -202,9 +233,10 @@ class _Axes:
 def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence[int] = (HASHES,)) -> pd.DataFrame:
     """A scenario of DPS, run with filters of several lengths and hash counts.
 
-    Columns: filter_bits, hashes, needed and in_vain (frames of publications that led to a delivery, and that did not),
-    delivery_ratio, fill (of the fullest filter), filter_bytes (sent in subscriptions and their acknowledgements). Looks
-    at the first 200 publications. ParameterError for a scenario of another protocol.
+    Columns: filter_bits, hashes; needed, in_vain and repeated (frames of publications that led to a delivery, that did
+    not, and that came a second time over a loop); delivery_ratio, fill (of the fullest filter), filter_bytes (sent in
+    subscriptions and their acknowledgements). Looks at the first 200 publications. ParameterError for
+    a scenario of another protocol.
     """
     import pandas as pd
 
@@ -226,7 +258,8 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
                     "filter_bits": length,
                     "hashes": count,
                     "needed": sum(way.count("useful") for way in ways),
-                    "in_vain": sum(way.count("in vain") + way.count("repeated") for way in ways),
+                    "in_vain": sum(way.count("in vain") for way in ways),
+                    "repeated": sum(way.count("repeated") for way in ways),
                     "delivery_ratio": float(run.metrics["delivery_ratio"]),
                     "fill": max((seen.fill(one.bits) for one in seen.filters), default=0.0),
                     "filter_bytes": int(told.size_B.sum()),
@@ -243,13 +276,13 @@ class _Scenario:
 
 
 def vain_chart(table: Any, width: int = 620, height: int = 340) -> Drawing:
-    """Frames of publications against the filter length, as bars: needed, and above them in vain."""
+    """Frames of publications against the filter length, as bars: needed, above them repeated, and in vain."""
     drawing = Drawing(width, height, title="Frames in vain")
     drawing.text(14, 22, "Frames of publications, by filter length", size=14, bold=True)
     rows = table.sort_values(["filter_bits", "hashes"]).to_dict("records")
     shows_hashes = table["hashes"].nunique() > 1
     left, right, top, bottom = 60.0, width - 20.0, 62.0, height - 56.0
-    highest = max([row["needed"] + row["in_vain"] for row in rows], default=1) or 1
+    highest = max([sum(row[column] for column, *_ in _PARTS) for row in rows], default=1) or 1
     step = (right - left) / max(len(rows), 1)
     levels = ticks(0, highest, 6)
     highest = levels[-1]
@@ -260,7 +293,7 @@ def vain_chart(table: Any, width: int = 620, height: int = 340) -> Drawing:
     for place, row in enumerate(rows):
         x, wide = left + (place + 0.18) * step, 0.64 * step
         base = bottom
-        for column, colour in (("needed", palette.DELIVERED), ("in_vain", palette.LOST)):
+        for column, colour, _ in _PARTS:
             high = row[column] / highest * (bottom - top)
             drawing.rectangle(x, base - high, wide, high, fill=colour)
             base -= high
@@ -270,7 +303,7 @@ def vain_chart(table: Any, width: int = 620, height: int = 340) -> Drawing:
     label = "filter length (bits)" + (" / hashes" if shows_hashes else "")
     drawing.text((left + right) / 2, bottom + 38, label, size=_SIZE + 1, anchor="middle")
     x = 14.0
-    for said, colour in (("led to a delivery", palette.DELIVERED), ("in vain", palette.LOST)):
+    for _, colour, said in _PARTS:
         drawing.rectangle(x, 36, 14, 10, fill=colour)
         drawing.text(x + 20, 45, said, size=_SIZE)
         x += 150

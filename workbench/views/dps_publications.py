@@ -11,13 +11,14 @@ Theory of operation
     back to the publisher, and these hops are *useful*; all others that were first somewhere are *in vain*. A node in
     vain has a mark of its reason:
 
-    dead_end        it neither delivers nor passes on: somebody's filter said yes without need
+    dead_end        no filter of its own says yes, and it does not pass it on: somebody's said yes without need
     no_match        its own filter said yes, its topics no
     out_of_range    its topics said yes, its attributes no (TEMP GE 25 is the topic TEMP/+)
 
-    ``matches`` says at how many places the publication was wanted at all. If that is 0 and it went over a link, filters
-    alone are to blame: a false positive of Bloom's. Else it may also be that interests which came over a link before it
-    was muted still stand in somebody's sum (``count_muted``).
+    ``matches`` says at how many places the publication was wanted at all. What went over a link in vain need not be a
+    false positive of Bloom's: "a/+" says yes to "a/b/c", and "TEMP GE 25" to TEMP 20, at any length; and interests
+    which came over a link before it was muted may still stand in somebody's sum (``count_muted``). Bloom's share is
+    what is above the same run with the longest filter.
 
 Cost
     A step for each frame of the publications that are looked at.
