@@ -66,3 +66,31 @@ def test_renumbered_network_has_the_chosen_nodes_first_and_is_the_same_otherwise
 def test_a_numbering_that_cannot_be_says_so(first, sentence):
     with pytest.raises(wb.ParameterError, match=sentence):
         wb.topology.renumbered(wb.topology.line(5), first)
+
+
+def test_field_has_its_roots_first_and_one_density_for_all_sizes():
+    field = wb.topology.field_with_roots(375, 4, seed=3)
+    assert wb.topology.spread(field, 4) == (0, 1, 2, 3)
+    largest = [max(pos[axis] for _, pos in field.nodes(data="pos")) for axis in (0, 1)]
+    assert 230 < largest[0] <= 250 and 90 < largest[1] <= 100
+    anywhere = wb.topology.field_with_roots(375, 4, "random", seed=3)
+    assert anywhere.number_of_edges() == field.number_of_edges()
+    assert wb.topology.spread(anywhere, 4) != (0, 1, 2, 3)
+
+
+def test_fewer_roots_of_a_field_are_the_first_of_more():
+    few, many = (wb.topology.field_with_roots(120, count, seed=2) for count in (2, 6))
+    assert [few.nodes[node]["pos"] for node in (0, 1)] == [many.nodes[node]["pos"] for node in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((10, 2, "corner"), "roots is 'corner'; it must be one of spread, random"),
+        ((10, 11), "count"),
+        ((0, 1), "nodes"),
+    ],
+)
+def test_field_that_cannot_be_is_refused_in_a_sentence(arguments, sentence):
+    with pytest.raises(wb.ParameterError, match=sentence):
+        wb.topology.field_with_roots(*arguments)

@@ -47,9 +47,31 @@ def test_a_trend_is_the_mean_of_the_differences_in_each_network():
     rows = table.set_index("protocol")
     ours, others = rows.loc["TinyMQ"], rows.loc["PUB-2-SUB+"]
     assert (ours["fewest"], ours["most"], ours["change"]) == (20, 18, -2)
-    assert (ours["networks"], ours["lower"], ours["holds"]) == (3, 2, True)
+    assert (ours["networks"], ours["lower"], ours["verdict"]) == (3, 2, "open")
     assert ours["low"] < -2 < 0 < ours["high"]  # -3, -4 and 1 may be chance
-    assert (others["change"], others["low"], others["high"], others["holds"]) == (1, 1, 1, False)
+    assert (others["change"], others["low"], others["high"], others["verdict"]) == (1, 1, 1, "rises")
+
+
+def test_a_trend_falls_or_rises_only_where_chance_is_no_explanation():
+    found = {}
+    for name, ends in {"falls": (7, 16, 27), "rises": (13, 24, 33), "open": (10, 20, 31), "same": (10, 20, 30)}.items():
+        table = Table({"TinyMQ": {1: (10, 20, 30), 10: ends}})
+        (found[name],) = tinymq_figures.trend_table(table, ["stored_per_tree"])["verdict"]
+    (found["one network"],) = tinymq_figures.trend_table(Table({"TinyMQ": {1: (10,), 10: (7,)}}), ["stored_per_tree"])[
+        "verdict"
+    ]
+    assert found == {"falls": "falls", "rises": "rises", "open": "open", "same": "open", "one network": "open"}
+
+
+def test_a_trend_in_words_says_how_sure_it_is():
+    values = {"TinyMQ": {1: (10, 20, 30), 10: (7, 16, 27)}, "PUB-2-SUB+": {1: (10, 20, 30), 10: (10, 20, 31)}}
+    trends = tinymq_figures.trend_table(Table(values), ["stored_per_tree"], by="protocol")
+    ours, others = tinymq_figures.trend_sentences(trends)
+    assert ours == (
+        "stored per tree (TinyMQ) falls from 20.00 with 1 to 16.67 with 10 trees "
+        "(95 % interval of the change: -4.77 to -1.90)"
+    )
+    assert others.startswith("stored per tree (PUB-2-SUB+) is open: 20.00 with 1 to 20.33 with 10 trees")
 
 
 def test_a_network_in_which_a_run_failed_is_left_out_of_the_trend():
@@ -115,18 +137,14 @@ def test_losses_are_shares_of_what_should_have_come_and_of_the_copies_sent():
 
 @pytest.fixture(scope="module")
 def networks():
-    found = {}
-    for seed in (1, 2, 3):
-        graph = wb.topology.disc(200, 183, 73, radius_m=20, seed=seed)
-        found[str(seed)] = wb.topology.renumbered(graph, wb.topology.spread(graph, 10))
-    return found
+    return {str(seed): wb.topology.field_with_roots(200, 10, seed=seed) for seed in (1, 2, 3)}
 
 
 def sweep(networks, protocol, workload, measure, duration_s):
     scenario = wb.Scenario(networks["1"], protocol, radio=wb.Radio(loss="none"), duration_s=duration_s)
     over = {"topology": networks, "protocol.roots": {"1": (0,), "10": tuple(range(10))}}
     base = scenario.replace(workload=workload)
-    return wb.Sweep(base, over, measure=measure).run(runner=wb.LocalRunner(), progress=False)
+    return wb.Sweep(base, over, "reference", measure=measure).run(runner=wb.LocalRunner(), progress=False)
 
 
 @pytest.mark.slow
@@ -135,7 +153,7 @@ def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_te
     events = wb.range_events(range(200), 12, start_s=7, every_s=0.05)
     table = sweep(networks, wb.TinyMQ(**ONCE), [*queries, *events], query_metrics, 9)
     trends = tinymq_figures.trend_table(table, ["stored_per_tree", "hops_own_tree", "stretch"])
-    assert trends["holds"].tolist() == [True, True, True]
+    assert (trends["change"] < 0).tolist() == [True, True, True]
     assert trends["networks"].tolist() == [3, 3, 3]
     assert (table.to_pandas()["delivery_ratio"] == 1).all()
 
@@ -145,15 +163,15 @@ def test_fewer_nodes_get_another_key_with_ten_trees(networks):
     workload = [wb.random_outage(range(10, 200), 0.1, 10.0)]
     table = sweep(networks, wb.TinyMQ(info_s=4.0, refresh_s=0.0, retries=0), workload, repair_metrics, 60)
     (trend,) = tinymq_figures.trend_table(table, ["rekeyed_nodes"]).to_dict("records")
-    assert trend["holds"] and trend["networks"] == 3
+    assert trend["change"] < 0 and trend["networks"] == 3
     assert (table.to_pandas()["unplaced_nodes"] == 0).all()
 
 
 @pytest.mark.slow
 def test_publishing_to_the_own_tree_relieves_the_busiest_node_and_to_all_trees_does_not(networks):
     workload = wb.range_events(range(200), 60, start_s=4, every_s=0.02)
-    holds = {}
+    falls = {}
     for publish in ("own", "all"):
         table = sweep(networks, wb.TinyMQ(publish=publish, **ONCE), workload, load_metrics, 6)
-        holds[publish] = tinymq_figures.trend_table(table, ["event_hops", "relays_busiest"])["holds"].tolist()
-    assert holds == {"own": [True, True], "all": [False, False]}
+        falls[publish] = (tinymq_figures.trend_table(table, ["event_hops", "relays_busiest"])["change"] < 0).tolist()
+    assert falls == {"own": [True, True], "all": [False, False]}

@@ -4,7 +4,8 @@
     strewn      disc, from_positions              links within a radius, everything delivered
     radio       random_geometric, office          delivery ratios from distance, walls and shadowing (Propagation)
     measured    from_links, testbed               delivery ratios as somebody counted them
-    numbering   spread, renumbered                sites far apart, and a numbering in which they come first
+    numbering   spread, renumbered,               sites far apart, and a numbering in which they come first
+                field_with_roots                  the field of TinyMQ's evaluation, numbered so
     form        check, digest, to_dict, from_dict what a scenario stores and compares
 
 Every function returns a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int
@@ -19,13 +20,14 @@ from workbench.topology.links import from_links, testbed
 from workbench.topology.office import office
 from workbench.topology.propagation import Propagation, packet_reception
 from workbench.topology.recipes import from_dict, to_dict
-from workbench.topology.sites import renumbered, spread
+from workbench.topology.sites import field_with_roots, renumbered, spread
 
 __all__ = [
     "Propagation",
     "check",
     "digest",
     "disc",
+    "field_with_roots",
     "from_dict",
     "from_links",
     "from_positions",

@@ -1,5 +1,9 @@
 """Sites in a network: nodes far apart from each other, for sinks and roots; and a numbering in which they come first.
 
+    spread              nodes far apart
+    renumbered          the same network, some of its nodes numbered first
+    field_with_roots    a field of the density of TinyMQ's evaluation, its roots numbered first
+
 Theory of operation
     The first site is the node nearest to the middle of the area. Each further one is a node that is as many hops away
     from all sites so far as there is any: farthest-point clustering, whose largest distance from a node to its site is
@@ -16,7 +20,12 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.topology.graphs import check, is_whole, whole
+from workbench.topology.generators import disc
+from workbench.topology.graphs import MOST_NODES, check, is_whole, whole
+
+# The field of TinyMQ's evaluation, for other numbers of nodes at the same density.
+FIELD_NODES, FIELD_M, FIELD_RADIUS_M = 1500, (500.0, 200.0), 20.0
+PLACES = ("spread", "random")
 
 
 def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
@@ -60,3 +69,19 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
     chosen = set(first)
     order = [*first, *(node for node in sorted(graph) if node not in chosen)]
     return check(nx.relabel_nodes(graph, {node: number for number, node in enumerate(order)}))
+
+
+def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 1) -> nx.DiGraph:
+    """A connected field: 500 m x 200 m for 1500 nodes that hear each other up to 20 m, of the same density for others.
+
+    The first ``count`` nodes are meant as roots. ``roots="spread"``: they are those of `spread`, so node 0 is in the
+    middle, node 1 as far from it as there is any, and fewer roots are the first of more; "random": they are anywhere.
+    ParameterError for another word or number.
+    """
+    if roots not in PLACES:
+        raise ParameterError(f"roots is {roots!r:.60}; it must be one of {', '.join(PLACES)}")
+    nodes = whole("nodes", nodes, 1, MOST_NODES)
+    count = whole("count", count, 1, nodes)
+    scale = (nodes / FIELD_NODES) ** 0.5
+    graph = disc(nodes, scale * FIELD_M[0], scale * FIELD_M[1], radius_m=FIELD_RADIUS_M, seed=seed)
+    return graph if roots == "random" else renumbered(graph, spread(graph, count))

@@ -111,6 +111,7 @@ _HOME = {
     "node_load": "overlay_load",
     "repair_chart": "overlay_repair",
     "trees_chart": "tinymq_figures",
+    "trend_sentences": "tinymq_figures",
     "trend_table": "tinymq_figures",
     "printed_losses": "tinymq_figures",
     "show_dps": "dps_player",

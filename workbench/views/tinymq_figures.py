@@ -2,6 +2,7 @@
 
     trees_chart(table, y)            means over networks in 95 % confidence bands, a line for each value of ``by``
     trend_table(table, metrics)      what becomes of a metric from the fewest trees to the most, network by network
+    trend_sentences(trends)          the same in words
     printed_losses(table)            matching events that are lost, and copies of events that run in circles
 
 A table is a sweep's, over "protocol.roots" as {"1": (0,), "4": (0, 1, 2, 3), ...}: the labels are the numbers of trees.
@@ -9,8 +10,8 @@ Several sweeps that vary the same may be given as a list, as when one protocol w
 
 Theory of operation
     A trend is paired: in each network the metric with the most trees minus that with the fewest. Of these differences
-    there are the mean and its 95 % interval (Student's t). "holds" is that the mean is below 0; where the interval ends
-    below 0 too, chance is no explanation.
+    there are the mean and its 95 % interval (Student's t). Where the interval lies below 0 the metric "falls", above 0
+    it "rises"; where it has 0 in it the question is "open", as it is with a single network.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ROOTS, TREES = "protocol.roots", "trees"
 Only = Mapping[str, Any] | None
+_TREND = ("from_trees", "to_trees", "fewest", "most", "change", "low", "high", "networks", "lower", "verdict")
 
 # What metrics are called at an axis.
 _LABELS = {
@@ -75,8 +77,9 @@ def trees_chart(
 def trend_table(table: Any, metrics: Sequence[str], by: str | None = None, only: Only = None) -> pd.DataFrame:
     """From the fewest trees to the most: how each metric changes, for each value of ``by``.
 
-    Columns: metric, by (if given), fewest, most (means), change, low, high (of the mean difference), networks, lower
-    (in how many of them the metric falls), holds. Networks that lack one of the two values are left out.
+    Columns: metric, by (if given), from_trees, to_trees, fewest, most (means at these two), change, low, high (of the
+    mean difference), networks, lower (in how many of them the metric falls), verdict ("falls", "rises" or "open").
+    Networks that lack one of the two values are left out.
     """
     import pandas as pd
 
@@ -88,13 +91,39 @@ def trend_table(table: Any, metrics: Sequence[str], by: str | None = None, only:
     for metric in metrics:
         for names, some in frame.groupby(by, sort=False) if by else [(None, frame)]:
             wide = some.pivot_table(index=others or "seed", columns=TREES, values=metric, observed=True)
-            ends = wide[[wide.columns.min(), wide.columns.max()]].dropna()
+            trees = wide.columns.min(), wide.columns.max()
+            ends = wide[list(trees)].dropna()
             change = (ends.iloc[:, 1] - ends.iloc[:, 0]).tolist()
             mean, half, networks = interval(change)
-            told = (*ends.mean().tolist(), mean, mean - half, mean + half, networks, sum(one < 0 for one in change))
-            rows.append((metric, *([names] if by else []), *told, mean < 0))
-    columns = ["fewest", "most", "change", "low", "high", "networks", "lower", "holds"]
-    return pd.DataFrame(rows, columns=["metric", *([by] if by else []), *columns])
+            low, high = mean - half, mean + half
+            lower = sum(one < 0 for one in change)
+            told = (*trees, *ends.mean().tolist(), mean, low, high, networks, lower, _verdict(low, high))
+            rows.append((metric, *([names] if by else []), *told))
+    return pd.DataFrame(rows, columns=["metric", *([by] if by else []), *_TREND])
+
+
+def trend_sentences(trends: pd.DataFrame) -> list[str]:
+    """A `trend_table` in words, a sentence for each row: "stretch (TinyMQ) falls from 2.10 with 1 to 1.40 with 10 trees
+    (95 % interval of the change: -0.80 to -0.60)"."""
+    names = [column for column in trends.columns if column not in ("metric", *_TREND)]
+    sentences = []
+    for row in trends.to_dict("records"):
+        what = " ".join([row["metric"].replace("_", " "), *(f"({row[name]})" for name in names)])
+        how = (
+            f"is open: {row['fewest']:.2f}"
+            if row["verdict"] == "open"
+            else f"{row['verdict']} from {row['fewest']:.2f}"
+        )
+        trees = f"with {row['from_trees']} to {row['most']:.2f} with {row['to_trees']} trees"
+        spread = f"95 % interval of the change: {row['low']:+.2f} to {row['high']:+.2f}"
+        sentences.append(f"{what} {how} {trees} ({spread})")
+    return sentences
+
+
+def _verdict(low: float, high: float) -> str:
+    if high < 0:
+        return "falls"
+    return "rises" if low > 0 else "open"
 
 
 def printed_losses(table: Any, by: str = "protocol") -> pd.DataFrame:
