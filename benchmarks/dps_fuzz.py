@@ -4,7 +4,7 @@ Messages of the C implementation, where its captures are beside the repository, 
 changed, cut out, put in, lengths made huge, two messages spliced. Each is decoded, and what is encrypted in it opened.
 Only DecodeError may come of it; anything else ends the run with the bytes. Printed are the outcomes, and the most time
 and memory that one message took: process times in one pass, memory in another, as tracing it is slow. The slowest
-message is timed again, alone.
+message is timed again, alone. Messages made to be slow are also given to a node with 1000 subscriptions.
 """
 
 import argparse
@@ -17,10 +17,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from workbench import bloom
+from workbench import bloom, draws
 from workbench.bloom import BitVector
 from workbench.cose import A256KW, KeyStore, Security
 from workbench.errors import DecodeError
+from workbench.protocols.dps import DPS
+from workbench.protocols.dps.node import DPSNode
+from workbench.protocols.dps.publications import MOST_TOPICS
 from workbench.topics import publication_items, subscription_items
 from workbench.wire import coap, dps
 
@@ -63,6 +66,7 @@ HEADS = tuple(
     ]
 )
 LARGEST_B = 65507
+SUBSCRIPTIONS = 1000
 
 
 def main() -> None:
@@ -96,6 +100,26 @@ def report_times(security: Security, messages: list[bytes], options: argparse.Na
     print(f"slowest: {1e3 * slowest_s:.2f} ms, again {1e3 * again_s(security, slowest):.2f} ms, {len(slowest)} B")
     for name, frame in worst().items():
         print(f"made to be slow, {name}: {1e3 * again_s(security, frame):.2f} ms, {len(frame)} B")
+        print(f"    at a node with {SUBSCRIPTIONS} subscriptions: {1e3 * received_s(frame):.2f} ms")
+
+
+def received_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
+    """The time that a node with so many subscriptions takes for a frame of a stranger."""
+    node = node_with(subscriptions)
+    forget()
+    begin = time.process_time()
+    node.receive(frame, "stranger", 0, False)
+    return time.process_time() - begin
+
+
+def node_with(subscriptions: int) -> DPSNode:
+    """A node whose subscriptions all begin with a wildcard: none can be told apart by its beginning."""
+    node: DPSNode = DPS(filter_bits=bloom.LENGTH).make_node(1, draws.Stream(draws.make_key(1)))
+    node.tells_all = False
+    node.start(0)
+    for number in range(subscriptions):
+        node.subscribe_topics(f"+/{number}", 0)
+    return node
 
 
 def report_memory(security: Security, messages: list[bytes], options: argparse.Namespace) -> None:
@@ -167,11 +191,20 @@ def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
     room = size_B - len(head) - len(inner) - 20
     runs = bytes.fromhex("83011a0007ffc05a") + room.to_bytes(4, "big") + b"\xff" * room
     full = bytes.fromhex("83031a0007ffc040")
+    # A filter that says yes to every subscription: as many topics as there is room for, and as many as are compared.
+    one = b"\x61a" * ((room - 40) // 2)
+    usual = bytes.fromhex("830319200040")
+    many = usual + bytes.fromhex("a20b9a") + (len(one) // 2).to_bytes(4, "big") + one + b"\x0c\x40"
+    topic = b"a/" * (min(room // MOST_TOPICS, 2048) // 2 - 3) + b"a"
+    long = b"\x79" + len(topic).to_bytes(2, "big") + topic
+    compared = usual + bytes.fromhex("a20b99") + MOST_TOPICS.to_bytes(2, "big") + long * MOST_TOPICS + b"\x0c\x40"
     topics = bytes.fromhex("830119200040a20b9a") + (room - 40).to_bytes(4, "big") + b"\x60" * (room - 40) + b"\x0c\x40"
     return {
         "run lengths": head + inner + runs + bytes.fromhex("a20b800c40"),
         "complement of nothing": head + inner + full + bytes.fromhex("a20b800c40"),
         "empty topics": head + inner + topics,
+        "topics for all": head + inner + many,
+        "long topics for all": head + inner + compared,
         "nesting": bytes.fromhex("850101a1") + bytes.fromhex("1863") + b"\x81" * room + b"\x00",
         "encrypted items": head + inner + bytes.fromhex("830119200040d860") + b"\x81" * (room - 40) + b"\x00",
     }

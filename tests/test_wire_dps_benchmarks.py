@@ -43,3 +43,10 @@ def test_messages_made_to_be_slow_are_read_or_refused_with_little_memory():
             assert dps_fuzz.memory_B(security, frame) < 4 * 65536 + 100 * 4096, name
     finally:
         dps_fuzz.tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("name", "reason"), [("topics for all", "topics"), ("long topics for all", "no_match")])
+def test_filter_that_says_yes_to_all_has_a_node_compare_a_bounded_number_of_topics(name, reason):
+    node = dps_fuzz.node_with(3)
+    node.receive(dps_fuzz.worst()[name], "stranger", 0, False)
+    assert node.drops == {reason: 1}

@@ -109,7 +109,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "--listen",
         default=_LOOPBACK,
         metavar="ADDRESS",
-        help="host:port, or a port of 127.0.0.1 (default: any); [::]:0 is everybody's",
+        help="host:port, or a port of 127.0.0.1 (default: any); [::]:0 is everybody's: README says who may reach it",
     )
     parser.add_argument(
         "-p",

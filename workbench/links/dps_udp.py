@@ -421,11 +421,13 @@ def dps_node(
 ) -> UDPNode:
     """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``; without asyncio, ``with``.
 
-    listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody.
+    listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody;
+               what that means says the page of `workbench.links.dps_udp`, *Who may reach the port*
     security   a `workbench.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
     multicast  a `workbench.links.dps_multicast.Multicast`; None: publications go over links alone
     tell       called with each event of the protocol's node (`workbench.protocols.contract`)
-    settings   parameters of `workbench.DPS`: ``filter_bits``, ``separators``, ``update_s``, ``link_loss_s``, ...
+    settings   parameters of `workbench.DPS`: ``filter_bits``, ``separators`` ("/"; ``workbench dps`` has "/."),
+               ``update_s``, ...
     """
     return UDPNode(DPS(**settings), listen, security, multicast, tell, max_waiting)
 
