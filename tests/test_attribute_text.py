@@ -19,6 +19,7 @@ from workbench.attributes import (
     NE,
     OPERATORS,
     PAYLOAD,
+    TOPIC,
     Attribute,
     key_of,
     make,
@@ -133,7 +134,7 @@ def valid_attributes(draw):
         st.sampled_from([register_key(150, "THIRDS", steps=3), register_key(151, "FINE", steps=999_999)])
         | st.integers(50, 250).map(key_of)
     )
-    if key.number == PAYLOAD:
+    if key.number in (PAYLOAD, TOPIC):
         return make(key.number, draw(st.sampled_from(["IS", "EQ", "NE", "EQ_ANY"])), draw(st.binary(max_size=255)))
     lowest, highest = round(key.minimum * key.steps), round(key.maximum * key.steps)
     value = draw(st.integers(lowest, highest) | st.sampled_from([lowest, highest]))
