@@ -14,6 +14,7 @@ from workbench.protocols.dps import DPS
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.remotes import ACTIVE, LINKING, MUTED, NO_NEEDS, UNLINKING
 from workbench.protocols.dps.series import publication_filter, subscription_filter
+from workbench.wire import coap
 from workbench.wire import dps as wire
 
 NONE = BitVector(8192)
@@ -470,6 +471,21 @@ def test_payload_beyond_a_datagram_is_refused_and_the_series_goes_on():
     with pytest.raises(EncodeError, match="make its payload [0-9]+ bytes shorter"):
         series.publish(bytes(65500), 0)
     assert series.publish(bytes(65000), 0) == 2
+
+
+def test_publication_that_is_multicast_has_to_leave_room_for_its_envelope():
+    node = Alone().node
+    frame_B = len(wire.encode(publication(data=bytes(65_000))))
+    series = node.publish_topics("a/b", b"", 0)
+    room_B = wire.LARGEST_DATAGRAM_B - frame_B
+    assert series.publish(bytes(65_000 + room_B - 8), 0)
+    node.multicasts = True
+    with pytest.raises(EncodeError, match="has room for 65491"):
+        series.publish(bytes(65_000 + room_B - 8), 0)
+    node.take_frames()
+    assert series.publish(bytes(65_000 + room_B - 32), 0)
+    ((to, frame),) = node.take_frames()
+    assert to is None and len(coap.wrap(frame, 1)) <= wire.LARGEST_DATAGRAM_B
 
 
 def test_what_cannot_be_published_or_subscribed_to_is_refused():

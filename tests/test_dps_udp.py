@@ -211,6 +211,20 @@ def test_more_than_may_wait_is_lost_oldest_first_and_counted():
     run(test())
 
 
+def test_what_cannot_be_sent_yet_is_bounded_in_bytes(monkeypatch):
+    async def test():
+        monkeypatch.setattr(dps_socket, "MOST_UNSENT_B", 100)
+        async with wb.dps_node() as node:
+            sock = node._socket
+            for size_B in (60, 60, 40):
+                sock._put_off(node.address, bytes(size_B))
+            assert (len(sock._unsent), sock._unsent_B, sock.errors["unsent"]) == (2, 100, 1)
+            await sock.drained()
+            assert (len(sock._unsent), sock._unsent_B) == (0, 0)
+
+    run(test())
+
+
 def test_mailbox_loses_the_oldest_beyond_its_bytes_but_not_the_last():
     mailbox = Mailbox(10, 100, len)
     mailbox.put([bytes(40), bytes(50)])

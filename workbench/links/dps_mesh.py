@@ -49,7 +49,10 @@ _QUIET_S = 1.2  # four update periods without a change
 
 
 class Outcome(NamedTuple):
-    """What came of a publication. wanted: nodes with a matching subscription; answers: node -> ms until its answer."""
+    """What came of a publication. wanted: nodes with a matching subscription; answers: node -> ms until its answer.
+
+    A subscription to a wildcard alone, of which no neighbor is told, is only wanted at the publisher's own node.
+    """
 
     publisher: int
     topic: str
