@@ -15,7 +15,7 @@ Theory of operation
 Bounds
     Links, history, retained publications: the protocol's parameters. Per subscription and series ``max_waiting``
     items and 16 MB, of which the oldest are lost and counted (``lost``). Datagrams that could not be sent yet: 16 MB.
-    With the defaults strangers can fill 16 MB of history and 64 MB of retained publications. What is dropped is counted
+    With the defaults strangers can fill 23 MB of history and 64 MB of retained publications. What is dropped is counted
     by its reason in ``drops``.
 
 Who may reach the port

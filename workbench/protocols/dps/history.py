@@ -9,7 +9,7 @@ Theory of operation
 
 Bounds
     Neighbors with a link are noted, others only while fewer than 16 are: an address costs nothing to name. Each takes
-    some 180 bytes, and the entry 400: strangers can make 5000 entries 16 MB, and each link that they take adds 0.9 MB.
+    some 250 bytes, and the entry 600: strangers can make 5000 entries 23 MB, and each link that they take adds 1.3 MB.
 
 Limits
     A publication that comes back after its entry has gone is taken for new.
