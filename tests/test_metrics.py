@@ -109,6 +109,31 @@ def test_every_subscription_is_owed_its_own_sample():
     assert outcome(values) == (3, 2, 0, 0)
 
 
+numbers = st.integers(0, 4)
+constraints = st.lists(
+    st.tuples(st.sampled_from(["TEMP", "HUMIDITY"]), st.sampled_from(["EQ", "NE", "GE", "GT", "LE", "LT"]), numbers),
+    min_size=1,
+    max_size=3,
+)
+values = st.lists(st.tuples(st.sampled_from(["TEMP", "HUMIDITY"]), st.just("IS"), numbers), min_size=1, max_size=3)
+
+
+def text(attributes):
+    return ", ".join(f"{key} {operator} {number}" for key, operator, number in attributes)
+
+
+@given(st.lists(st.one_of(constraints, st.just([("TEMP", "EQ_ANY", 0)])), min_size=1, max_size=4), st.data())
+def test_every_pair_that_matches_is_among_those_that_are_looked_at(asked, data):
+    readings = [text(one) for one in data.draw(st.lists(values, min_size=1, max_size=6))]
+    protocol = wb.Flooding()
+    subscriptions = [text(one).replace("EQ_ANY 0", "EQ_ANY") for one in asked]
+    candidates = metrics._matching(protocol).candidates(subscriptions, readings)
+    for reading, found in zip(readings, candidates, strict=True):
+        for subscription in subscriptions:
+            if protocol.matching_samples(wb.parse(subscription), wb.parse(reading)):
+                assert subscription in found
+
+
 def test_own_readings_of_a_sink_are_owed_to_it_too():
     assert outcome(measure(subscribed(), reading(10, 0, 0), delivered(10, 0, 100))) == (1, 1, 0, 0)
 

@@ -23,7 +23,7 @@ that has not arrived.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 
-from workbench.attributes import matching_samples, parse, to_text
+from workbench.attributes import EQ, GE, GT, IS, LE, LT, matching_samples, parse, to_text
 from workbench.errors import AttributeFormatError
 from workbench.protocols.contract import Protocol
 from workbench.sim import trace
@@ -63,8 +63,46 @@ class _Matching:
         except AttributeFormatError:
             return True  # A filter has left its key's range, which no text can say; the sink has compared the number.
 
+    def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[list[str]]:
+        """For each publication the subscriptions of which it may have samples: all, if nothing is known of the rule."""
+        return [list(subscriptions)] * len(publications)
 
-_COMMON = _Matching(matching_samples)
+
+class _CommonMatching(_Matching):
+    """The rule of attributes: numbers are compared for all publications at once, for most of them meet few bounds."""
+
+    def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in publications]
+        values = _values(publications)
+        for subscription in subscriptions:
+            may_match = np.ones(len(publications), np.bool_)
+            for key, operator, bound in _parsed(subscription):
+                if operator in _COMPARED and isinstance(bound, int):
+                    where, numbers = values.get(key, _NO_VALUES)
+                    meets = np.zeros(len(publications), np.bool_)
+                    meets[where[_COMPARED[operator](numbers, bound)]] = True
+                    may_match &= meets
+            for place in np.flatnonzero(may_match).tolist():
+                found[place].append(subscription)
+        return found
+
+
+_COMPARED: dict[int, Callable] = {EQ: np.equal, GE: np.greater_equal, GT: np.greater, LE: np.less_equal, LT: np.less}
+_NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+def _values(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """key -> (places of publications, values that these have): of all numbers that publications state."""
+    stated: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for place, text in enumerate(publications):
+        for key, operator, value in _parsed(text):
+            if operator == IS and isinstance(value, int):
+                stated[key].append((place, value))
+    columns = {key: np.array(pairs, np.int64) for key, pairs in stated.items()}
+    return {key: (pairs[:, 0], pairs[:, 1]) for key, pairs in columns.items()}
+
+
+_COMMON = _CommonMatching(matching_samples)
 
 
 @lru_cache(maxsize=64)
@@ -229,16 +267,28 @@ class _Outcome:
 def _expected(subscriptions: dict, published: Any, distances: dict, down: dict, matching: _Matching) -> Counter:
     """(sink, subscription number, publisher, reading number) -> samples that the subscription should get."""
     expected: Counter = Counter()
-    wanted: dict[str, list[tuple]] = {}  # reading -> who wants it: ((sink, number), subscription, samples)
+    wanted = _wanted(subscriptions, dict.fromkeys(row["detail"] for row in published), matching)
     for row in published:
         publisher, time_us, text = row["node"], row["time_us"], row["detail"]
-        if text not in wanted:
-            counts = ((key, one, len(matching.samples(one.what, text))) for key, one in subscriptions.items())
-            wanted[text] = [found for found in counts if found[2]]
         for (sink, number), subscription, samples in wanted[text]:
             if subscription.is_open(time_us) and publisher in distances[sink] and not _is_down(down, sink, time_us):
                 expected[sink, number, publisher, row["sequence"]] = samples
     return expected
+
+
+def _wanted(subscriptions: dict, readings: Iterable[str], matching: _Matching) -> dict[str, list[tuple]]:
+    """reading -> who wants it: ((sink, subscription number), subscription, samples)"""
+    asking: dict[str, list[tuple]] = defaultdict(list)
+    for key, one in subscriptions.items():
+        asking[one.what].append((key, one))
+    texts = list(readings)
+    wanted: dict[str, list[tuple]] = {text: [] for text in texts}
+    for text, candidates in zip(texts, matching.candidates(asking, texts), strict=True):
+        for what in candidates:
+            samples = len(matching.samples(what, text))
+            if samples:
+                wanted[text] += [(*asked, samples) for asked in asking[what]]
+    return wanted
 
 
 def _is_down(down: dict, node: int, time_us: int) -> bool:
