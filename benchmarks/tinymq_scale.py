@@ -8,8 +8,12 @@ and with ``retries=0`` there is nothing to acknowledge; a row says what acknowle
 
 A process of its own plays each row, from arrays; the machine code is loaded before the clock starts, and times are
 process time, of one run with all that its numbers need (but delivery ratio, which asks a graph). The reference engine
-plays the same scenario where that takes no more than some minutes. ``benchmarks/tinymq_scale.py`` prints the table;
-it takes a quarter of an hour, most of it for the reference engine, and is no part of ``run.py``.
+plays the same scenario where that takes no more than some minutes. ``benchmarks/tinymq_scale.py`` prints the table of
+the evaluation; that takes some minutes, most of them for the reference engine, and is no part of ``run.py``.
+
+``benchmarks/tinymq_scale.py scale`` has the cost against nodes and trees instead, of the same with 200 events, and
+writes it to tinymq_scale.csv, for the paper's notebook, and to RESULTS-tinymq.md. Nearly all of the time is that in
+which the overlay is built: whoever is nearer to a root than it knew tells all its neighbors.
 """
 
 import json
@@ -17,8 +21,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from flood_million import peak_MB
+from machine import machine
 from tables import ratio, table
 
 RADIUS_M = 20
@@ -32,11 +38,13 @@ RUNS = (
     {**FULL, "publish": "own"},
     {**FULL, "trees": 1},
     {**FULL, "trees": 3},
-    *({**FULL, "events": 1000, "nodes": nodes} for nodes in (1500, 5000, 20_000, 100_000)),
-    *({**FULL, "events": 1000, "nodes": 100_000, "trees": trees} for trees in (1, 3)),
     SMALL,
     {**SMALL, "engine": "reference"},
 )
+SIZES, TREES = (1500, 5000, 20_000, 100_000), (1, 3, 10)
+SCALE = tuple({**FULL, "events": 200, "nodes": nodes, "trees": trees} for nodes in SIZES for trees in TREES)
+CSV = Path(__file__).with_suffix(".csv")
+RESULTS = Path(__file__).with_name("RESULTS-tinymq.md")
 
 
 def field(nodes: int):
@@ -131,13 +139,46 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
     return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": kept.count("delivered"), "MB": peak_MB()}
 
 
+def played(options: dict) -> dict:
+    """What `play` gives for these options in a process of its own."""
+    ran = subprocess.run([sys.executable, __file__, json.dumps(options)], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def scale() -> Iterator[str]:
+    """Cost against nodes and trees: a line for each run, then the table; writes both files."""
+    lines, rows = ["nodes,trees,seconds,sent,heard,MB"], []
+    for options in SCALE:
+        one = played(options)
+        nodes, trees, seconds, sent, heard = (
+            options["nodes"],
+            options["trees"],
+            one["seconds"],
+            one["sent"],
+            one["heard"],
+        )
+        lines.append(f"{nodes},{trees},{seconds:.2f},{sent},{heard},{one['MB']:.0f}")
+        yield lines[-1]
+        cells = [f"{nodes:,}", f"{trees}", f"{seconds:.2f}", f"{sent:,}", f"{heard:,}"]
+        rows.append([*cells, ratio(seconds / sent * 1e6), ratio(seconds / heard * 1e6), f"{one['MB']:,.0f}"])
+    header = ["nodes", "trees", "s", "sent", "heard", "µs a frame", "µs a reception", "MB at most"]
+    text = f"# TinyMQ: cost against nodes and trees\n\n{machine()}\n\n{NOTES}\n{table(header, rows)}\n"
+    CSV.write_text("\n".join(lines) + "\n")
+    RESULTS.write_text(text)
+    yield text
+
+
+NOTES = """\
+Measured by ``benchmarks/tinymq_scale.py scale``: the compiled engine, 100 queries and 200 events sent to all trees,
+acknowledgements off, on a channel that loses nothing; process time of one run each, machine code loaded beforehand.
+"""
+
+
 def report() -> Iterator[str]:
-    """The table, a row as soon as it is there."""
+    """The table of the evaluation."""
     rows = []
     for options in RUNS:
-        command = [sys.executable, __file__, json.dumps(options)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True)
-        one = json.loads(ran.stdout.splitlines()[-1])
+        one = played(options)
         rows.append(
             [
                 options.get("engine", "compiled"),
@@ -160,7 +201,10 @@ def report() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["scale"]:
+        for piece in scale():
+            print(piece, flush=True)
+    elif len(sys.argv) > 1:
         print(json.dumps(play(**json.loads(sys.argv[1]))))
     else:
         print(*report(), sep="\n")
