@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 
+import networkx as nx
 import pytest
 from both_engines import assert_same_numbers, assert_same_trace
 from hypothesis import given, settings
@@ -131,6 +132,21 @@ def test_keys_of_long_lines_are_kept_whatever_their_length():
     scenario = wb.Scenario(topology, protocol, workload, duration_s=45)
     assert_same_trace(scenario)
     assert scenario.run(engine="compiled").metrics["delivery_ratio"] == 1
+
+
+def test_key_that_grows_too_long_ends_a_run_with_a_reason():
+    at_once = wb.Radio(jitter_ms=(0.0, 0.0))
+    scenario = wb.Scenario(wb.topology.line(4200), wb.TinyMQ(roots=(0,), gather_ms=0.0), ASKED, at_once, duration_s=90)
+    with pytest.raises(ScenarioError, match="a key of more than 4096 bits"):
+        scenario.run(engine="compiled")
+
+
+def test_node_with_more_neighbors_than_it_can_number_frames_for_has_no_twin():
+    star = nx.star_graph(1001).to_directed()
+    nx.set_node_attributes(star, (0.0, 0.0), "pos")
+    scenario = wb.Scenario(star, wb.TinyMQ(), ASKED)
+    with pytest.raises(ScenarioError, match="more than 1000 neighbors"):
+        scenario.run(engine="compiled")
 
 
 def test_busy_network_outgrows_every_array_it_began_with():

@@ -171,6 +171,9 @@ def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
         ({"dimensions": (5,)}, "write a key"),
         ({"roots": (1.0,)}, "it must name"),
         ({"lease_s": 20.0}, "lease_s is 20.0 and refresh_s 30.0; a lease must be longer"),
+        ({"refresh_s": 1e-7}, "refresh_s is 1e-07; it must be 0, or 0.001 at least"),
+        ({"info_s": 1e-7}, "info_s is 1e-07; it must be 0, or 0.001 at least"),
+        ({"retry_ms": 1e-4}, "retry_ms is 0.0001; it must be a number from 0.1 to 60000.0 ms"),
         ({"publish": "some"}, "it must be one of 'all', 'own'"),
     ],
 )

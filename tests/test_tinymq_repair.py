@@ -132,7 +132,8 @@ def joined(address=5, parent=1, parent_key="1", key="11", now=0, **options):
     (asked,) = woken(node)
     assert asked[0] == parent and asked[1] == wire.Join(0)
     node.receive(wire.encode(900, wire.Grant(0, 1, key)), parent, node_time(node), False)
-    for number in range(node.unicast._number - 3, node.unicast._number + 1):
+    last = node.unicast._numbers.get(parent)
+    for number in range(last - 3, last + 1):
         node.receive(wire.encode_ack(number), parent, node_time(node), False)
     node.take_frames()
     node.take_events()
@@ -306,6 +307,27 @@ def test_frame_that_comes_again_is_acknowledged_again_and_nothing_else():
         node.receive(frame, 1, node_time(node), False)
         assert sent(node) == [(1, wire.Ack(70))]
     assert node.drops == {"repeated": 1}
+
+
+def test_frame_numbers_that_come_round_make_no_new_frame_a_repeated_one():
+    # Node 1 sends node 2 a frame, node 3 as many as there are numbers but one, and node 2 another one.
+    sender, receiver = (TinyMQ(roots=(9,)).make_node(address, draws.Stream(address)) for address in (1, 2))
+    before = [wire.encode(number, wire.Join(0)) for number in numbers_to(sender, 2, 1)]
+    assert len(set(numbers_to(sender, 3, 0xFFFF))) == 0xFFFF
+    for frame in [*before, wire.encode(numbers_to(sender, 2, 1)[0], wire.Join(0))]:
+        receiver.receive(frame, 1, 0, False)
+    assert receiver.drops == {"no_place": 2}
+
+
+def numbers_to(node, neighbor, count):
+    """The numbers of so many frames to a neighbor, each acknowledged at once."""
+    numbers = []
+    for _ in range(count):
+        node.unicast.send(neighbor, wire.Join(0), 0)
+        numbers.append(node.unicast.pending[0].number)
+        node.unicast.acknowledged(neighbor, numbers[-1])
+    node.take_frames()
+    return numbers
 
 
 def test_frames_that_wait_for_an_answer_have_a_bound():

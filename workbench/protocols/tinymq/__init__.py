@@ -65,6 +65,7 @@ from workbench.protocols.tinymq.node import TinyMQNode
 from workbench.wire import tinymq as wire
 
 MOST_ROOTS = 255
+SHORTEST_S = 0.001  # of what is done again and again
 
 PARAMETERS = (
     Parameter("roots", (0,), None, None, "nodes", "a lone sink has the first address, as a rule"),
@@ -115,6 +116,12 @@ class TinyMQ(Protocol):
                 "%s: lease_s is %s and refresh_s %s; a lease must be longer, or queries end before they are sent again"
                 % (type(self).__name__, self.lease_s, self.refresh_s)
             )
+        for name in ("info_s", "refresh_s"):
+            if 0 < self.settings[name] < SHORTEST_S:
+                raise ParameterError(
+                    "%s: %s is %s; it must be 0, or %s at least, as nodes count microseconds"
+                    % (type(self).__name__, name, self.settings[name], SHORTEST_S)
+                )
         if self.literal and self.key_bits > literal.WIDEST_KEY_SPACE:
             raise ParameterError(
                 "%s: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"

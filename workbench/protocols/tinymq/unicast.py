@@ -7,6 +7,9 @@ Theory of operation
     then, for it is the link that is bad. Who gets a frame a second time acknowledges it again and does nothing else
     with it. With ``retries=0`` nothing is acknowledged.
 
+    The frames to each neighbor are numbered by themselves. In one row of numbers for all, a busy node's would come
+    round while a neighbor that is sent few of them still remembers them, and takes a new frame for one it has had.
+
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
@@ -16,6 +19,7 @@ from workbench.wire import tinymq as wire
 
 LONGEST_WAIT = 8  # times retry_ms
 PATIENCE = 3  # times as many frames to a neighbor that is heard
+MOST_NEIGHBORS = 1000  # whose numbers are kept
 
 
 class Pending:
@@ -41,19 +45,22 @@ class Unicast:
         self._retry_us = int(node.settings.retry_ms * 1000)
         self._heard = RecentIds(node.settings.max_known)
         # Not from 0: neighbors may remember the numbers before a restart.
-        self._number = node.random.below(wire.U16 + 1)
+        self._first_number = node.random.below(wire.U16 + 1)
+        self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
     def send(self, neighbor, message, now):
         """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
             return
-        self._number = (self._number + 1) & wire.U16
-        frame = wire.encode(self._number, message)
+        last = self._numbers.get(neighbor)
+        number = ((self._first_number if last is None else last) + 1) & wire.U16
+        self._numbers.put(neighbor, number)
+        frame = wire.encode(number, message)
         if not self._retries:
             self.node.outbox.append((neighbor, frame))
             return
-        pending = Pending(neighbor, self._number, message, frame, now)
+        pending = Pending(neighbor, number, message, frame, now)
         self.pending.append(pending)
         self._send(pending, now)
 

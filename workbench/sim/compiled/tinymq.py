@@ -68,7 +68,7 @@ from workbench.sim.compiled.tinymq_overlay import (
 )
 from workbench.sim.compiled.tinymq_overlay import start as start_overlay
 from workbench.sim.compiled.tinymq_overlay import wake as wake_overlay
-from workbench.sim.compiled.tinymq_places import is_attached
+from workbench.sim.compiled.tinymq_places import is_attached, link_from
 from workbench.sim.compiled.tinymq_queries import end_leases
 from workbench.sim.compiled.tinymq_state import (
     longest_frame_B,
@@ -151,7 +151,7 @@ def _start(core, state, i, now):  # type: ignore[no-untyped-def]
         message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
         state.numbers[ACKNOWLEDGEMENT] = message
-    state.nodes[i].number = stream_below(core, i, _NUMBERS)
+    state.nodes[i].first_number = stream_below(core, i, _NUMBERS)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i)
 
@@ -194,13 +194,14 @@ def _unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 @outlined
 def _receive(core, state, i, sender, message, word, now):  # type: ignore[no-untyped-def]
-    heard(state, i, sender, now)
+    link = link_from(state, i, sender)
+    heard(state, link, now)
     name = core.messages[message].name
     if name == INFO:
-        take_info(core, state, i, sender, message, now)
+        take_info(core, state, i, sender, link, message, now)
     elif name == ACK:
         acknowledged(core, state, i, sender, word)
-    elif take(core, state, i, sender, word, now):
+    elif take(core, state, i, sender, link, word, now):
         _take(core, state, i, sender, message, now)
     else:
         drop_message(core, state, i, sender, message, REPEATED, now)

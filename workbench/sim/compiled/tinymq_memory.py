@@ -8,7 +8,7 @@ frame that waits for its acknowledgement, a message that waits for a way, a stor
 Memory
     In bytes, for n nodes, m arcs, t roots and s seats::
 
-        n x (120 + 32 t + 80 s)  +  m x (24 + 40 s)  +  512 for each message on its way or stored, where it is touched
+        n x (120 + 32 t + 80 s)  +  m x (32 + 72 s)  +  512 for each message on its way or stored, where it is touched
 
     and 16 for each id that a node still remembers (`tinymq_recent`). 1500 nodes with 10 roots take some 30 MB.
 """
@@ -47,7 +47,7 @@ NODE = np.dtype(
         ("repeat_after_us", np.int64),
         ("info_sent_us", np.int64),
         ("next_expiry_us", np.int64),
-        ("number", np.int64),
+        ("first_number", np.int64),
         ("pending", np.int64),
         ("first_pending", np.int64),
         ("last_pending", np.int64),
@@ -95,7 +95,8 @@ DISTANCE = np.dtype(
     align=True,
 )
 
-NEIGHBOR = np.dtype([("heard_us", np.int64), ("is_known", np.int64)], align=True)
+# ``numbered``: frames to this neighbor that were given a number.
+NEIGHBOR = np.dtype([("heard_us", np.int64), ("is_known", np.int64), ("numbered", np.int64)], align=True)
 
 # A neighbor's place as its last info said. ``was_told``: that info had it, and ``since_us`` counts; ``is_there``: it
 # still counts itself.
@@ -184,6 +185,7 @@ RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)]
 (
     KEYS,
     RECENTS,
+    PATHS,
     FREE_PENDING,
     FREE_PENDINGS,
     FREE_WAITING,
@@ -194,8 +196,8 @@ RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)]
     ACKNOWLEDGEMENT,  # the message of all acknowledgements
     WANTED,  # of each pool, when there was too little
     WRONG,  # why the run cannot go on here
-) = range(12)
-NUMBERS = 12
+) = range(13)
+NUMBERS = 13
 
 # What is asked of a query.
 RENEW, END = np.int64(0), np.int64(1)
@@ -278,6 +280,7 @@ State = namedtuple(
         "storeds",
         "own_queries",
         "recents",
+        "paths",
         "most_parts",
         "most_neighbors",
         "most_deliveries",

@@ -19,6 +19,7 @@ from workbench.sim.compiled.tinymq_memory import (
     KEYS,
     NO_TREE,
     NOTIFICATION,
+    PATHS,
     QUERY,
     RECENTS,
     TOO_LITTLE_ROOM,
@@ -36,6 +37,7 @@ def has_room_for(core, state, most):  # type: ignore[no-untyped-def]
         and numbers[FREE_STOREDS] >= most
         and numbers[KEYS] + most <= len(state.keys)
         and 2 * (numbers[RECENTS] + most) <= len(state.recents)
+        and 2 * (numbers[PATHS] + most) <= len(state.paths)
     )
 
 

@@ -18,6 +18,7 @@ from workbench.sim.compiled.tinymq_memory import (
     NOBODY,
     NOTIFICATION,
     QUERY,
+    RECENTS,
     REST,
     ROOT_KEY,
 )
@@ -126,11 +127,11 @@ def hold_event(core, state, i, peer, message, now):  # type: ignore[no-untyped-d
     it, node = state.fields[message], state.nodes[i]
     id = event_id(i, it.publication)
     place = find(state.recents, id)
-    if is_recent(state, place, node.events):
+    if is_recent(state, state.recents, place, node.events):
         return
     is_first = state.recents[place].id == 0
     node.events += 1
-    put(state, place, id, node.events, 0)
+    put(state, state.recents, RECENTS, place, id, node.events, 0)
     tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
 
 
@@ -139,7 +140,7 @@ def deliver(core, state, i, peer, message, now):  # type: ignore[no-untyped-def]
     """Hand an event to the subscriptions that it matches, once."""
     id = event_id(i, state.fields[message].publication)
     place = find(state.recents, id)
-    if is_recent(state, place, state.nodes[i].events) and state.recents[place].value:
+    if is_recent(state, state.recents, place, state.nodes[i].events) and state.recents[place].value:
         drop_message(core, state, i, peer, message, DUPLICATE, now)
         return
     hold_event(core, state, i, peer, message, now)

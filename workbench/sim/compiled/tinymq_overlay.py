@@ -66,10 +66,9 @@ def start(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def heard(state, i, neighbor, now):  # type: ignore[no-untyped-def]
+def heard(state, link, now):  # type: ignore[no-untyped-def]
     """A neighbor was heard, whatever it said."""
-    link = link_from(state, i, neighbor)
-    if link != NONE and state.neighbors[link].is_known:
+    if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
 
@@ -77,9 +76,8 @@ def heard(state, i, neighbor, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def take_info(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+def take_info(core, state, i, sender, link, message, now):  # type: ignore[no-untyped-def]
     """A neighbor's info."""
-    link = link_from(state, i, sender)
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for seat in range(state.seats):

@@ -9,15 +9,14 @@ from workbench.wire.tinymq import U16
 @inlined
 def link_from(state, i, sender):  # type: ignore[no-untyped-def]
     """The link by which node ``i`` hears a neighbor, or NONE."""
-    low, high = state.in_first[i], state.in_first[i + 1]
-    last = high
-    while low < high:
-        middle = (low + high) >> 1
-        if state.senders[middle] < sender:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and state.senders[low] == sender else NONE
+    low = state.in_first[i]
+    count = state.in_first[i + 1] - low
+    # So that there is nothing for the processor to guess: a step moves the beginning or not.
+    while count > 1:
+        half = count >> 1
+        low += half if state.senders[low + half] <= sender else 0
+        count -= half
+    return low if count == 1 and state.senders[low] == sender else NONE
 
 
 @inlined

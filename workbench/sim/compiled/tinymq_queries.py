@@ -8,7 +8,7 @@ from workbench.sim.compiled.layout import FULL, NONE, QUERY_STORED
 from workbench.sim.compiled.record import tell
 from workbench.sim.compiled.reference import inlined, outlined
 from workbench.sim.compiled.tinymq_keys import load, save, unite
-from workbench.sim.compiled.tinymq_memory import FREE_STORED, FREE_STOREDS, INSIDE, NOBODY, REST
+from workbench.sim.compiled.tinymq_memory import FREE_STORED, FREE_STOREDS, INSIDE, NOBODY, PATHS, REST
 from workbench.sim.compiled.tinymq_messages import address_of, copy_message, copy_without_region, drop_message
 from workbench.sim.compiled.tinymq_recent import find, is_recent, path_id, put
 from workbench.wire.tinymq import LEASE_FOREVER_S
@@ -29,17 +29,17 @@ def note_path(state, i, message, previous_hop):  # type: ignore[no-untyped-def]
     """Note where a query came from; False for one of an older round than is known already."""
     it, node = state.fields[message], state.nodes[i]
     id = path_id(i, it.what * state.trees + it.tree)
-    place = find(state.recents, id)
+    place = find(state.paths, id)
     value = ((previous_hop + 1) << 8) | it.round
-    if not is_recent(state, place, node.paths):
+    if not is_recent(state, state.paths, place, node.paths):
         node.paths += 1
-        put(state, place, id, node.paths, value)
+        put(state, state.paths, PATHS, place, id, node.paths, value)
         return True
-    known = state.recents[place].value & 0xFF
+    known = state.paths[place].value & 0xFF
     if _is_newer(known, it.round):
         return False
     if _is_newer(it.round, known):
-        state.recents[place].value = value
+        state.paths[place].value = value
     return True
 
 
@@ -47,10 +47,10 @@ def note_path(state, i, message, previous_hop):  # type: ignore[no-untyped-def]
 def path(state, i, message):  # type: ignore[no-untyped-def]
     """The neighbor that the query which a notification answers came from, or NONE."""
     it = state.fields[message]
-    place = find(state.recents, path_id(i, it.what * state.trees + it.tree))
-    if not is_recent(state, place, state.nodes[i].paths):
+    place = find(state.paths, path_id(i, it.what * state.trees + it.tree))
+    if not is_recent(state, state.paths, place, state.nodes[i].paths):
         return NONE
-    return (state.recents[place].value >> 8) - 1
+    return (state.paths[place].value >> 8) - 1
 
 
 # What is stored

@@ -1,61 +1,66 @@
-"""The ids that TinyMQ's nodes have seen of late, in one hash table: `recent.RecentIds` for all nodes at once.
+"""The ids that TinyMQ's nodes have seen of late, in hash tables: `recent.RecentIds` for all nodes at once.
 
 A node remembers the ids that it took in last. So an id's *ordinal*, how many the node had taken in by then, tells
 whether it is remembered: no id has to be removed, and those that are past are left out when the table grows. Events are
 kept for good, as it is also asked whether a node ever held one.
+
+The ways of queries, which every notification asks for, are few: they have a table to themselves, ``paths``, which fits
+a processor's cache. What a node hears on a link has consecutive numbers, so ids that differ in the last bits alone
+stand together: most of them are found where the one before was.
 """
 
 import numpy as np
 
 from workbench.sim.compiled.counter_draws import mix64
 from workbench.sim.compiled.reference import inlined, kept_on_disk
-from workbench.sim.compiled.tinymq_memory import RECENTS
 
-HEARD, EVENTS, PATHS = 1, 2, 3  # kinds of ids
+_HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
 _KIND, _NODE = 61, 32  # where they stand in an id
+_TOGETHER = 3  # bits
 
 
 @inlined
 def heard_id(link, number):  # type: ignore[no-untyped-def]
     """The id of a neighbor's frame."""
-    return (np.int64(HEARD) << _KIND) | (np.int64(link) << 16) | np.int64(number)
+    return (np.int64(_HEARD) << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @inlined
 def event_id(i, publication):  # type: ignore[no-untyped-def]
     """The id of an event at node ``i``."""
-    return (np.int64(EVENTS) << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
+    return (np.int64(_EVENTS) << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
 @inlined
 def path_id(i, query):  # type: ignore[no-untyped-def]
     """The id of a query in a tree at node ``i``."""
-    return (np.int64(PATHS) << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
+    return (np.int64(_PATHS) << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
 @inlined
 def find(recents, id):  # type: ignore[no-untyped-def]
     """The place of an id, or the free one where it belongs."""
     mask = np.int64(len(recents) - 1)
-    place = np.int64(mix64(np.uint64(id)) >> np.uint64(1)) & mask
+    block = np.int64(mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
+    place = (block | (id & ((1 << _TOGETHER) - 1))) & mask
     while recents[place].id != 0 and recents[place].id != id:
         place = (place + 1) & mask
     return place
 
 
 @inlined
-def is_recent(state, place, taken):  # type: ignore[no-untyped-def]
+def is_recent(state, recents, place, taken):  # type: ignore[no-untyped-def]
     """Whether what is at a place is remembered by a node that has ``taken`` so many ids."""
-    return state.recents[place].id != 0 and state.recents[place].ordinal > taken - state.max_known
+    return recents[place].id != 0 and recents[place].ordinal > taken - state.max_known
 
 
 @inlined
-def put(state, place, id, ordinal, value):  # type: ignore[no-untyped-def]
-    """Note an id that is not remembered, and its value, at the place that `find` gave."""
-    it = state.recents[place]
+def put(state, recents, counter, place, id, ordinal, value):  # type: ignore[no-untyped-def]
+    """Note an id that is not remembered, and its value, where `find` said; ``counter`` counts the table's rows."""
+    it = recents[place]
     if it.id == 0:
         it.id = id
-        state.numbers[RECENTS] += 1
+        state.numbers[counter] += 1
     it.ordinal = ordinal
     it.value = value
 
@@ -65,9 +70,9 @@ def _still_counts(it, listeners, heard, paths, max_known):  # type: ignore[no-un
     if it.id == 0:
         return False
     kind = it.id >> _KIND
-    if kind == HEARD:
+    if kind == _HEARD:
         return it.ordinal > heard[listeners[(it.id >> 16) & 0xFFFFFFFF]] - max_known
-    if kind == PATHS:
+    if kind == _PATHS:
         return it.ordinal > paths[(it.id >> _NODE) & 0xFFFFFFF] - max_known
     return True
 

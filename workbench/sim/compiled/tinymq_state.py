@@ -9,6 +9,7 @@ import numpy as np
 from workbench.attributes import Attribute
 from workbench.protocols.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.queries import SECOND_US
+from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.compiled import NotCompiledError
 from workbench.sim.compiled.layout import NONE, Needs, free_list, longer
 from workbench.sim.compiled.prepare import Setup
@@ -44,6 +45,7 @@ from workbench.sim.compiled.tinymq_memory import (
     NOTIFICATION,
     NUMBERS,
     OWN_QUERY,
+    PATHS,
     PENDING,
     PLACE,
     QUERY,
@@ -183,6 +185,8 @@ def _refuse(setup: Setup) -> None:
         raise NotCompiledError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
     if work.most_subscriptions > protocol.max_queries:
         raise NotCompiledError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
+    if _most_neighbors(setup) > MOST_NEIGHBORS:
+        raise NotCompiledError(f"a node has more than {MOST_NEIGHBORS} neighbors, whose frames' numbers it forgets")
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
         raise NotCompiledError("a subscription has more attributes than a frame counts")
@@ -263,6 +267,7 @@ def make_state(setup: Setup, messages: int) -> State:
         storeds=free_list(STORED, _KEYS),
         own_queries=np.zeros(max(1, subscriptions), OWN_QUERY),
         recents=np.zeros(_doubled(_RECENTS, _expected_recents(setup)), RECENT),
+        paths=np.zeros(_RECENTS, RECENT),
         most_parts=neighbors + 2,
         most_neighbors=neighbors,
         most_deliveries=work.most_subscriptions * work.most_samples,
@@ -320,7 +325,8 @@ def with_more_room(state: State) -> State:
         pendings=_more_free(state, state.pendings, FREE_PENDING, FREE_PENDINGS),
         waitings=_more_free(state, state.waitings, FREE_WAITING, FREE_WAITINGS),
         storeds=_more_free(state, state.storeds, FREE_STORED, FREE_STOREDS),
-        recents=_more_recents(state, wanted),
+        recents=_more_recents(state, state.recents, RECENTS, wanted),
+        paths=_more_recents(state, state.paths, PATHS, wanted),
     )
 
 
@@ -348,17 +354,17 @@ def _more_free(state: State, rows: np.ndarray, free: int, count: int) -> np.ndar
     return rows
 
 
-def _more_recents(state: State, wanted: int) -> np.ndarray:
+def _more_recents(state: State, rows: np.ndarray, count: int, wanted: int) -> np.ndarray:
     """Without what is forgotten by now, and larger if that is not enough."""
-    if 2 * (state.numbers[RECENTS] + wanted) <= len(state.recents):
-        return state.recents
+    if 2 * (state.numbers[count] + wanted) <= len(rows):
+        return rows
     heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
     known = state.listeners, heard, paths, state.max_known
-    state.numbers[RECENTS] = counting(state.recents, *known)
+    state.numbers[count] = counting(rows, *known)
     # A quarter full: it is not to be done again soon.
-    recents = np.zeros(_doubled(len(state.recents), 4 * int(state.numbers[RECENTS] + wanted)), RECENT)
-    move(state.recents, recents, *known)
-    return recents
+    longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + wanted)), RECENT)
+    move(rows, longer_rows, *known)
+    return longer_rows
 
 
 def text(setup: Setup, state: State, number: int) -> str:

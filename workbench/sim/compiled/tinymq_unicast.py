@@ -4,7 +4,7 @@ from workbench.sim.compiled.air import hold_message, let_go, send
 from workbench.sim.compiled.counter_draws import stream_below
 from workbench.sim.compiled.layout import FULL, NONE
 from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_memory import ACKNOWLEDGEMENT, FREE_PENDING, FREE_PENDINGS, NOBODY
+from workbench.sim.compiled.tinymq_memory import ACKNOWLEDGEMENT, FREE_PENDING, FREE_PENDINGS, NOBODY, RECENTS
 from workbench.sim.compiled.tinymq_messages import drop_message, measure
 from workbench.sim.compiled.tinymq_places import link_from
 from workbench.sim.compiled.tinymq_recent import find, heard_id, is_recent, put
@@ -21,17 +21,19 @@ def send_to(core, state, i, neighbor, message, now):  # type: ignore[no-untyped-
     if node.pending >= state.max_known:
         drop_message(core, state, i, NOBODY, message, FULL, now)
         return
-    node.number = (node.number + 1) & _NUMBERS
+    link = state.neighbors[link_from(state, i, neighbor)]
+    link.numbered += 1
+    number = (node.first_number + link.numbered) & _NUMBERS
     measure(core, state, message)
     if state.retries == 0:
-        send(core, now, i, neighbor, message, node.number)
+        send(core, now, i, neighbor, message, number)
         return
     place = state.numbers[FREE_PENDING]
     it = state.pendings[place]
     state.numbers[FREE_PENDING] = it.next
     state.numbers[FREE_PENDINGS] -= 1
     it.neighbor = neighbor
-    it.number = node.number
+    it.number = number
     it.message = message
     it.first_us = now
     it.sent = 0
@@ -56,17 +58,17 @@ def _send(core, state, i, place, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def take(core, state, i, neighbor, number, now):  # type: ignore[no-untyped-def]
+def take(core, state, i, neighbor, link, number, now):  # type: ignore[no-untyped-def]
     """Acknowledge a neighbor's frame; returns whether it is new."""
     if state.retries == 0:
         return True
     send(core, now, i, neighbor, state.numbers[ACKNOWLEDGEMENT], number)
-    id = heard_id(link_from(state, i, neighbor), number)
+    id = heard_id(link, number)
     place = find(state.recents, id)
-    if is_recent(state, place, state.nodes[i].heard):
+    if is_recent(state, state.recents, place, state.nodes[i].heard):
         return False
     state.nodes[i].heard += 1
-    put(state, place, id, state.nodes[i].heard, 0)
+    put(state, state.recents, RECENTS, place, id, state.nodes[i].heard, 0)
     return True
 
 
