@@ -236,31 +236,9 @@ def dps_sections(run: Any) -> list[tuple[str, str, Any]]:
 def show_dps(run: Any) -> None:
     """Display `dps_figure` in a notebook; elsewhere write a page with it and say where."""
     if notebook.in_notebook():
-        _display(run)
+        notebook.display(dps_figure(run), filters_drawing(run).to_png(), caption.title(run))
         return
     folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
     digest = str(getattr(run.scenario, "hash", "run"))[:12]
     path = save_html(run, folder / f"workbench-dps-{digest}.html", extra=dps_sections(run))
     print(f"wrote {path}; open it in a browser")
-
-
-def _display(run: Any) -> None:
-    """As `notebook.show` displays the player, with a still picture for where scripts are not trusted."""
-    from bokeh.embed.notebook import notebook_content
-    from bokeh.io.notebook import EXEC_MIME_TYPE, JS_MIME_TYPE, publish_display_data
-    from bokeh.io.output import output_notebook
-    from bokeh.resources import Resources
-
-    layout = dps_figure(run)
-    shell = notebook._shell()
-    cell = notebook._cell(shell)
-    if id(shell) not in notebook._carrier or (cell is not None and notebook._carrier[id(shell)] == cell):
-        notebook._carrier[id(shell)] = cell
-        output_notebook(Resources(mode="inline", components=list(notebook.COMPONENTS)), hide_banner=True)
-    script, division, document = notebook_content(layout)
-    publish_display_data({"text/html": division})
-    still = {"image/png": filters_drawing(run).to_png(), "text/plain": caption.title(run)}
-    publish_display_data(
-        {JS_MIME_TYPE: script, EXEC_MIME_TYPE: "", **still},
-        metadata={EXEC_MIME_TYPE: {"id": document.roots[0].id}},
-    )
