@@ -114,7 +114,7 @@ def report(quick: bool) -> Iterator[str]:
 NOTES = """\
 Times are of a whole generation, 32 packets, and of one encoding vector; MB/s are of its chunks. "ours / it" is how many
 times as fast as that contender the first row is, which is ours: `Encoder.combine`, `Decoder.add` and `decode`, and
-`Decoder.is_innovative`, called for each packet, with all that they check. "All at once" is `workbench.bulk_fields`
+`Decoder.is_innovative`, called for each packet, with all that they check. "All at once" is `workbench.coding.bulk`
 below them. galois inverts the matrix of all vectors, and so does ISA-L; plain C eliminates as packets come, as ours
 does. ISA-L has no rank. It is ahead because its assembler multiplies with byte shuffles in registers, where ours loads
 a row or a sum of rows for each exclusive or, and because ours makes new bytes of each result. On small rows and vectors

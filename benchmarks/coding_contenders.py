@@ -15,9 +15,9 @@ from native import built
 from numpy.ctypeslib import ndpointer
 
 from workbench import draws
-from workbench.bulk_fields import Elimination, Rows
-from workbench.fields import field
-from workbench.rlnc import Decoder, Encoder
+from workbench.coding.bulk import Elimination, Rows
+from workbench.coding.fields import field
+from workbench.coding.rlnc import Decoder, Encoder
 
 GF = galois.GF(256)
 BYTES = ndpointer("uint8", flags="C_CONTIGUOUS")

@@ -1,7 +1,7 @@
 """DPS's topics, filters and messages, one by one and in arrays: ``benchmarks/dps_codec.py [--quick]``.
 
-Topics become filters, filters are routed and topics matched, each by `workbench.bloom` and `workbench.topics` alone and
-by `workbench.bloom_arrays` all at once; messages are encoded and decoded one by one. Process time of one thread,
+Topics become filters, filters are routed and topics matched, each by `workbench.protocols.dps.bloom` and `workbench.protocols.dps.topics` alone and
+by `workbench.protocols.dps.bloom.arrays` all at once; messages are encoded and decoded one by one. Process time of one thread,
 medians of interleaved runs. Both ways must come to the same answers.
 """
 
@@ -13,12 +13,12 @@ from machine import machine
 from tables import ratio, table
 from timing import interleaved
 
-from workbench import bloom_arrays
-from workbench.bloom import BitVector, routes
-from workbench.bloom_arrays import Texts
-from workbench.cose import A256KW, KeyStore, Security
-from workbench.topics import matches, publication_items, subscription_items
-from workbench.wire import dps
+from workbench.protocols.dps import wire as dps
+from workbench.protocols.dps.bloom import BitVector, routes
+from workbench.protocols.dps.bloom import arrays as bloom_arrays
+from workbench.protocols.dps.bloom.arrays import Texts
+from workbench.protocols.dps.cose import A256KW, KeyStore, Security
+from workbench.protocols.dps.topics import matches, publication_items, subscription_items
 
 RUNS, QUICK_RUNS = 5, 3
 # Of the C implementation, measured on a similar machine, in millions a second, one at a time: not in this run.

@@ -17,15 +17,16 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from workbench import bloom, draws
-from workbench.bloom import BitVector
-from workbench.cose import A256KW, KeyStore, Security
+from workbench import draws
 from workbench.errors import DecodeError
-from workbench.protocols.dps import DPS
+from workbench.protocols.dps import DPS, bloom
+from workbench.protocols.dps import wire as dps
+from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.cose import A256KW, KeyStore, Security
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.publications import MOST_TOPICS
-from workbench.topics import publication_items, subscription_items
-from workbench.wire import coap, dps
+from workbench.protocols.dps.topics import publication_items, subscription_items
+from workbench.protocols.dps.wire import coap
 
 CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "dps" / "captured_messages.json"
 # Heads of CBOR that promise much, nest, or have no definite length.

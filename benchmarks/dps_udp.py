@@ -26,8 +26,8 @@ import numpy as np
 from tables import table
 
 import workbench as wb
-from workbench.links.dps_application import DPSSeries
-from workbench.links.dps_udp import UDPNode
+from workbench.protocols.dps.udp import UDPNode
+from workbench.protocols.dps.udp.application import DPSSeries
 
 C_LEAST_US = 11
 TARGET_US = 300

@@ -21,7 +21,7 @@ def grid(side: int):
     """A grid of side × side nodes, 5 m apart, as arrays."""
     import numpy as np
 
-    from workbench.sim.compiled import network
+    from workbench.sim.fast import network
 
     place = np.arange(side * side, dtype=np.int64).reshape(side, side)
     pairs = [np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()]), np.stack([place[:-1].ravel(), place[1:].ravel()])]
@@ -41,7 +41,7 @@ def peak_MB() -> float:
 def play(side: int) -> dict[str, float]:
     """Floods from the middle of a grid until there were RECEPTIONS: {"ns": a reception's, "MB": at most, ...}."""
     from workbench import Flooding, publish
-    from workbench.sim import compiled
+    from workbench.sim import fast as compiled
 
     made = grid(side)
     floods = max(1, round(RECEPTIONS / len(made.receivers)))

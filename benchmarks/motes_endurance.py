@@ -20,7 +20,7 @@ import numpy as np
 
 import workbench as wb
 from workbench import motes
-from workbench.links.live_run import LiveRun
+from workbench.motes.live.run import LiveRun
 
 FLAT = 0.05  # growth in ten minutes, as a share
 

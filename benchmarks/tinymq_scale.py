@@ -108,8 +108,8 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
     """One run: {"seconds": of process time, "sent": frames, "heard": ..., "delivered": samples, "MB": at most}."""
     import numpy as np
 
-    from workbench.sim import compiled
-    from workbench.sim.compiled import network
+    from workbench.sim import fast as compiled
+    from workbench.sim.fast import network
 
     positions_m, arcs = field(nodes)
     items, settings = workload(nodes, events), protocol(nodes, trees, publish, retries)

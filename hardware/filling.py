@@ -8,27 +8,28 @@ Theory of operation
 This file runs on a mote (hardware/memory.py).
 """
 
-from workbench.attributes import GE, IS, NE, Attribute
+from workbench.attributes.model import GE, IS, NE, Attribute
 from workbench.draws import Stream
-from workbench.protocols.diffusion import Diffusion
-from workbench.wire import tiny_diffusion as wire
+from workbench.protocols.contract import Settings
+from workbench.protocols.diffusion import wire
+from workbench.protocols.diffusion.node import DiffusionNode
 
 NOW_US = 3600 * 1000000
 
 
-def empty_node(**settings):
+def empty_node(settings):
     """A node that has heard nothing."""
-    return Diffusion(**settings).make_node(1, Stream(1))
+    return DiffusionNode(1, Settings(settings), Stream(1))
 
 
-def used_node(**settings):
+def used_node(settings):
     """A node after some minutes in a small network."""
-    return _fill(empty_node(**settings), sinks=3, neighbors=3, sources=4, messages=2, samples=2)
+    return _fill(empty_node(settings), sinks=3, neighbors=3, sources=4, messages=2, samples=2)
 
 
-def full_node(**settings):
+def full_node(settings):
     """A node whose memories are full, at least with the default sizes."""
-    return _fill(empty_node(**settings), sinks=60, neighbors=12, sources=12, messages=3, samples=40)
+    return _fill(empty_node(settings), sinks=60, neighbors=12, sources=12, messages=3, samples=40)
 
 
 def _fill(node, sinks, neighbors, sources, messages, samples):

@@ -9,27 +9,29 @@ Theory of operation
 This file runs on a mote (hardware/memory.py).
 """
 
-from workbench.attributes import GE, IS, Attribute, with_payload
+from workbench.attributes.model import GE, IS, Attribute, with_payload
+from workbench.coding.rlnc import Encoder, split
 from workbench.draws import Stream
-from workbench.protocols.coded_diffusion import CodedDiffusion
-from workbench.rlnc import Encoder, split
-from workbench.wire import coded as wire
+from workbench.protocols.coded_diffusion import wire
+from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
+from workbench.protocols.contract import Settings
 
 NOW_US = 3600 * 1000000
 TEMP = 51
 
 
-def empty_node(**settings):
+def empty_node(settings):
     """A node that has heard nothing and wants something."""
-    node = CodedDiffusion(**settings).make_node(1, Stream(1))
+    node = CodedDiffusionNode(1, Settings(settings), Stream(1))
     node.start(NOW_US)
     node.subscribe((Attribute(TEMP, GE, 2500),), NOW_US)
     return node
 
 
-def decoding_node(generation_size, payload_B, order):
+def decoding_node(settings, payload_B):
     """[a node that decoded an event of so many bytes and keeps it, and what decoding makes on the way]."""
-    node = empty_node(generation_size=generation_size, field=order)
+    node = empty_node(settings)
+    generation_size, order = settings["generation_size"], settings["field"]
     attributes = with_payload((Attribute(TEMP, IS, 2600),), bytes([index & 255 for index in range(payload_B)]))
     data = wire.event_bytes(attributes)
     encoder = Encoder(split(data, generation_size, order), order, Stream(2))

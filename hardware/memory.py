@@ -3,7 +3,7 @@
     .venv/bin/python hardware/memory.py
 
 Theory of operation
-    The program of `workbench.links.program`, compiled with mpy-cross, is loaded file by file into MicroPython on node,
+    The program of `workbench.motes.program`, compiled with mpy-cross, is loaded file by file into MicroPython on node,
     a machine of 32 bits like most motes; after each file the allocated bytes are counted without garbage. Then a node
     is filled through its own interface (filling.py). What an entry costs is the difference between two nodes that heard
     the same, one whose setting is 1 and one whose setting is the default, all other sizes being 1.
@@ -27,8 +27,9 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import interpreter  # noqa: E402
 
-from workbench.links.program import compile_file, program_files  # noqa: E402
-from workbench.protocols.diffusion import PARAMETERS  # noqa: E402
+from workbench.motes.program import compile_file, program_files  # noqa: E402
+from workbench.protocols.coded_diffusion import CodedDiffusion  # noqa: E402
+from workbench.protocols.diffusion import Diffusion  # noqa: E402
 
 BUDGET_B = 64 * 1024
 BOARD = "virtual"
@@ -36,45 +37,41 @@ BOARD = "virtual"
 # What a mote loads, in the order in which nothing is loaded for the sake of a later one. The rest of its files (names
 # and text of attributes, filters, other protocols, sensors) is loaded if it is asked for.
 _FIRST = (
-    "workbench/__init__",
     "workbench/errors",
     "workbench/draws",
-    "workbench/attributes",
-    "workbench/wire/__init__",
-    "workbench/wire/attribute_list",
+    "workbench/attributes/model",
+    "workbench/attributes/wire",
+    "workbench/protocols/contract",
 )
 _LAST = (
-    "workbench/links/__init__",
-    "workbench/links/framing",
-    "workbench/links/messages",
+    "workbench/motes/framing",
+    "workbench/motes/messages",
     "radio_serial",
     "mote",
 )
 LOADED = (
     *_FIRST,
-    "workbench/wire/tiny_diffusion",
-    "workbench/protocols/__init__",
-    "workbench/protocols/contract",
+    "workbench/protocols/diffusion/wire",
+    "workbench/protocols/diffusion/events",
     "workbench/protocols/recent",
-    "workbench/protocols/interest_cache",
-    "workbench/protocols/reinforcement",
-    "workbench/protocols/diffusion",
+    "workbench/protocols/diffusion/interest_cache",
+    "workbench/protocols/diffusion/reinforcement",
+    "workbench/protocols/diffusion/node",
     *_LAST,
 )
 LOADED_CODED = (
     *_FIRST,
-    "workbench/fields",
-    "workbench/rlnc",
-    "workbench/wire/event_bytes",
-    "workbench/wire/coded",
-    "workbench/protocols/__init__",
-    "workbench/protocols/contract",
-    "workbench/protocols/coded_diffusion",
+    "workbench/coding/fields",
+    "workbench/coding/rlnc",
+    "workbench/attributes/event_bytes",
+    "workbench/protocols/coded_diffusion/wire",
+    "workbench/protocols/coded_diffusion/events",
+    "workbench/protocols/coded_diffusion/node",
     *_LAST,
 )
 # Generation size and bytes of payload of an event: 16 chunks of 64 bytes are a kilobyte, and fewer are longer.
 DECODED = ((16, 64), (2, 1024), (4, 1024), (8, 1024), (16, 1024))
-SMALLER = "max_interests=5, max_gradients=4, max_reinforcements=4"
+SMALLER = {"max_interests": 5, "max_gradients": 4, "max_reinforcements": 4}
 SIZES = ("max_interests", "max_gradients", "max_reinforcements", "max_data", "max_seen_interests")
 
 
@@ -104,7 +101,7 @@ def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
     """The files that a mote of one of these lists loads, in that order."""
     files = mote_files()
     names = [name for name in loaded if f"{name}.mpy" in files]
-    modules = [name.removesuffix("/__init__").replace("/", ".") for name in names]
+    modules = [name.replace("/", ".") for name in names]
     empty_B, *after_B = interpreter.measure(files, ["", *(f"import {module}" for module in modules)])
     before_B = [empty_B, *after_B[:-1]]
     return tuple(
@@ -116,7 +113,7 @@ def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
 def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filling") -> list[int]:
     """Bytes that nodes take, each given as the call of a function in filling.py: "full_node(max_data=5)"."""
     files = mote_files() | dict([compile_file("filling.py", HERE / f"{filling}.py")])
-    modules = ", ".join(file.name.removesuffix("/__init__").replace("/", ".") for file in loaded_files(loaded))
+    modules = ", ".join(file.name.replace("/", ".") for file in loaded_files(loaded))
     pieces = [f"import {modules}, filling\nnode = None", *(f"node = filling.{node}" for node in nodes)]
     before, *after = interpreter.measure(files, pieces)
     return [allocated - before for allocated in after]
@@ -124,10 +121,10 @@ def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filli
 
 def settings_table() -> list[Setting]:
     """What an entry of each list costs."""
-    default = {parameter.name: parameter.default for parameter in PARAMETERS}
+    default = Diffusion().settings
     lean = dict.fromkeys(SIZES, 1)
     variants = [lean, *(lean | {name: default[name]} for name in SIZES)]
-    base, *full = nodes_B(*map(_full_node, variants))
+    base, *full = nodes_B(*map(full_node, variants))
     return [
         Setting(name, default[name], (one - base) / (default[name] - 1)) for name, one in zip(SIZES, full, strict=True)
     ]
@@ -136,26 +133,31 @@ def settings_table() -> list[Setting]:
 def totals_B() -> dict[str, int]:
     """Program and node together: with default sizes empty, in use in a small network, and full; full with SMALLER."""
     program = sum(file.heap_B for file in loaded_files())
-    empty, used, full, smaller = nodes_B("empty_node()", "used_node()", "full_node()", f"full_node({SMALLER})")
+    empty, used, full, smaller = nodes_B(
+        *(f"{state}_node({Diffusion().on_a_mote()})" for state in ("empty", "used", "full")), full_node(SMALLER)
+    )
     return {
         "empty": program + empty,
         "in use": program + used,
         "full": program + full,
-        f"full, with {SMALLER}": program + smaller,
+        f"full, with {', '.join(f'{name}={value}' for name, value in SMALLER.items())}": program + smaller,
     }
 
 
 def coded_totals_B(order: int = 256) -> dict[str, int]:
     """Program and node of coded diffusion together: empty, and with an event of each of DECODED's shapes."""
     program = sum(file.heap_B for file in loaded_files(LOADED_CODED))
-    calls = [f"decoding_node({size}, {payload_B}, {order})" for size, payload_B in DECODED]
-    nodes = nodes_B("empty_node()", *calls, loaded=LOADED_CODED, filling="filling_coded")
+    calls = [f"empty_node({CodedDiffusion().on_a_mote()})"]
+    for size, payload_B in DECODED:
+        settings = CodedDiffusion(generation_size=size, field=order).on_a_mote()
+        calls.append(f"decoding_node({settings}, {payload_B})")
+    nodes = nodes_B(*calls, loaded=LOADED_CODED, filling="filling_coded")
     names = ["empty", *(f"{payload_B} B in a generation of {size}" for size, payload_B in DECODED)]
     return {name: program + node_B for name, node_B in zip(names, nodes, strict=True)}
 
 
-def _full_node(settings: dict[str, int]) -> str:
-    return f"full_node({', '.join(f'{name}={value}' for name, value in settings.items())})"
+def full_node(settings: dict[str, int]) -> str:
+    return f"full_node({Diffusion(**settings).on_a_mote()})"
 
 
 def main() -> None:

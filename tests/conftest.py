@@ -1,19 +1,18 @@
 """What all tests share: where the repository and the real data are."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from workbench import attributes, keys
-from workbench.protocols import filters
+from tests.repository import REPOSITORY
+from workbench import attributes
+from workbench.attributes import keys
+from workbench.protocols.diffusion import filters
 
 # A busy machine is no reason to fail: what a test may take is not a property of the code.
 settings.register_profile("workbench", deadline=None, print_blob=True)
 settings.load_profile("workbench")
-
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,10 @@
 """The neighbors of one node under test: messages as they would send them, and what the node makes of them."""
 
 from workbench import draws
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.protocols.contract import Dropped
 from workbench.protocols.diffusion import Diffusion
-from workbench.wire.tiny_diffusion import Data, Interest, decode, encode_data, encode_interest
+from workbench.protocols.diffusion.wire import Data, Interest, decode, encode_data, encode_interest
 
 
 def make_node(address=5, **settings):

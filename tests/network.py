@@ -6,7 +6,7 @@ This file runs under MicroPython too, where dictionaries keep no order.
 from collections import OrderedDict
 
 from workbench import draws
-from workbench.attributes import parse, to_text
+from workbench.attributes.text import parse, to_text
 from workbench.protocols.contract import Dropped
 
 SECOND = 1_000_000
@@ -69,7 +69,7 @@ class Network:
 
     def hops(self, name):
         """(sender, destination) of every frame of this name, in the order they were sent."""
-        describe = self.nodes[min(self.nodes)].settings.describe
+        describe = self.nodes[min(self.nodes)].describe
         return [(sender, to) for sender, to, frame in self.sent if describe(frame, to is None)[0] == name]
 
     def drops(self, *addresses):

@@ -1,33 +1,31 @@
 """A research workbench for publish/subscribe in sensor networks.
 
-The public names are handed out lazily: ``import workbench`` loads nothing, and a name loads its module the
-first time it is used. So the pieces that run on a mote stay free of numpy, networkx and the rest, and this
-file runs there too (MicroPython's subset of Python).
+The public names (`public_names.py`) are handed out lazily: ``import workbench`` loads nothing, and a name loads its
+module the first time it is used. A mote has no use for this file, and does not get it.
 """
+
+from typing import Any
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name):
-    home = _home()
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    from workbench.public_names import HOME
+
     if name == "__all__":
-        return sorted(home)
-    if name[:2] == "__" or (home and name not in home):
-        raise AttributeError("module 'workbench' has no attribute %r" % name)
-    path = home.get(name, name)
-    module = __import__("workbench." + path, None, None, ["__name__"])
-    value = getattr(module, name) if name != path else module
+        return sorted(HOME)
+    if name not in HOME:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    module = import_module(f"workbench.{HOME[name]}")
+    # A public name is that of a module, or of something in one.
+    value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)
     globals()[name] = value
     return value
 
 
-def __dir__():
-    return sorted(set(globals()) | set(_home()))
+def __dir__() -> list[str]:
+    from workbench.public_names import HOME
 
-
-def _home():
-    try:
-        from workbench.public_names import HOME
-    except ImportError:
-        return {}  # On a mote a name is that of a module: `from workbench import draws` comes here too.
-    return HOME
+    return sorted({*globals(), *HOME})

@@ -1,10 +1,21 @@
 """The public names of the package, and where each is found: what `workbench/__init__.py` hands out.
 
-A table of its own, so that a mote, which has no use for it, need not hold it in memory.
+It is the one table in which protocols are named.
 """
 
-# Public name -> the module that has it; a module's own name -> itself.
-HOME = {
+# The protocols that a scenario file names without a module -> the module, within the package, that has each.
+PROTOCOLS = {
+    "CodedDiffusion": "protocols.coded_diffusion",
+    "DPS": "protocols.dps",
+    "Diffusion": "protocols.diffusion",
+    "Flooding": "protocols.flooding",
+    "Gossip": "protocols.gossip",
+    "Pub2Sub": "protocols.tinymq.pub2sub",
+    "TinyMQ": "protocols.tinymq",
+}
+
+# Public name -> the module that has it, within the package; a module's name -> itself.
+HOME = PROTOCOLS | {
     "Attribute": "attributes",
     "is_within": "attributes",
     "key_of": "attributes",
@@ -21,21 +32,14 @@ HOME = {
     "ParameterError": "errors",
     "ScenarioError": "errors",
     "WorkbenchError": "errors",
-    "CodedDiffusion": "protocols.coded_diffusion",
-    "DPS": "protocols.dps",
-    "Diffusion": "protocols.diffusion",
-    "Filter": "protocols.filters",
-    "register_filter": "protocols.filters",
-    "Flooding": "protocols.flooding",
-    "Gossip": "protocols.gossip",
-    "Pub2Sub": "protocols.pub2sub",
-    "TinyMQ": "protocols.tinymq",
+    "Filter": "protocols.diffusion.filters",
+    "register_filter": "protocols.diffusion.filters",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",
     "range_queries": "sim.random_workload",
     "SensorField": "sensor_field",
-    "dps_mesh": "links.dps_mesh",
-    "dps_node": "links.dps_udp",
+    "dps_mesh": "protocols.dps.mesh",
+    "dps_node": "protocols.dps.udp",
     "Radio": "sim.radio",
     "Run": "sim.run",
     "Scenario": "sim.scenario",
@@ -46,14 +50,14 @@ HOME = {
     "SparkRunner": "sweeps",
     "Sweep": "sweeps",
     "attributes": "attributes",
-    "bloom": "bloom",
+    "bloom": "protocols.dps.bloom",
     "datasets": "datasets",
     "draws": "draws",
     "errors": "errors",
-    "fields": "fields",
+    "fields": "coding.fields",
     "motes": "motes",
-    "rlnc": "rlnc",
-    "topics": "topics",
+    "rlnc": "coding.rlnc",
+    "topics": "protocols.dps.topics",
     "topology": "topology",
     "views": "views",
 }

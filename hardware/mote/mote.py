@@ -25,9 +25,9 @@ from radio_serial import SerialRadio
 
 from workbench import draws
 from workbench.errors import DecodeError, WorkbenchError
-from workbench.links import framing
-from workbench.links import messages as link
-from workbench.protocols.contract import NOBODY
+from workbench.motes import framing
+from workbench.motes import messages as link
+from workbench.protocols.contract import NOBODY, Settings
 
 BUSY_US = 5000000
 # A node that fails when it is stepped would fail again at once.
@@ -117,7 +117,7 @@ class Mote:
 
     def _tell_frame(self, name, peer, frame, broadcast):
         try:
-            message, origin, sequence = self.node.settings.describe(frame, broadcast)
+            message, origin, sequence = self.node.describe(frame, broadcast)
         except Exception:  # Whatever a stranger's bytes make of it.
             message, origin, sequence = "", NOBODY, 0
         self.write(link.encode_own_event(self.now(), name, peer, message, origin, sequence, len(frame), 0, ""))
@@ -126,7 +126,7 @@ class Mote:
         """The node's events go to the host, its frames to the radio."""
         now = self.now()
         for event in self.node.take_events():
-            self.write(link.encode_event(now, event))
+            self.write(link.encode_event(now, event, self.node.EVENTS))
         for subscription in self.subscriptions.values():
             subscription.take()  # The host has heard of them as events; here they would fill the memory.
         for destination, frame in self.node.take_frames():
@@ -223,15 +223,12 @@ class Mote:
     def _configure(self, wanted):
         for key in wanted.get("keys", ()):
             self._register_key(*key)
-        module, name = wanted["protocol"].split(":")
-        protocol = getattr(__import__(module, None, None, (name,)), name)
-        settings = wanted["settings"]
-        if "filters" in settings:
-            from workbench.protocols.filters import Filter
-
-            settings["filters"] = tuple([Filter.from_dict(one) for one in settings["filters"]])
+        module, name = wanted["node"].split(":")
+        kind = getattr(__import__(module, None, None, (name,)), name)
+        settings = Settings(wanted["settings"])
+        kind.prepare(settings)
         random = draws.Stream(wanted["key"])
-        node = protocol(**settings).make_node(wanted["address"], random)
+        node = kind(wanted["address"], settings, random)
         sensor = None
         if wanted.get("sensor"):
             from sensors import make_sensor
@@ -251,7 +248,7 @@ class Mote:
         return self.boot
 
     def _register_key(self, number, name, type_, unit, steps, minimum, maximum):
-        from workbench.attributes import register_key
+        from workbench.attributes.keys import register_key
 
         register_key(number, name, unit, steps, type_, minimum, maximum)
 

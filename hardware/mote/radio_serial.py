@@ -4,7 +4,7 @@ What it hears comes back as HEARD, which the program takes by itself. Virtual mo
 the ether; a modem that speaks the host link's SEND and HEARD would do as well.
 """
 
-from workbench.links import messages as link
+from workbench.motes import messages as link
 from workbench.protocols.contract import NOBODY
 
 

@@ -7,7 +7,7 @@ Settings (of the configuration's ``sensor``); values are those on the wire (2650
                  after the last), or "board" (whatever the board reads)
 """
 
-from workbench.attributes import IS, Attribute
+from workbench.attributes.model import IS, Attribute
 from workbench.errors import ParameterError
 
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import attributes
-from workbench.attributes import (
+from workbench.attributes.keys import in_units, key_of, make, register_key
+from workbench.attributes.model import (
     EQ,
     EQ_ANY,
     GE,
@@ -23,18 +24,14 @@ from workbench.attributes import (
     check_publication,
     check_subscription,
     constraints,
-    in_units,
     is_blob,
     is_within,
-    key_of,
-    make,
     matching_samples,
     one_way_match,
-    parse,
-    register_key,
     two_way_match,
     until_last,
 )
+from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError
 
 TEMP, HUMIDITY = 51, 52

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.attributes import (
+from workbench.attributes.keys import OPERATORS, key_of, make, register_key
+from workbench.attributes.model import (
     EQ,
     EQ_ANY,
     GE,
@@ -17,16 +18,11 @@ from workbench.attributes import (
     LOWEST,
     LT,
     NE,
-    OPERATORS,
     PAYLOAD,
     TOPIC,
     Attribute,
-    key_of,
-    make,
-    parse,
-    register_key,
-    to_text,
 )
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError
 
 # text, attributes, and the text in its normal form

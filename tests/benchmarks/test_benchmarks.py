@@ -4,8 +4,8 @@ import sys
 from importlib import import_module
 
 import pytest
-from conftest import REPOSITORY
 
+from tests.repository import REPOSITORY
 from workbench import topology
 
 sys.path.append(str(REPOSITORY / "benchmarks"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workbench import doctor
-from workbench.doctor import Finding
+from workbench.cli import doctor
+from workbench.cli.doctor import Finding
 
 
 def test_everything_required_is_found_where_the_tests_run():

@@ -7,15 +7,15 @@ import time
 from threading import Thread
 
 import pytest
-from until import wait_until
 
 import workbench as wb
+from tests.until import wait_until
 from workbench import cli, motes
-from workbench.links import rack
-from workbench.links.live import Conductor
-from workbench.links.mote import Mote
-from workbench.links.program import boards, program_files
-from workbench.views import live
+from workbench.motes import rack
+from workbench.motes.live import Conductor
+from workbench.motes.mote import Mote
+from workbench.motes.program import boards, program_files
+from workbench.views.player import live
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
@@ -104,7 +104,7 @@ def test_monitor_goes_on_when_the_mote_is_lost_and_says_when_it_is_back(capsys):
 INTERRUPTED = """
 import signal, sys, threading
 from workbench import cli
-from workbench.links.live_run import LiveRun
+from workbench.motes.live.run import LiveRun
 
 wait = LiveRun.wait
 

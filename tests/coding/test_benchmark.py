@@ -4,7 +4,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+
+from tests.repository import REPOSITORY
 
 pytest.importorskip("galois")
 sys.path.append(str(REPOSITORY / "benchmarks"))

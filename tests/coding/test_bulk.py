@@ -5,15 +5,17 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench
-from workbench import bulk_fields, draws, rlnc
+from tests.repository import REPOSITORY
+from workbench import draws
+from workbench.coding import bulk as bulk_fields
+from workbench.coding import rlnc
+from workbench.coding.fields import field
+from workbench.coding.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.errors import DecodeError
-from workbench.fields import field
-from workbench.rlnc import Decoder, Encoder, Recoder, join, split
 
 ORDERS = (2, 3, 16, 17, 251, 256, 257, 65521, 65536)
 GALOIS_ORDERS = (2, 16, 256, 257, 65536)
@@ -167,14 +169,14 @@ def loaded_after(code):
 
 
 def test_numba_is_loaded_when_there_is_much_to_compute_and_not_before():
-    small = "from workbench.rlnc import *\nDecoder(3).add(*Encoder([b'a', b'b', b'c']).encode())"
+    small = "from workbench.coding.rlnc import *\nDecoder(3).add(*Encoder([b'a', b'b', b'c']).encode())"
     assert loaded_after(small) == ["False", "False"]
     assert loaded_after(f"{small}\nEncoder([bytes(1000)] * 8)") == ["True", "True"]
 
 
 def test_without_numba_all_is_plain_unless_bulk_is_asked_for(monkeypatch):
     monkeypatch.delattr(workbench, "bulk_fields", raising=False)
-    monkeypatch.setitem(sys.modules, "workbench.bulk_fields", None)
+    monkeypatch.setitem(sys.modules, "workbench.coding.bulk", None)
     chunks = split(data_of(4000), 4)
     encoder, decoder = Encoder(chunks), Decoder(4)
     while not decoder.is_complete:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import draws
+from workbench.coding.fields import PrimeField, field
 from workbench.errors import DecodeError, EncodeError, ParameterError
-from workbench.fields import PrimeField, field
 
 ORDERS = (2, 3, 5, 16, 17, 251, 256, 257, 65521, 65536)
 BINARY = (2, 16, 256, 65536)

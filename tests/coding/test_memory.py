@@ -3,18 +3,19 @@
 import sys
 
 import pytest
-from conftest import REPOSITORY
+
+from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "hardware"))
 import interpreter
 
-from workbench.links.program import compile_file
+from workbench.motes.program import compile_file
 
 missing = interpreter.why_missing()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-CODE = ("__init__", "errors", "draws", "fields", "rlnc")
-LOAD = "from workbench import draws, fields\nfrom workbench.rlnc import Decoder, Encoder, split"
+CODE = ("errors", "draws", "coding/fields", "coding/rlnc")
+LOAD = "from workbench import draws\nfrom workbench.coding import fields\nfrom workbench.coding.rlnc import Decoder, Encoder, split"
 FILL = """
 encoder = Encoder(split(bytes(range(256)) * 4, 16, {order}), {order})
 decoder = Decoder(16, {order})

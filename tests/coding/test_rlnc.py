@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import draws
+from workbench.coding.fields import field
+from workbench.coding.rlnc import Decoder, Encoder, Recoder, draw_coefficients, join, split
 from workbench.errors import DecodeError, EncodeError, ParameterError
-from workbench.fields import field
-from workbench.rlnc import Decoder, Encoder, Recoder, draw_coefficients, join, split
 
 ORDERS = (2, 3, 16, 17, 251, 256, 257, 65521, 65536)
 

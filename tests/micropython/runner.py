@@ -8,9 +8,9 @@ import sys
 from hypothesis import arguments_of
 from pytest import Skipped, as_test
 
-import workbench.keys as keys
 from workbench import attributes, draws
-from workbench.protocols import filters
+from workbench.attributes import keys
+from workbench.protocols.diffusion import filters
 
 REGISTRIES = (keys._keys_by_number, keys._keys_by_name, attributes.blob_keys, filters._registered)
 

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 
-from workbench.links import framing, messages
+from workbench.motes import framing, messages
 
 
 class FakeMote:

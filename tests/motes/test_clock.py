@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.links.clock import Clock
+from workbench.motes.clock import Clock
 
 SECOND_US = 1_000_000
 

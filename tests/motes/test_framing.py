@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import DecodeError, EncodeError
-from workbench.links.framing import LONGEST_BODY, Deframer, decode, encode
+from workbench.motes.framing import LONGEST_BODY, Deframer, decode, encode
 
 # The checksum of "123456789" is the check value that catalogues of CRCs give for CRC-32: cbf43926.
 GOLDEN = [

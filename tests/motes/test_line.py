@@ -5,12 +5,13 @@ import threading
 import time
 
 import pytest
-from fake_mote import FakeMote
-from until import wait_until
 
+from tests.motes.fake_mote import FakeMote
+from tests.until import wait_until
 from workbench.errors import LinkError
-from workbench.links import messages, mote_line, port
-from workbench.links.mote import Mote
+from workbench.motes import line as mote_line
+from workbench.motes import messages, port
+from workbench.motes.mote import Mote
 
 
 @pytest.fixture

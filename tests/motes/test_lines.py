@@ -10,15 +10,16 @@ import pytest
 
 import workbench as wb
 from workbench.errors import LinkError
-from workbench.links import messages, port, rack
-from workbench.links.mote import Mote
-from workbench.links.program import program_files
-from workbench.links.rack import Rack
+from workbench.motes import messages, port, rack
+from workbench.motes.crew import protocol_on_a_mote
+from workbench.motes.mote import Mote
+from workbench.motes.program import program_files
+from workbench.motes.rack import Rack
 from workbench.protocols.contract import Delivered
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
-FLOODING = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
+FLOODING = protocol_on_a_mote(wb.Flooding())
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 import sys
 
 import pytest
-from conftest import REPOSITORY
+
+from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "hardware"))
 import interpreter
@@ -23,14 +24,14 @@ def test_every_entry_costs_something_and_the_totals_follow_from_the_table():
     table = {setting.name: setting for setting in memory.settings_table()}
     assert list(table) == list(memory.SIZES)
     assert all(8 <= setting.entry_B <= 1000 for setting in table.values())
-    more, less = memory.nodes_B("full_node(max_data=30)", "full_node(max_data=20)")
+    more, less = memory.nodes_B(memory.full_node({"max_data": 30}), memory.full_node({"max_data": 20}))
     assert more - less == pytest.approx(10 * table["max_data"].entry_B, rel=0.5)
 
 
 def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
     names = [file.name for file in memory.loaded_files()]
     assert names == list(memory.LOADED)
-    assert not {"workbench/keys", "workbench/attribute_text", "workbench/protocols/filters"} & set(names)
+    assert not {"workbench/attributes/keys", "workbench/attributes/text", "workbench/protocols/diffusion/filters"} & set(names)
 
 
 @pytest.mark.parametrize("order", [2, 16, 256, 65536])
@@ -45,4 +46,4 @@ def test_program_and_what_decoding_takes_fit_in_64_KiB(order):
 def test_what_a_mote_loads_for_coded_diffusion_is_all_there():
     names = [file.name for file in memory.loaded_files(memory.LOADED_CODED)]
     assert names == list(memory.LOADED_CODED)
-    assert not {"workbench/protocols/diffusion", "workbench/keys", "workbench/attribute_text"} & set(names)
+    assert not {"workbench/protocols/diffusion/node", "workbench/attributes/keys", "workbench/attributes/text"} & set(names)

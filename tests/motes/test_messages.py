@@ -4,11 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.attributes import EQ_ANY, GE, IS, PAYLOAD, Attribute, parse
+from workbench.attributes.model import EQ_ANY, GE, IS, PAYLOAD, Attribute
+from workbench.attributes.text import parse
 from workbench.errors import DecodeError, EncodeError
-from workbench.links import messages as link
+from workbench.motes import messages as link
+from workbench.motes.events import event_types
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
+from workbench.protocols.diffusion.node import DiffusionNode
+from workbench.protocols.tinymq.node import TinyMQNode
 
 TEMPERATURE = parse("TEMP IS 26.5")
 GOLDEN = [
@@ -84,11 +88,15 @@ def test_every_event_of_the_contract_has_a_number_on_the_link():
     assert set(known) == set(link.EVENTS)
 
 
-@given(time_us, st.sampled_from(link.EVENTS), i32, text, i32, i64, i64, st.one_of(text, attributes))
+OWN = (*DiffusionNode.EVENTS, *TinyMQNode.EVENTS)
+
+
+@given(time_us, st.sampled_from(link.EVENTS + OWN), i32, text, i32, i64, i64, st.one_of(text, attributes))
 def test_any_event_comes_back(now, event, peer, message, origin, sequence, value, detail):
-    body = link.encode_event(now, event(peer, message, origin, sequence, value, detail))
-    row = link.decode_row(*link.decode(body)[1:])
-    assert row == (now, link.EVENTS.index(event), peer, message, origin, sequence, 0, value, detail)
+    body = link.encode_event(now, event(peer, message, origin, sequence, value, detail), OWN)
+    time_us, kind, *rest = link.decode_row(*link.decode(body)[1:])
+    assert event_types(OWN)[kind] is event
+    assert (time_us, *rest) == (now, peer, message, origin, sequence, 0, value, detail)
 
 
 @given(attributes)

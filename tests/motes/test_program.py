@@ -8,20 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench import draws
-from workbench.attributes import parse, with_payload
-from workbench.links import framing
-from workbench.links import messages as link
-from workbench.links.program import HARDWARE, boards
+from workbench.attributes.model import with_payload
+from workbench.attributes.text import parse
+from workbench.motes import framing
+from workbench.motes import messages as link
+from workbench.motes.crew import protocol_on_a_mote
+from workbench.motes.events import event_names
+from workbench.motes.program import HARDWARE, boards
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
-from workbench.sim.trace import event_name
-from workbench.wire import flooding
+from workbench.protocols.diffusion import events as diffusion
+from workbench.protocols.flooding import wire as flooding
 
-DIFFUSION = {"protocol": "workbench.protocols.diffusion:Diffusion", "settings": {}}
-FLOODING = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
-NAMES = {number: event_name(cls) for number, cls in enumerate(link.EVENTS)}
-NAMES.update((link.FIRST_OWN_EVENT + number, name) for number, name in enumerate(link.OWN_EVENTS))
+DIFFUSION = protocol_on_a_mote(wb.Diffusion())
+FLOODING = protocol_on_a_mote(wb.Flooding())
+NAMES = event_names(diffusion.EVENTS)
 SECOND = 1_000_000
 
 
@@ -154,7 +157,7 @@ def test_a_greeting_is_answered_with_the_hosts_session(program):
     assert Bench(program).greet(99) == [(link.READY, (b"WB", link.VERSION, 99, 0, 0), b"none")]
 
 
-@pytest.mark.parametrize("wrong", [{"version": 2}, {"version": 0}, {"magic": b"XY"}])
+@pytest.mark.parametrize("wrong", [{"version": link.VERSION + 1}, {"version": 0}, {"magic": b"XY"}])
 def test_another_version_is_refused_with_ours_and_gets_no_answers(program, wrong):
     bench = Bench(program)
     assert bench.greet(99, **wrong) == [(link.REFUSED, (b"WB", link.VERSION, 99, link.OTHER_VERSION), b"")]
@@ -324,7 +327,7 @@ def test_settings_and_boots_arrive_at_the_node(program):
     board.began = 2
     bench = Bench(program, board)
     bench.greet()
-    answer = bench.configure(protocol={**FLOODING, "settings": {"ttl": 9}})
+    answer = bench.configure(protocol=protocol_on_a_mote(wb.Flooding(ttl=9)))
     assert answer[1:3] == (1, 2)
     said, _, number, *_ = bench.publish("TEMP IS 20")
     assert number == 2 * contract.NUMBERS_PER_BOOT
@@ -332,8 +335,8 @@ def test_settings_and_boots_arrive_at_the_node(program):
 
 
 def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
-    settings = {"filters": [{"name": "running_mean", "key": 200, "match": "LOUDNESS EQ_ANY", "window": 5}]}
-    protocol = {**DIFFUSION, "settings": settings}
+    running_mean = {"name": "running_mean", "key": 200, "match": "LOUDNESS EQ_ANY", "window": 5}
+    protocol = {**DIFFUSION, "settings": {**DIFFUSION["settings"], "filters": [running_mean]}}
     answer = bench.configure(protocol=protocol, keys=[[120, "LOUDNESS", "int16", "dB", 10, None, None]])
     assert answer[1] == 1, answer[5]
 
@@ -344,10 +347,9 @@ def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"protocol": "workbench.protocols.nowhere:Nothing"}, "the mote failed: ModuleNotFoundError"),
-        ({"protocol": "workbench.protocols.flooding:Nothing"}, "the mote failed: AttributeError"),
-        ({"settings": {"ttl": 0}}, "Flooding: ttl is 0"),
-        ({"settings": {"speed": 1}}, "Flooding has no parameter 'speed'"),
+        ({"node": "workbench.protocols.nowhere:Nothing"}, "the mote failed: ModuleNotFoundError"),
+        ({"node": "workbench.protocols.flooding.node:Nothing"}, "the mote failed: AttributeError"),
+        ({"settings": {"max_events": 9}}, "the mote failed: AttributeError"),
         ({"sensor": {"key": 51, "kind": "moon", "every_ms": 10}}, "a sensor's kind is 'moon'; it must be"),
         ({"sensor": {"key": 51, "kind": "constant", "value": 1, "every_ms": 0}}, "a sensor's every_ms is 0"),
         ({"sensor": {"key": 51, "kind": "log", "values": [], "every_ms": 9}}, "a log has no values"),
@@ -408,12 +410,7 @@ class BrokenNode(contract.Node):
         return contract.Subscription(self, 0, attributes, None)
 
 
-class Broken(contract.Protocol):
-    node = BrokenNode
-    describe = staticmethod(flooding.describe)
-
-
-BROKEN = {"protocol": f"{__name__}:Broken", "settings": {}}
+BROKEN = {"node": f"{__name__}:BrokenNode", "settings": {}}
 
 
 def test_a_node_that_fails_is_told_and_the_mote_goes_on(program, bench):
@@ -472,7 +469,7 @@ def test_a_held_clock_that_is_let_go_on_goes_on(bench):
 
 
 def test_timers_go_off_by_themselves_at_their_time(bench):
-    bench.configure(protocol={**DIFFUSION, "settings": {"refresh_s": 2}})
+    bench.configure(protocol=protocol_on_a_mote(wb.Diffusion(refresh_s=2)))
     bench.subscribe("TEMP GE 25")
     bench.step_to(5 * SECOND)
     sent = [fields for kind, fields, _ in bench.said() if kind == link.SEND]
@@ -619,7 +616,7 @@ def test_a_radio_is_given_back_before_the_next_one_is_made(program):
     first = bench.board.radio
     bench.configure()
     assert first.is_closed and not bench.board.radio.is_closed
-    bench.configure(protocol={**FLOODING, "settings": {"ttl": 0}})
+    bench.configure(protocol={**FLOODING, "settings": {}})
     assert not bench.board.radio.is_closed
 
 

@@ -5,13 +5,14 @@ import signal
 import threading
 
 import pytest
-from until import wait_until
 
 import workbench as wb
+from tests.until import wait_until
 from workbench import motes
 from workbench.errors import LinkError, ScenarioError
-from workbench.links import live, mote_line, rack
-from workbench.links.live_subscriptions import Subscriptions
+from workbench.motes import line as mote_line
+from workbench.motes import live, rack
+from workbench.motes.live.subscriptions import Subscriptions
 from workbench.sim import workload
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))

@@ -6,14 +6,16 @@ import sys
 from contextlib import ExitStack
 
 import pytest
-from until import wait_until
 
 import workbench as wb
+from tests.until import wait_until
 from workbench import motes
 from workbench.errors import LinkError
-from workbench.links.live import EVENT_NAMES_ON_LINK
-from workbench.links.mote import Mote
-from workbench.links.program import write_program
+from workbench.motes.crew import protocol_on_a_mote
+from workbench.motes.events import event_names
+from workbench.motes.mote import Mote
+from workbench.motes.program import write_program
+from workbench.protocols.diffusion.node import DiffusionNode
 
 
 def broadcasts_work():
@@ -95,7 +97,7 @@ def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):
             mote = Mote(start(), lambda kind, value, node=node: told[node].append((kind, value)))
             crew.append(open_motes.enter_context(mote))
             mote.set_time(0)
-            protocol = {"protocol": "workbench.protocols.diffusion:Diffusion", "settings": {"tick_s": 0.05}}
+            protocol = protocol_on_a_mote(wb.Diffusion(tick_s=0.05))
             mote.configure(node, protocol, node + 1, radio=everyone)
         crew[0].subscribe(wb.parse("TEMP GE 25"))
         wait_until(lambda: all(events(told[node], "interest_cached") for node in (1, 2)))
@@ -110,7 +112,7 @@ def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):
 
 
 def events(said, name):
-    names = EVENT_NAMES_ON_LINK
+    names = event_names(DiffusionNode.EVENTS)
     return [value for kind, value in list(said) if kind == "event" and names[value[1]] == name]
 
 
@@ -125,7 +127,7 @@ def test_motes_with_radios_of_their_own_are_not_held_by_a_simulator(start):
 def test_a_mote_that_began_again_says_how_often_and_numbers_anew(start, port):
     mote = Mote(start(boots=2))
     assert mote.open().boot == 2
-    protocol = {"protocol": "workbench.protocols.flooding:Flooding", "settings": {}}
+    protocol = protocol_on_a_mote(wb.Flooding())
     mote.configure(1, protocol, 1, radio={"port": port})
     assert mote.publish(wb.parse("TEMP IS 26")) == 2 << 24
     mote.configure(1, protocol, 1, radio={"port": port})  # its radio's port is given back, and had again

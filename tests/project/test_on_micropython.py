@@ -11,7 +11,8 @@ import re
 import sys
 
 import pytest
-from conftest import REPOSITORY
+
+from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "hardware"))
 import interpreter

@@ -9,9 +9,9 @@ import tomllib
 
 import pytest
 import yaml
-from conftest import REPOSITORY
 
 import workbench
+from tests.repository import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 MOTE_FILES = sorted(

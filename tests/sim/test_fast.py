@@ -6,18 +6,19 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from both_engines import assert_same_numbers, assert_same_trace
-from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from talker import Talker, both_ways, say
-from test_kernel import RADIOS, items, topologies
 
 import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.repository import REPOSITORY
+from tests.sim.test_kernel import RADIOS, items, topologies
+from tests.talker import Talker, both_ways, say
 from workbench.errors import ScenarioError
-from workbench.protocols.contract import Parameter
-from workbench.sim import compiled, trace
-from workbench.sim.compiled import engine, layout
+from workbench.protocols.protocol import Parameter
+from workbench.sim import fast as compiled
+from workbench.sim import trace
+from workbench.sim.fast import engine, layout
 
 FLOODS = st.one_of(
     st.builds(wb.Flooding, ttl=st.sampled_from([255, 1, 2, 5])),
@@ -90,7 +91,7 @@ def test_several_samples_blobs_and_payloads_are_matched_alike():
 
 
 def test_network_without_a_graph_plays_as_the_scenario_does():
-    from workbench.sim.compiled import network
+    from workbench.sim.fast import network
 
     graph = wb.topology.disc(60, 60, 60, radius_m=15)
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish("all", wb.SensorField(), every_s=5)]

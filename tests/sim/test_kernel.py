@@ -8,12 +8,12 @@ from itertools import permutations
 import networkx as nx
 import pandas as pd
 import pytest
-from conftest import REPOSITORY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from talker import Talker, both_ways, network, play, rows, say, starts_us
 
 import workbench as wb
+from tests.repository import REPOSITORY
+from tests.talker import Talker, both_ways, network, play, rows, say, starts_us
 from workbench.errors import ScenarioError
 
 LINE = both_ways((0, 1), (1, 2))

@@ -5,9 +5,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from talker import both_ways, network
 
 import workbench as wb
+from tests.talker import both_ways, network
 from workbench.sim import metrics, trace
 from workbench.sim.trace import Recorder
 

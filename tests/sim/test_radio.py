@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from talker import both_ways, fates, network, play, rows, say, starts_us
 
 import workbench as wb
+from tests.talker import both_ways, fates, network, play, rows, say, starts_us
 from workbench.errors import ParameterError, ScenarioError
 
 AIRTIME_50_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit

@@ -10,14 +10,15 @@ from copy import deepcopy
 import networkx as nx
 import numpy as np
 import pytest
-from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.repository import REPOSITORY
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
-from workbench.protocols.contract import Node, Protocol
-from workbench.protocols.filters import register_filter
+from workbench.protocols.contract import Node
+from workbench.protocols.diffusion.filters import register_filter
+from workbench.protocols.protocol import Protocol
 
 SOIL = wb.register_key(171, "SOIL_WETNESS", "%", steps=10, minimum=0, maximum=100)
 

@@ -1,9 +1,7 @@
 """The trace: one table in one form, its digest, its numbers, and the golden traces that must not change."""
 
 import json
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,13 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.attributes import parse
+from tests.golden import renew
+from workbench.attributes.text import parse
 from workbench.protocols import contract
 from workbench.sim import trace
 from workbench.sim.trace import SCHEMA, MetricsRecorder, Recorder
-
-sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import renew
 
 ROW = (5, 1, "received", 0, "data", 3, 2**32 - 1, 26, 0, "")
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench import doctor
+from workbench.cli import doctor
 from workbench.sweeps import LocalRunner, SparkRunner
 from workbench.sweeps.spark import session
 
@@ -66,7 +66,7 @@ def test_spark_gives_what_this_process_gives(spark):
 
 USERS_MODULE = """
 import workbench as wb
-from workbench.protocols.flooding import FloodingNode
+from workbench.protocols.flooding.node import FloodingNode
 
 MARGIN = 300
 

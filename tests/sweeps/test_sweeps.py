@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, SparkRunner, user_code
 from workbench.sweeps.chart import interval, student_t
 from workbench.sweeps.plan import Axis, Plan

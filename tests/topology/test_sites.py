@@ -6,9 +6,9 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinymq_checks import connected_graphs
 
 import workbench as wb
+from tests.protocols.tinymq.checks import connected_graphs
 
 
 def farthest_hops(graph, sites):

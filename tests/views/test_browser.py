@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.views.inspector import inspect_node
-from workbench.views.intervals import intervals
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
+from workbench.views.player.inspector import inspect_node
+from workbench.views.player.intervals import intervals
 
 pytestmark = pytest.mark.browser
 CHROMIUM = Path("/usr/bin/chromium")

@@ -17,14 +17,15 @@ from PIL import Image
 
 import workbench as wb
 from workbench.sim.trace import SCHEMA
-from workbench.views import chart, drawing, film, palette
-from workbench.views.counters import counted, running
+from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
-from workbench.views.inspector import count, inspect_node, node_state
-from workbench.views.intervals import FIELDS, LOST_AT, intervals, read
-from workbench.views.packing import marks, poster_us, timeline_rows
-from workbench.views.plan import hops_to, lay_out
+from workbench.views.ground import hops_to, lay_out
+from workbench.views.player import film
+from workbench.views.player.counters import counted, running
+from workbench.views.player.inspector import count, inspect_node, node_state
+from workbench.views.player.intervals import FIELDS, LOST_AT, intervals, read
+from workbench.views.player.packing import marks, poster_us, timeline_rows
 from workbench.views.rich import bundle
 
 SECOND = 1_000_000

@@ -1,7 +1,7 @@
 """What coded diffusion's frames and pieces of events have in common: an event's bytes, its id, the checksum.
 
 Layout (little-endian, packed)
-    an event's bytes   AttNum u8, then the attributes as `wire/attribute_list.py` lays them out; 1 to 65,535 bytes
+    an event's bytes   AttNum u8, then the attributes as `attributes/wire.py` lays them out; 1 to 65,535 bytes
     a sealed frame     anything, then the CRC-32 of it as u32
 
 This file runs on a mote too (MicroPython's subset of Python).
@@ -10,8 +10,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 import struct
 from binascii import crc32
 
+from workbench.attributes.wire import decode_readings, encode_readings
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import decode_readings, encode_readings
 
 CHECKSUM_B = 4
 U16 = 0xFFFF

@@ -16,7 +16,7 @@ This file runs on a mote too (MicroPython's subset of Python), but nothing a nod
 
 from collections import namedtuple
 
-from workbench.attributes import (
+from workbench.attributes.model import (
     APP,
     EQ_ANY,
     FIRST_USER_KEY,

@@ -5,8 +5,8 @@ Theory of operation
     wants with the other operators ("TEMP GE 25"); its constraints are ANDed. `one_way_match` is the rule that decides
     whether they meet. Values travel as signed 16-bit integers (or as blobs of bytes), and `Attribute.value` is always
     the integer on the wire (2650). What a key is called and what its integers mean (unit, steps, range) is told by
-    keys.py, and the text form ("TEMP IS 26.5") by attribute_text.py. Both serve people: a node does without them, so
-    a mote need not hold them. Their names may be imported from here; they are loaded when they are first asked for.
+    keys.py, and the text form ("TEMP IS 26.5") by text.py. Both serve people: a node does without them, so a mote
+    need not hold them.
 
 Differs from the original in
     A2   LAST (255) ends an array only at the C-like edge (`until_last`); here attributes are plain sequences.
@@ -69,18 +69,6 @@ LAST = 255
 # The keys whose values are blobs: PAYLOAD and TOPIC, and those that `register_key` adds.
 blob_keys = {PAYLOAD, TOPIC}
 
-_IN_KEYS = ("BLOB", "INT16", "OPERATORS", "Key", "in_units", "key_of", "make", "register_key")
-_IN_TEXT = ("APPLICATION_TYPES", "parse", "to_text")
-
-
-def __getattr__(name):
-    home = "keys" if name in _IN_KEYS else "attribute_text" if name in _IN_TEXT else None
-    if home is None:
-        raise AttributeError("module 'workbench.attributes' has no attribute %r" % name)
-    value = getattr(__import__("workbench." + home, None, None, ["__name__"]), name)
-    globals()[name] = value
-    return value
-
 
 def is_blob(key_number):
     """Whether values of this key are blobs; a key nobody registered is an integer."""
@@ -88,14 +76,14 @@ def is_blob(key_number):
 
 
 def _name_of(key_number):
-    from workbench.keys import key_of
+    from workbench.attributes.keys import key_of
 
     return key_of(key_number).name
 
 
 def text_of(attributes):
-    """`attribute_text.to_text`, for a sentence: loaded no sooner than something is wrong."""
-    from workbench.attribute_text import to_text
+    """`text.to_text`, for a sentence: loaded no sooner than something is wrong."""
+    from workbench.attributes.text import to_text
 
     return to_text(attributes)
 

@@ -7,9 +7,9 @@ Theory of operation
 This file runs on a mote too (MicroPython's subset of Python), but nothing a node does needs it.
 """
 
-from workbench.attributes import APP, EQ, EQ_ANY, GE, GT, IS, LE, LT, NE, OPERATOR_NAMES
+from workbench.attributes.keys import BLOB, OPERATORS, key_of, make
+from workbench.attributes.model import APP, EQ, EQ_ANY, GE, GT, IS, LE, LT, NE, OPERATOR_NAMES
 from workbench.errors import AttributeFormatError
-from workbench.keys import BLOB, OPERATORS, key_of, make
 
 _OPERATOR_SIGNS = {"==": EQ, "!=": NE, ">": GT, ">=": GE, "<": LT, "<=": LE}
 

@@ -11,7 +11,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 import struct
 
-from workbench.attributes import APP, BLOB_OPERATORS, EQ_ANY, IS, LAST_FILTER_KEY, Attribute, check, is_blob
+from workbench.attributes.model import APP, BLOB_OPERATORS, EQ_ANY, IS, LAST_FILTER_KEY, Attribute, check, is_blob
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
 
 ATTRIBUTE_B = 4

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
-from workbench import cli_dps, cli_motes
+from workbench.cli import motes as cli_motes
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.protocols.dps import cli as cli_dps
 
 if TYPE_CHECKING:
     from workbench.sim.run import Run
@@ -74,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def show_demo(options: argparse.Namespace) -> int:
     """The demo: its metrics on the screen, a page and a picture in the folder."""
-    from workbench import demo, doctor
+    from workbench.cli import demo, doctor
 
     java = doctor.java()
     if not (options.no_sweep or java.is_ok):
@@ -152,7 +153,7 @@ def lab_command(no_browser: bool, as_root: bool) -> list[str]:
 
 def show_doctor(_: argparse.Namespace) -> int:
     """The doctor's table; exit code 1 if something required is missing."""
-    from workbench import doctor
+    from workbench.cli import doctor
 
     findings = doctor.examine()
     print(doctor.report(findings))

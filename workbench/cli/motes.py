@@ -54,7 +54,7 @@ def add_parser(commands: Any) -> None:
 def show_motes(_: argparse.Namespace) -> int:
     """The serial ports, and a line on virtual motes."""
     from workbench import motes
-    from workbench.links import rack
+    from workbench.motes import rack
 
     for url, what in motes.listing():
         print(f"{url:30} {what}")
@@ -109,9 +109,9 @@ def _progress(duration_s: float) -> Callable[[float], None]:
 
 def monitor_mote(options: argparse.Namespace) -> int:
     """Print what a mote tells as it comes."""
-    from workbench.attributes import to_text
-    from workbench.links.live import EVENT_NAMES_ON_LINK
-    from workbench.links.mote import Mote
+    from workbench.attributes.text import to_text
+    from workbench.motes.live import EVENT_NAMES_ON_LINK
+    from workbench.motes.mote import Mote
 
     def tell(kind: str, value: Any) -> None:
         if kind == "event":
@@ -152,7 +152,7 @@ def _described(greeting: Any) -> str:
 
 def write_files(options: argparse.Namespace) -> int:
     """Write the program for a board into a folder."""
-    from workbench.links.program import write_program
+    from workbench.motes.program import write_program
 
     written = write_program(options.out, options.board, compiled=False if options.source else None)
     size_B = sum(path.stat().st_size for path in written)

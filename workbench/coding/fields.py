@@ -24,10 +24,10 @@ Theory of operation
     bits of a chunk as divide a byte and fit below p, and a row is longer than its chunk: twice as long in GF(257).
 
 Cost
-    A byte of a row takes one or two table look-ups. For whole payloads the host has `workbench.bulk_fields`.
+    A byte of a row takes one or two table look-ups. For whole payloads the host has `workbench.coding.bulk`.
 
 Limits
-    Chunks over GF(2^16) have an even number of bytes (`workbench.rlnc.split` sees to that).
+    Chunks over GF(2^16) have an even number of bytes (`workbench.coding.rlnc.split` sees to that).
 
 Reference
     R. Lidl, H. Niederreiter: Finite Fields, Cambridge 1997. The polynomials are those of the library galois.
@@ -98,9 +98,8 @@ class Field:
     @property
     def galois(self):
         """The class of the library galois for this field, with arrays and matrices (not on a mote)."""
-        from workbench.bulk_fields import galois_class
-
-        return galois_class(self)
+        # Not by a statement: what a mote's file imports would go there with it.
+        return __import__("workbench.coding.bulk", None, None, ["__name__"]).galois_class(self)
 
     def divide(self, a, b):
         """a / b; ZeroDivisionError if b is zero."""

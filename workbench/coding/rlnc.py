@@ -12,7 +12,7 @@ Theory of operation
     form: the first coefficient of a row that is not zero, its *pivot*, is 1, and all other rows have 0 there. So a row
     whose other coefficients are 0 is a chunk, often before all are there, and a complete matrix is the identity.
 
-    On a host, larger generations are computed by `workbench.bulk_fields`, which is loaded when it is first needed and
+    On a host, larger generations are computed by `workbench.coding.bulk`, which is loaded when it is first needed and
     gives the same results.
 
 Cost
@@ -33,8 +33,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 from collections import namedtuple
 
 from workbench import draws
+from workbench.coding.fields import field as field_of
 from workbench.errors import DecodeError, EncodeError, ParameterError
-from workbench.fields import field as field_of
 
 # Bytes of a decoder's matrix from which the host's kernels are worth loading; a coefficient counts as one in any field.
 BULK_FROM_BYTES = 1024
@@ -114,7 +114,7 @@ class Encoder:
     ``chunks`` are bytes, or sequences of symbols, of the same length; ``field`` is an order or a `fields.Field`.
     ``random`` is the `draws.Stream` of this encoder: those who send to the same neighbors need streams of their own,
     for encoders without one make the same packets. ``systematic``: first the chunks themselves, in order. ``density``:
-    see `draw_coefficients`. ``bulk``: compute with `workbench.bulk_fields` or not; without it, the size decides.
+    see `draw_coefficients`. ``bulk``: compute with `workbench.coding.bulk` or not; without it, the size decides.
     """
 
     def __init__(self, chunks, field=256, random=None, systematic=False, density=None, bulk=None):
@@ -302,7 +302,7 @@ class Recoder:
 
 
 class Rows:
-    """Rows of one length that are combined again and again; the host's counterpart is in `workbench.bulk_fields`."""
+    """Rows of one length that are combined again and again; the host's counterpart is in `workbench.coding.bulk`."""
 
     def __init__(self, field, rows):
         self.field = field
@@ -318,7 +318,7 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row; for the host there is one in `workbench.bulk_fields`.
+    """A matrix in reduced row echelon form that grows row by row; for the host there is one in `workbench.coding.bulk`.
 
     A row is an encoding vector and behind it an information vector, both packed; ``rows`` has it at its pivot.
     """
@@ -401,7 +401,7 @@ def _kind(name, bulk, generation_size, row_B, plain):
     if not (pays if bulk is None else bulk):
         return plain
     try:
-        bulk_fields = __import__("workbench.bulk_fields", None, None, ["__name__"])
+        bulk_fields = __import__("workbench.coding.bulk", None, None, ["__name__"])
     except ImportError:
         if bulk:
             raise

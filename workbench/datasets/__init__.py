@@ -146,7 +146,7 @@ def folder_candidates() -> list[Path]:
     folders = [base / "workbench" / "datasets"]
     if os.environ.get("WORKBENCH_DATA"):
         folders.insert(0, Path(os.environ["WORKBENCH_DATA"]).expanduser())
-    shared = Path(__file__).resolve().parents[2] / "shared" / "datasets"
+    shared = Path(__file__).resolve().parents[3] / "shared" / "datasets"
     return [*folders, shared] if shared.is_dir() else folders
 
 

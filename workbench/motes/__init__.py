@@ -13,16 +13,14 @@ that were killed, or whose program has ended, are started again for the next one
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from workbench.errors import LinkError, ParameterError
-from workbench.links import port
-from workbench.links.program import can_compile, compile_file, program_files
-from workbench.links.rack import Memory, Rack, log_crash
+from workbench.motes import port
+from workbench.motes.program import program_files
+from workbench.motes.rack import Memory, Rack, log_crash
 
 
 class Motes:
@@ -79,7 +77,7 @@ class VirtualMotes(Motes):
     def start(self, scenario: Any) -> dict[int, str]:
         """Start them, or those that are not up, if the same program runs on as many already."""
         nodes = tuple(sorted(scenario.topology.nodes))
-        files = (*program_files("virtual"), *_protocol_file(scenario.protocol))
+        files = program_files("virtual", protocols=(type(scenario.protocol),))
         # A key has one meaning for as long as a mote is up.
         keys = tuple(map(tuple, scenario.user_keys()))
         is_other = (len(nodes), files, keys) != (len(self._nodes), self._files, self._keys)
@@ -175,7 +173,7 @@ def virtual(speed: float = 1.0, lockstep: bool = False) -> VirtualMotes:
 
 
 def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
-    """Boards on lines: URLs for the nodes in ascending order, or by node. See `workbench.links.port` for URLs.
+    """Boards on lines: URLs for the nodes in ascending order, or by node. See `workbench.motes.port` for URLs.
 
     ``radio``: settings for radios of their own; see the radio's driver in hardware/mote. They keep to the topology.
     """
@@ -192,10 +190,10 @@ def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = Non
     if not isinstance(on, Motes):
         raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
     if not on.lockstep:
-        from workbench.links.live_run import LiveRun
+        from workbench.motes.live.run import LiveRun
 
         return LiveRun(scenario, on, progress)
-    from workbench.links import lockstep
+    from workbench.motes import lockstep
     from workbench.sim.run import Run
 
     taken_by = object()
@@ -204,18 +202,3 @@ def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = Non
         return Run(scenario, "motes in lockstep", lockstep.play(scenario, urls, progress))
     finally:
         on.give_back(taken_by)
-
-
-def _protocol_file(protocol: Any) -> list[tuple[str, bytes]]:
-    """The file of a protocol that does not come with the workbench: it has to go on the mote too."""
-    name = type(protocol).__module__
-    if name.startswith("workbench."):
-        return []
-    source = getattr(importlib.import_module(name), "__file__", None)
-    if source is None or name == "__main__":
-        raise LinkError(
-            f"{type(protocol).__name__} is defined in {name}, which is no file that can go on a mote; "
-            "put it into a module of its own"
-        )
-    path = name.replace(".", "/") + ".py"
-    return [compile_file(path, Path(source)) if can_compile() else (path, Path(source).read_bytes())]

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from workbench import draws
 from workbench.errors import LinkError
-from workbench.links.mote import Mote
-from workbench.links.mote_line import Greeting
+from workbench.motes.line import Greeting
+from workbench.motes.mote import Mote
 
 T = TypeVar("T")
 
@@ -79,13 +79,9 @@ class Crew:
 
 
 def protocol_on_a_mote(protocol: Any) -> dict[str, Any]:
-    """A protocol as a mote's configuration names it: its class, and the parameters that have not their default."""
-    from workbench.sim.scenario import protocol_to_dict
-
-    plain = protocol_to_dict(protocol)
-    settings = {p.name: plain[p.name] for p in protocol.parameters if protocol.settings[p.name] != p.default}
-    cls = type(protocol)
-    return {"protocol": f"{cls.__module__}:{cls.__name__}", "settings": settings}
+    """A protocol as a mote's configuration names it: the class of its nodes, and all their settings."""
+    kind = protocol.kind_of_node()
+    return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote()}
 
 
 def _telling(tell: Tell, node: int) -> Callable[[str, Any], None]:

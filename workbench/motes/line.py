@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 from workbench import draws
 from workbench.errors import DecodeError, LinkError
-from workbench.links import framing, messages
-from workbench.links.port import Port, open_port
+from workbench.motes import framing, messages
+from workbench.motes.port import Port, open_port
 
 GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
 SILENT_S = 5.0  # as long as a mote waits for its host, before it takes another

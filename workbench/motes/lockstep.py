@@ -16,12 +16,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workbench import draws
-from workbench.attributes import with_payload
+from workbench.attributes.model import with_payload
 from workbench.errors import LinkError, ScenarioError
-from workbench.links import messages
-from workbench.links.crew import Crew
-from workbench.links.mote import Mote
-from workbench.links.mote_line import Answer
+from workbench.motes import messages
+from workbench.motes.crew import Crew
+from workbench.motes.events import event_types
+from workbench.motes.line import Answer
+from workbench.motes.mote import Mote
 from workbench.protocols.contract import Node
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
@@ -41,6 +42,7 @@ class LockstepNode(Node):
         super().__init__(address, protocol, None)
         self._mote = mote
         self._configuration = configuration
+        self._event_types = event_types(protocol.kind_of_node().EVENTS)
         self._time_us: int | None = None
 
     def told(self, kind: str, value: Any) -> None:
@@ -49,8 +51,8 @@ class LockstepNode(Node):
             self.outbox.append(value)
         elif kind == "event":
             _, number, peer, message, origin, sequence, _, number_value, detail = value
-            if number < len(messages.EVENTS):
-                event: Any = messages.EVENTS[number]
+            event: Any = self._event_types.get(number)
+            if event is not None:
                 self.events.append(event(peer, message, origin, sequence, number_value, detail))
 
     def _call(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:

@@ -11,7 +11,7 @@ Layout (little-endian; one byte says what it is)
     host -> mote
     HELLO          magic "WB", version u8, session u32
     GOODBYE        token u16
-    CONFIGURE      token u16, JSON: address; protocol ("module:class") and its settings; key of its draws; and, where
+    CONFIGURE      token u16, JSON: address; node ("module:class") and its settings; key of its draws; and, where
                    they are wanted, boot (how often the node began before and lost its memory; the mote's own count if
                    left out), keys (the user's own: number, name, type, unit, steps, minimum, maximum), sensor (see
                    hardware/mote/sensors.py), radio (for the board's make_radio: jitter_ms, neighbors, the user's own)
@@ -33,10 +33,10 @@ Layout (little-endian; one byte says what it is)
                    length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or attributes
     SEND           destination i32 (-1: broadcast), frame: for a radio that is attached to the host
 
-    Attributes: number of them u8, then as in every frame (wire/attribute_list.py). Texts are UTF-8.
+    Attributes: number of them u8, then as in every frame (attributes/wire.py). Texts are UTF-8.
 
 Changes
-    A message of a new type, or an event at the end of EVENTS or OWN_EVENTS, needs no other VERSION: who does not know
+    A message of a new type, or an event at the end of a list of events, needs no other VERSION: who does not know
     it counts it as noise. VERSION rises when a layout changes, when a number comes to mean something else, or when a
     host cannot do without the new message.
 
@@ -45,12 +45,12 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 import struct
 
+from workbench.attributes.wire import decode_attributes, encode_attributes
 from workbench.errors import DecodeError, EncodeError
 from workbench.protocols import contract
-from workbench.wire.attribute_list import decode_attributes, encode_attributes
 
 MAGIC = b"WB"
-VERSION = 1
+VERSION = 2
 
 HELLO = 1
 GOODBYE = 2
@@ -73,36 +73,19 @@ SEND = 37
 RUNNING = 0
 HELD = 1
 
-OTHER_VERSION = 1
+OTHER_VERSION = 2
 BUSY = 2
 
 IS_TEXT = 0
 IS_ATTRIBUTES = 1
 
-# What a mote tells: the protocols' events and, after them, its own. The place in this list is what goes over the line,
-# so new ones go to the end, and none is taken out.
-EVENTS = (
-    contract.Originated,
-    contract.Held,
-    contract.Forwarded,
-    contract.Delivered,
-    contract.Dropped,
-    contract.Filtered,
-    contract.InterestCached,
-    contract.InterestRemoved,
-    contract.GradientSet,
-    contract.GradientRemoved,
-    contract.DataGradientSet,
-    contract.Reinforced,
-    contract.Blacklisted,
-    contract.Innovative,
-    contract.Decoded,
-    contract.KeySet,
-    contract.QueryStored,
-)
+# What a mote tells: the events of the contract; from FIRST_OF_PROTOCOL on those of its protocol, in the order of its
+# node's EVENTS; and then its own. The places in these lists are what goes over the line, so new ones go to the end, and
+# none is taken out.
+EVENTS = (contract.Originated, contract.Held, contract.Forwarded, contract.Delivered, contract.Dropped)
+FIRST_OF_PROTOCOL = 32
 # A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
 # greeted a mote that is in use; bytes on the line were no message (value: how many frames so far); a text.
-# They are numbered apart, so that a new event of a protocol does not move them.
 FIRST_OWN_EVENT = 128
 OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told")
 
@@ -158,10 +141,12 @@ def decode_attribute_list(data):
     return decode_attributes(data, 1, data[0])
 
 
-def encode_event(time_us, event):
-    """The body of an EVENT: a protocol's event at a time."""
+def encode_event(time_us, event, own=()):
+    """The body of an EVENT: a protocol's event at a time; ``own``: the EVENTS of the node that it comes from."""
     peer, message, origin, sequence, value, detail = event
-    return encode_row(time_us, EVENTS.index(type(event)), peer, message, origin, sequence, 0, value, detail)
+    cls = type(event)
+    kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
+    return encode_row(time_us, kind, peer, message, origin, sequence, 0, value, detail)
 
 
 def encode_own_event(time_us, name, peer, message, origin, sequence, size_B, value, detail):
@@ -184,7 +169,7 @@ def encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, de
 def decode_row(fields, rest):
     """(time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT; DecodeError if it is none."""
     time_us, kind, peer, origin, sequence, value, size_B = fields
-    if not (kind < len(EVENTS) or 0 <= kind - FIRST_OWN_EVENT < len(OWN_EVENTS)):
+    if not (kind < len(EVENTS) or FIRST_OF_PROTOCOL <= kind < FIRST_OWN_EVENT + len(OWN_EVENTS)):
         raise DecodeError("an event of kind %d is not known on this link" % kind)
     start = 1 + rest[0] if rest else 1
     if len(rest) <= start:

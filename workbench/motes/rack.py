@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.errors import LinkError
-from workbench.links.program import HARDWARE
+from workbench.motes.program import HARDWARE
 
 NODE_MAJOR = 18
 PACKAGE = "@micropython/micropython-webassembly-pyscript"

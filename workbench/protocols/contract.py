@@ -25,14 +25,12 @@ Events
     value      an integer whose meaning each event states below
     detail     a text, or a tuple of attributes (drivers write it in text form)
 
-    A protocol that needs no mote may have events of its own beside these: `protocols/dps/events.py`.
+    A protocol may have events of its own beside these: named tuples of FIELDS, listed in its node's EVENTS.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from collections import namedtuple
-
-from workbench.errors import ParameterError
 
 NOBODY = -1
 # A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.
@@ -51,40 +49,14 @@ Forwarded = namedtuple("Forwarded", FIELDS)
 Delivered = namedtuple("Delivered", FIELDS)
 # A message ended here. detail: the reason.
 Dropped = namedtuple("Dropped", FIELDS)
-# A filter answered REPLACE or DROP. value: the filter's key; detail: "replace" or "drop".
-Filtered = namedtuple("Filtered", FIELDS)
-# An interest entered the interest cache. value: its round; origin, sequence: sink and number; detail: its attributes.
-InterestCached = namedtuple("InterestCached", FIELDS)
-# An interest left the interest cache. detail: "expired", "evicted" or "cancelled".
-InterestRemoved = namedtuple("InterestRemoved", FIELDS)
-# Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest", "reinforcement".
-GradientSet = namedtuple("GradientSet", FIELDS)
-# Data for it no longer goes to ``peer``. sequence: of the interest or reinforcement that set it last; detail:
-# "expired", "evicted", "cancelled", "round", "blacklisted".
-GradientRemoved = namedtuple("GradientRemoved", FIELDS)
-# New data of source ``origin`` came first from ``peer``. sequence: the data message's.
-DataGradientSet = namedtuple("DataGradientSet", FIELDS)
-# A reinforcement (of sink ``origin``) was sent to ``peer``, towards the source. value: the source that it is meant for.
-Reinforced = namedtuple("Reinforced", FIELDS)
-# A coded packet from ``peer`` raised the rank of its decoding matrix. value: the rank; detail: the column of its pivot.
-Innovative = namedtuple("Innovative", FIELDS)
-# The event ``origin``, ``sequence`` was decoded. value: its generation size.
-Decoded = namedtuple("Decoded", FIELDS)
-# A neighbor was put on the black list (value 1) or taken off it (value 0).
-Blacklisted = namedtuple("Blacklisted", FIELDS)
-# This node has a key in an overlay tree. peer: its parent; origin: the tree; sequence: the root's epoch; value: the
-# key's length, or NOBODY: it has lost its place; detail: the key.
-KeySet = namedtuple("KeySet", FIELDS)
-# A query of sink ``origin`` was stored here (value 1) or removed (value 0). detail: its attributes.
-QueryStored = namedtuple("QueryStored", FIELDS)
 
-# What a filter answers. Here and not in filters.py, so that a mote without filters does not load them.
-PASS = "pass"
-REPLACE = "replace"
-DROP = "drop"
 
-_LARGEST = 1e30
-Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
+class Settings:
+    """The values of a protocol's parameters, as attributes: what a mote is given in place of the protocol."""
+
+    def __init__(self, values):
+        for name in values:
+            setattr(self, name, values[name])
 
 
 class Subscription:
@@ -125,7 +97,14 @@ class Node:
     Forwarded, as the driver has the frame itself.
 
     What a node numbers, it numbers from ``first_number``: its messages, readings and subscriptions.
+
+    ``settings`` has the protocol's parameters as attributes. In a simulation it is the protocol itself, on a mote a
+    `Settings`.
     """
+
+    # The protocol's own events, beside those of this file. On a mote their places in here go over the host link, so a
+    # new one goes to the end, and none is taken out.
+    EVENTS = ()
 
     def __init__(self, address, settings, random):
         self.address = address
@@ -137,6 +116,15 @@ class Node:
         self.drops = {}
         self.tells_all = True
         self.first_number = 0
+
+    @staticmethod
+    def describe(frame, broadcast=True):
+        """(message name, origin, sequence number) of a frame of this node's; broadcast: not unicast."""
+        raise NotImplementedError
+
+    @staticmethod
+    def prepare(settings):
+        """Compute what all nodes derive from their settings: called once, before the first node is made."""
 
     def start(self, now, boot=0):
         """Begin; ``boot`` counts the times that this node began before and lost its memory."""
@@ -179,119 +167,3 @@ class Node:
         """Return and forget the events since the last call, in order."""
         events, self.events = self.events, []
         return events
-
-
-class Protocol:
-    """A protocol and its settings: an immutable value from which nodes are made.
-
-    A subclass names its node class, its table of parameters and the largest address its frames can carry::
-
-        class Flooding(Protocol):
-            node = FloodingNode
-            parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
-            describe = staticmethod(wire.describe)
-
-    ``describe(frame, broadcast)`` tells (message name, origin, sequence number) of one of its frames, for the trace.
-    Every parameter is a keyword argument, checked against the table, and readable as an attribute.
-    """
-
-    node = Node
-    parameters = ()
-    largest_address = 0xFFFFFFFF
-    # Whether a publication is meant to reach every node: then its coverage has a meaning.
-    disseminates = False
-
-    def __init__(self, **settings):
-        table = {}
-        for parameter in self.parameters:
-            value = settings.pop(parameter.name, parameter.default)
-            table[parameter.name] = check_parameter(type(self).__name__, parameter, value)
-        if settings:
-            unknown = sorted(settings)[0]
-            known = ", ".join([parameter.name for parameter in self.parameters])
-            raise ParameterError("%s has no parameter %r; it has: %s" % (type(self).__name__, unknown, known or "none"))
-        self.settings = table
-
-    def __getattr__(self, name):
-        # Only called when ordinary look-up fails: parameters read as attributes (protocol.ttl).
-        if name != "settings" and name in self.settings:
-            return self.settings[name]
-        raise AttributeError(name)
-
-    def matching_samples(self, subscription, publication):
-        """The samples of a publication that a subscription asks for, both as attributes: what metrics go by."""
-        from workbench.attributes import matching_samples
-
-        return matching_samples(subscription, publication)
-
-    def make_node(self, address, random):
-        """A fresh node of this protocol."""
-        return self.node(address, self, random)
-
-    @staticmethod
-    def describe(frame, broadcast=True):
-        """(message name, origin, sequence number) of one of this protocol's frames; broadcast: not unicast."""
-        raise NotImplementedError
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self.settings == other.settings
-
-    def __hash__(self):
-        return hash((type(self).__name__, tuple(sorted([(k, str(v)) for k, v in self.settings.items()]))))
-
-    def __repr__(self):
-        changed = [
-            "%s=%r" % (parameter.name, self.settings[parameter.name])
-            for parameter in self.parameters
-            if self.settings[parameter.name] != parameter.default
-        ]
-        return "%s(%s)" % (type(self).__name__, ", ".join(changed))
-
-
-def check_parameter(owner, parameter, value):
-    """``value`` as the default's type; ParameterError unless it is of that type and within the parameter's range.
-
-    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed. A list will do for a
-    tuple, and the integers and floats of other libraries for Python's.
-    """
-    name, default, minimum, maximum, unit, _ = parameter
-    value = _plain(value, default)
-    if isinstance(minimum, tuple):
-        if value not in minimum:
-            raise ParameterError(
-                "%s: %s is %r; it must be one of %s"
-                % (owner, name, value, ", ".join([repr(choice) for choice in minimum]))
-            )
-        return value
-    if isinstance(default, tuple) and not isinstance(value, tuple):
-        raise ParameterError("%s: %s is %r; write a tuple or a list, as in %s=[...]" % (owner, name, value, name))
-    number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    right_type = (
-        isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
-        if number
-        else isinstance(value, type(default))
-    )
-    # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
-    too_small = number and right_type and not value >= (-_LARGEST if minimum is None else minimum)
-    too_large = number and right_type and not value <= (_LARGEST if maximum is None else maximum)
-    if not right_type or too_small or too_large:
-        kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
-        limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
-        raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
-    return value
-
-
-def _plain(value, default):
-    """A list as a tuple, and a number of numpy's as Python's, where the default asks for one; all else as it is."""
-    if isinstance(default, tuple):
-        return tuple(value) if isinstance(value, list) else value
-    if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):
-        return value
-    try:
-        if hasattr(value, "__index__"):
-            return value.__index__()
-        if isinstance(default, float) and hasattr(value, "__float__"):
-            return float(value)
-    except TypeError:  # An array has these names too.
-        pass
-    return value

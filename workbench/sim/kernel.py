@@ -25,7 +25,8 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from workbench import draws, purposes
-from workbench.attributes import Attribute, parse, to_text, with_payload
+from workbench.attributes.model import Attribute, with_payload
+from workbench.attributes.text import parse, to_text
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
@@ -128,7 +129,7 @@ class Kernel:
         self.backoff_keys = self._keys(purposes.BACKOFF) if self.radio.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
-        self.describe = scenario.protocol.describe
+        self.describe = scenario.protocol.kind_of_node().describe
         # By the kind of a heap entry.
         self.handlers: tuple[Callable[[int, Any], None], ...] = (
             self.act,

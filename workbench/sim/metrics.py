@@ -31,9 +31,10 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 
-from workbench.attributes import EQ, GE, GT, IS, LE, LT, matching_samples, parse, to_text
+from workbench.attributes.model import EQ, GE, GT, IS, LE, LT, matching_samples
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError
-from workbench.protocols.contract import Protocol
+from workbench.protocols.protocol import Protocol
 from workbench.sim import trace
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Any
 
 from workbench import draws, purposes
-from workbench.attributes import key_of
+from workbench.attributes.keys import key_of
 from workbench.errors import ScenarioError
 from workbench.protocols.tinymq import TinyMQ
 from workbench.sim.workload import Outage, Publish, Subscribe, outage, publish, subscribe

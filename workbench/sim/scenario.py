@@ -18,10 +18,10 @@ from weakref import WeakKeyDictionary
 
 import networkx as nx
 
-from workbench import attributes, protocols, topology
+from workbench import attributes, public_names, topology
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
-from workbench.protocols.contract import Protocol
-from workbench.protocols.filters import Filter
+from workbench.protocols.diffusion.filters import Filter
+from workbench.protocols.protocol import Protocol, plain
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
 from workbench.sim.radio import Radio
@@ -220,7 +220,8 @@ class Scenario:
             from workbench import motes
 
             return motes.run(self, on, progress)
-        from workbench.sim import compiled, kernel
+        from workbench.sim import fast as compiled
+        from workbench.sim import kernel
 
         reason = 'engine="reference" was asked for'
         if engine != "reference":
@@ -290,25 +291,13 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     """A protocol as plain values: its name and all of its parameters."""
     cls = type(protocol)
     name = cls.__name__
-    if protocols.BUILT_IN.get(name) != cls.__module__:
+    if name not in public_names.PROTOCOLS or _public_class(name) is not cls:
         name = f"{cls.__module__}:{name}"
-    values = {"name": name, **{key: _plain(value) for key, value in protocol.settings.items()}}
+    values = {"name": name, **{key: plain(value) for key, value in protocol.settings.items()}}
     for parameter in protocol.parameters:
         if isinstance(parameter.default, float):
             values[parameter.name] = float(values[parameter.name])  # 30 and 30.0 are the same scenario
     return values
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Filter):
-        return _plain(value.to_dict())
-    if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    raise ScenarioError(f"a setting is {value!r:.60}; a scenario holds numbers, texts, True, False and lists of them")
 
 
 def _filters(protocol: Protocol) -> tuple[Filter, ...]:
@@ -331,15 +320,19 @@ def protocol_from_dict(values: Any) -> Protocol:
 
 
 def _protocol_class(name: str) -> type[Protocol]:
-    if name in protocols.BUILT_IN:
-        return getattr(importlib.import_module(protocols.BUILT_IN[name]), name)
+    if name in public_names.PROTOCOLS:
+        return _public_class(name)
     module, _, cls = name.partition(":")
     # A file must not make us import anything: a protocol from elsewhere has to be there already.
     found = getattr(sys.modules.get(module), cls, None) if cls else None
     if isinstance(found, type) and issubclass(found, Protocol):
         return found
-    hint = f"import {module} first" if cls else f"known are {', '.join(sorted(protocols.BUILT_IN))}"
+    hint = f"import {module} first" if cls else f"known are {', '.join(sorted(public_names.PROTOCOLS))}"
     raise ScenarioError(f"the scenario's protocol {name!r} is not known here; {hint}")
+
+
+def _public_class(name: str) -> type[Protocol]:
+    return getattr(importlib.import_module(f"workbench.{public_names.PROTOCOLS[name]}"), name)
 
 
 def _replaced(value: Any, head: str, path: str, new: Any) -> Any:

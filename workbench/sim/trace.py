@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.attributes import to_text
+from workbench.attributes.text import to_text
 from workbench.protocols import contract
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())

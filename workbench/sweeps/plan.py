@@ -20,7 +20,7 @@ import networkx as nx
 import workbench
 from workbench import topology
 from workbench.errors import ScenarioError, WorkbenchError
-from workbench.protocols.contract import Protocol
+from workbench.protocols.protocol import Protocol
 from workbench.sim.radio import Radio
 from workbench.sim.scenario import ENGINES, Scenario
 from workbench.sim.workload import Item, to_dict

@@ -289,7 +289,7 @@ def _interrupts_left_alone() -> Iterator[None]:
 
 
 def _check_java() -> None:
-    from workbench import doctor
+    from workbench.cli import doctor
 
     java = doctor.java()
     if not java.is_ok:

@@ -16,8 +16,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from workbench import attributes
-from workbench.protocols.contract import Protocol
-from workbench.protocols.filters import Filter, register_filter, registered_filters
+from workbench.protocols.diffusion.filters import Filter, register_filter, registered_filters
+from workbench.protocols.protocol import Protocol
 
 PACKAGE = "workbench"
 

@@ -65,7 +65,7 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     from bokeh.embed import file_html
     from bokeh.resources import Resources
 
-    from workbench.views.network import network_figure
+    from workbench.views.player.network import network_figure
 
     roots = [network_figure(run, event)]
     sections = [_section(title, text, figure, roots) for title, text, figure in extra]

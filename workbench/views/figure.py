@@ -7,12 +7,12 @@ import numpy as np
 
 from workbench.errors import ParameterError
 from workbench.views import caption, legend, palette
-from workbench.views.counters import running
-from workbench.views.decoding import of_event
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.inspector import ROLES
-from workbench.views.intervals import LOST_AT, Intervals, Table, intervals, read
-from workbench.views.plan import Plan, lay_out
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.counters import running
+from workbench.views.player.decoding import of_event
+from workbench.views.player.inspector import ROLES
+from workbench.views.player.intervals import LOST_AT, Intervals, Table, intervals, read
 
 WIDTH = 700
 TALLEST = 580

@@ -4,8 +4,8 @@ import html
 from collections.abc import Iterable
 
 from workbench.views import palette
-from workbench.views.intervals import Intervals
-from workbench.views.plan import Plan
+from workbench.views.ground import Plan
+from workbench.views.player.intervals import Intervals
 
 _NODE = {
     "circle": '<circle cx="11" cy="8" r="5.2" {}/>',

@@ -22,7 +22,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
     if not in_notebook():
         _write_page(run, event)
         return
-    from workbench.views.network import network_figure
+    from workbench.views.player.network import network_figure
 
     display(network_figure(run, event), rich.picture_png(run), caption.title(run))
 

@@ -4,13 +4,13 @@ import subprocess
 import sys
 
 import pytest
-from both_engines import assert_same_numbers, assert_same_trace
-from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernel import RADIOS, items, topologies
 
 import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.repository import REPOSITORY
+from tests.sim.test_kernel import RADIOS, items, topologies
 from workbench.errors import ScenarioError
 
 PROTOCOLS = st.builds(

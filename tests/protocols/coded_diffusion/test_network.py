@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import Network
-from talker import rows
 
 import workbench as wb
-from workbench.protocols.coded_diffusion import CodedDiffusion
-from workbench.protocols.contract import Decoded, Delivered, Held, Innovative, Originated
-from workbench.wire import coded as wire
+from tests.network import Network
+from tests.talker import rows
+from workbench.protocols.coded_diffusion import CodedDiffusion, wire
+from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.contract import Delivered, Held, Originated
 
 IDEAL = wb.Radio(loss="none")
 SEEDS = st.integers(0, 1000)

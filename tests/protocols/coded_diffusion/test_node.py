@@ -4,21 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench import draws, rlnc
-from workbench.attributes import PAYLOAD, parse
+from workbench import draws
+from workbench.attributes.model import PAYLOAD
+from workbench.attributes.text import parse
+from workbench.coding import rlnc
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
-from workbench.protocols.coded_diffusion import CodedDiffusion
-from workbench.protocols.contract import (
-    NOBODY,
-    Decoded,
-    Delivered,
-    Dropped,
-    Forwarded,
-    Held,
-    Innovative,
-    Originated,
-)
-from workbench.wire import coded as wire
+from workbench.protocols.coded_diffusion import CodedDiffusion, wire
+from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.contract import NOBODY, Delivered, Dropped, Forwarded, Held, Originated
 
 SECOND = 1000000
 COLLECTING_US = 50000

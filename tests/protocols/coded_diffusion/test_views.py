@@ -12,24 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.rlnc import Decoder, Encoder
+from workbench.coding.rlnc import Decoder, Encoder
+from workbench.protocols.coded_diffusion.views import (
+    chances as decoding_chances,
+)
+from workbench.protocols.coded_diffusion.views import (
+    figures as decoding_figures,
+)
+from workbench.protocols.coded_diffusion.views import (
+    stepper as decoding_stepper,
+)
 from workbench.sim.trace import SCHEMA
 from workbench.sweeps.chart import interval, summary
-from workbench.views import (
-    decoding,
-    decoding_chances,
-    decoding_figures,
-    decoding_stepper,
-    drawing,
-    palette,
-    sweep_savings,
-)
+from workbench.views import drawing, palette, sweep_savings
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
-from workbench.views.inspector import inspect_node, matrix_html
-from workbench.views.intervals import intervals, read
-from workbench.views.network import network_figure
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
+from workbench.views.player import decoding
+from workbench.views.player.inspector import inspect_node, matrix_html
+from workbench.views.player.intervals import intervals, read
+from workbench.views.player.network import network_figure
 
 SECOND = 1_000_000
 M = 4

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench import draws, rlnc
-from workbench.attributes import IS, PAYLOAD, Attribute, parse
+from workbench import draws
+from workbench.attributes.model import IS, PAYLOAD, Attribute
+from workbench.attributes.text import parse
+from workbench.attributes.wire import encode_readings
+from workbench.coding import rlnc
+from workbench.coding.fields import field as field_of
 from workbench.errors import DecodeError, EncodeError
-from workbench.fields import field as field_of
-from workbench.wire.attribute_list import encode_readings
-from workbench.wire.coded import (
+from workbench.protocols.coded_diffusion.wire import (
     FIELDS,
     LONGEST_EVENT_B,
     Coded,

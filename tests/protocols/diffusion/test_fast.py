@@ -1,21 +1,17 @@
 """TinyDiffusion on the compiled engine: the reference engine's runs row by row, whatever its lists hold and forget."""
 
 import json
-import sys
-from pathlib import Path
 
 import networkx as nx
 import pytest
-from both_engines import assert_same_numbers, assert_same_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernel import RADIOS, topologies
 
 import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.golden import renew
+from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
-
-sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import renew
 
 NODES = 7
 

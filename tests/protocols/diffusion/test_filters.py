@@ -1,14 +1,16 @@
 """Filters: what they are asked, in which order, what their answers do, and each of the built-in ones."""
 
 import pytest
-from neighbor import data, hear, interest, make_node, of, reasons, sent
-from network import SECOND, Network, taken
 
-from workbench.attributes import IS, Attribute, make, parse, register_key, to_text
+from tests.neighbor import data, hear, interest, make_node, of, reasons, sent
+from tests.network import SECOND, Network, taken
+from workbench.attributes.keys import make, register_key
+from workbench.attributes.model import IS, Attribute
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.protocols.contract import Filtered
 from workbench.protocols.diffusion import Diffusion
-from workbench.protocols.filters import BUILT_IN, Filter, register_filter, registered_filters
+from workbench.protocols.diffusion.events import Filtered
+from workbench.protocols.diffusion.filters import BUILT_IN, Filter, register_filter, registered_filters
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 

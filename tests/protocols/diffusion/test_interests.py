@@ -1,19 +1,13 @@
 """TinyDiffusion's interests: how they are flooded, kept, merged, renewed and ended."""
 
 import pytest
-from neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
-from network import SECOND, Network, taken
 
-from workbench.attributes import parse, to_text
-from workbench.protocols.contract import (
-    Forwarded,
-    GradientRemoved,
-    GradientSet,
-    InterestCached,
-    InterestRemoved,
-)
-from workbench.protocols.diffusion import Diffusion
-from workbench.wire import tiny_diffusion as wire
+from tests.neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
+from tests.network import SECOND, Network, taken
+from workbench.attributes.text import parse, to_text
+from workbench.protocols.contract import Forwarded
+from workbench.protocols.diffusion import Diffusion, wire
+from workbench.protocols.diffusion.events import GradientRemoved, GradientSet, InterestCached, InterestRemoved
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 

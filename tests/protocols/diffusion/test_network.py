@@ -7,9 +7,9 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from talker import rows
 
 import workbench as wb
+from tests.talker import rows
 
 SECOND = 1_000_000
 IDEAL = wb.Radio(loss="none")

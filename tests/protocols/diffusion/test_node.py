@@ -3,23 +3,15 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
-from network import SECOND, Network, taken
 
-from workbench.attributes import parse, to_text
+from tests.neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
+from tests.network import SECOND, Network, taken
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
-from workbench.protocols.contract import (
-    Blacklisted,
-    Delivered,
-    Dropped,
-    Forwarded,
-    GradientRemoved,
-    Held,
-    Originated,
-)
-from workbench.protocols.diffusion import Diffusion
-from workbench.protocols.filters import Filter
-from workbench.wire import tiny_diffusion as wire
+from workbench.protocols.contract import Delivered, Dropped, Forwarded, Held, Originated
+from workbench.protocols.diffusion import Diffusion, wire
+from workbench.protocols.diffusion.events import Blacklisted, GradientRemoved
+from workbench.protocols.diffusion.filters import Filter
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 

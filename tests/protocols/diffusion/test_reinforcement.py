@@ -3,14 +3,20 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neighbor import data, hear, interest, make_node, of, reasons, sent
-from network import SECOND, Network, taken
 
-from workbench.attributes import parse, to_text
+from tests.neighbor import data, hear, interest, make_node, of, reasons, sent
+from tests.network import SECOND, Network, taken
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, EncodeError
-from workbench.protocols.contract import DataGradientSet, GradientRemoved, GradientSet, InterestRemoved, Reinforced
 from workbench.protocols.diffusion import Diffusion
-from workbench.wire.tiny_diffusion import Interest
+from workbench.protocols.diffusion.events import (
+    DataGradientSet,
+    GradientRemoved,
+    GradientSet,
+    InterestRemoved,
+    Reinforced,
+)
+from workbench.protocols.diffusion.wire import Interest
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 DIAMOND = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]

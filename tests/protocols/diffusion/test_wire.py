@@ -4,9 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.attributes import EQ_ANY, GE, IS, Attribute, parse, register_key
+from workbench.attributes.keys import register_key
+from workbench.attributes.model import EQ_ANY, GE, IS, Attribute
+from workbench.attributes.text import parse
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.tiny_diffusion import (
+from workbench.protocols.diffusion.wire import (
     DATA_HEADER_B,
     INTEREST_HEADER_B,
     PROFILES,

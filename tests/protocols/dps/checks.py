@@ -1,8 +1,8 @@
 """What tests of DPS share: meshes of nodes with ideal links, and random graphs with topics to run over them."""
 
 from hypothesis import strategies as st
-from network import Network
 
+from tests.network import Network
 from workbench import draws
 from workbench.protocols.dps.remotes import ACTIVE, MUTED
 

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from workbench.wire import dps as wire
+from workbench.protocols.dps import wire
 
 WITHIN_S = 20.0
 

@@ -9,7 +9,7 @@ import time
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from conftest import REPOSITORY
+from tests.repository import REPOSITORY
 
 WITHIN_S = 30.0
 

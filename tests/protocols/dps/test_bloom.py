@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.bloom import LONGEST, BitVector, CountingVector, positions_of, routes
 from workbench.errors import DecodeError, ParameterError
-from workbench.topics import publication_items, subscription_items
+from workbench.protocols.dps.bloom import LONGEST, BitVector, CountingVector, positions_of, routes
+from workbench.protocols.dps.topics import publication_items, subscription_items
 
 LENGTHS = st.sampled_from((64, 128, 192, 256, 8192))
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench import bloom_arrays, bloom_kernels
-from workbench.bloom import BitVector, routes
-from workbench.bloom_arrays import Texts
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.topics import matches, publication_items, subscription_items
+from workbench.protocols.dps.bloom import BitVector, routes
+from workbench.protocols.dps.bloom import arrays as bloom_arrays
+from workbench.protocols.dps.bloom import kernels as bloom_kernels
+from workbench.protocols.dps.bloom.arrays import Texts
+from workbench.protocols.dps.topics import matches, publication_items, subscription_items
 
 SEPARATORS = "/."
 WORDS = st.sampled_from(("a", "b", "ab", "é", "x" * 30))

@@ -6,10 +6,9 @@ leave out what was said again: answers that are missing there are missing here, 
 
 import pytest
 
-from workbench import cose, draws
-from workbench.protocols.dps import DPS
+from workbench import draws
+from workbench.protocols.dps import DPS, cose, wire
 from workbench.protocols.dps.remotes import MUTED
-from workbench.wire import dps as wire
 
 SECOND = 1_000_000
 # The example programs' separators, and the update rate that the captures were made with. Signs of life come at other

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire import cbor
-from workbench.wire.cbor import Reader
+from workbench.protocols.dps.wire import cbor
+from workbench.protocols.dps.wire.cbor import Reader
 
 ANY = st.recursive(
     st.one_of(st.integers(-(2**64), 2**64 - 1), st.binary(max_size=30), st.text(max_size=10), st.booleans(), st.none()),

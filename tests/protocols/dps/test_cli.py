@@ -8,15 +8,15 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from conftest import REPOSITORY
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from dps_processes import WITHIN_S, Command
 
+from tests.protocols.dps.processes import WITHIN_S, Command
+from tests.repository import REPOSITORY
 from workbench import cli
-from workbench.cli_dps import output
 from workbench.errors import DecodeError
+from workbench.protocols.dps.cli import output
 
 KEY = bytes(range(32))
 

@@ -11,10 +11,19 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.bloom import BitVector
-from workbench.cose import A256KW, DIRECT, ECDH_ES_A256KW, IMPLICIT, KeyStore, Security, nonce, structures
 from workbench.errors import DecodeError, ParameterError
-from workbench.wire import dps
+from workbench.protocols.dps import wire as dps
+from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.cose import (
+    A256KW,
+    DIRECT,
+    ECDH_ES_A256KW,
+    IMPLICIT,
+    KeyStore,
+    Security,
+    nonce,
+    structures,
+)
 
 # An acknowledgement, encrypted by a node of the C implementation with a key of its example programs.
 KID = bytes.fromhex("534d2a4b98761f256b783cc2f81290cc")

@@ -3,21 +3,18 @@
 import json
 import sys
 from collections import Counter
-from pathlib import Path
 
 import networkx as nx
 import pytest
-from both_engines import assert_same_numbers, assert_same_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernel import RADIOS, topologies
 
 import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.golden import renew
+from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
-from workbench.sim import compiled
-
-sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import renew
+from workbench.sim import fast as compiled
 
 NODES = 7
 

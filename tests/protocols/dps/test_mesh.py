@@ -5,7 +5,8 @@ from contextlib import ExitStack, suppress
 from queue import Empty
 
 import pytest
-from dps_processes import WITHIN_S, Command
+
+from tests.protocols.dps.processes import WITHIN_S, Command
 
 SIDE = 5
 MIDDLE = (2, 2)

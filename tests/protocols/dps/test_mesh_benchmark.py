@@ -2,7 +2,7 @@
 
 import sys
 
-from conftest import REPOSITORY
+from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
 import dps_mesh

@@ -3,7 +3,7 @@
 import networkx as nx
 import pytest
 
-from workbench.links.dps_mesh import DPSMesh
+from workbench.protocols.dps.mesh import DPSMesh
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench import topics, views
-from workbench.bloom import BitVector
+from workbench import views
 from workbench.errors import AttributeFormatError, DecodeError, ParameterError
-from workbench.protocols.dps import DPS
-from workbench.views import dps_false_positives, dps_message, dps_message_page, dps_steps, dps_topic_bits, palette
+from workbench.protocols.dps import DPS, topics, wire
+from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.views import (
+    false_positives as dps_false_positives,
+)
+from workbench.protocols.dps.views import (
+    message as dps_message,
+)
+from workbench.protocols.dps.views import (
+    page as dps_message_page,
+)
+from workbench.protocols.dps.views import (
+    steps as dps_steps,
+)
+from workbench.protocols.dps.views import (
+    topic_bits as dps_topic_bits,
+)
+from workbench.protocols.dps.wire import coap
+from workbench.views import palette
 from workbench.views.drawing import Circle, Text
-from workbench.wire import coap
-from workbench.wire import dps as wire
 
 MESSAGES = dps_message.conversation(filter_bits=256)
 PUBLICATION = MESSAGES["3: publication of the publisher"]

@@ -4,13 +4,13 @@ import asyncio
 import socket
 
 import pytest
-from dps_peer import Peer, run, until
 
 import workbench as wb
+from tests.protocols.dps.peer import Peer, run, until
 from workbench.errors import LinkError, ParameterError
-from workbench.links import dps_multicast
-from workbench.links.dps_multicast import Multicast
-from workbench.wire import coap
+from workbench.protocols.dps.udp import multicast as dps_multicast
+from workbench.protocols.dps.udp.multicast import Multicast
+from workbench.protocols.dps.wire import coap
 
 LOOPBACK = next((name for _, name in socket.if_nameindex() if dps_multicast._is_loopback(name)), None)
 GROUP = dps_multicast.GROUPS[socket.AF_INET]

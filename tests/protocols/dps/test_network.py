@@ -1,17 +1,16 @@
 """Meshes of DPS nodes: loops are muted, publications come once to whom they are for, and what was parted heals."""
 
 import pytest
-from dps_checks import PUBLICATIONS, SUBSCRIPTIONS, graphs, mesh, muted, parts, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import SECOND
 
-from workbench import draws, topics
+from tests.network import SECOND
+from tests.protocols.dps.checks import PUBLICATIONS, SUBSCRIPTIONS, graphs, mesh, muted, parts, states
+from workbench import draws
 from workbench.protocols.contract import Delivered
-from workbench.protocols.dps import DPS
+from workbench.protocols.dps import DPS, topics, wire
 from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.remotes import ACTIVE, MUTED
-from workbench.wire import dps as wire
 
 QUICK = {"update_s": 1.0, "link_loss_s": 4.0, "relink_s": 5.0, "recheck_s": 10.0}
 SQUARE = [(0, 1), (1, 2), (2, 3), (0, 3)]

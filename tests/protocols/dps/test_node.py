@@ -3,19 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from network import SECOND
 
+from tests.network import SECOND
 from workbench import draws
-from workbench.attributes import parse
-from workbench.bloom import BitVector
+from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.protocols.contract import Forwarded, Held
-from workbench.protocols.dps import DPS
+from workbench.protocols.dps import DPS, wire
+from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.remotes import ACTIVE, LINKING, MUTED, NO_NEEDS, UNLINKING
 from workbench.protocols.dps.series import publication_filter, subscription_filter
-from workbench.wire import coap
-from workbench.wire import dps as wire
+from workbench.protocols.dps.wire import coap
 
 NONE = BitVector(8192)
 HIGH, LOW = b"\xff" * 16, b"\0" * 16

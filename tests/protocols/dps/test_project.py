@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import REPOSITORY
+
+from tests.repository import REPOSITORY
 
 FILES = sorted(path.name for path in (REPOSITORY / "workbench/protocols/dps").glob("*.py"))
 

@@ -4,7 +4,7 @@ import networkx as nx
 import pytest
 
 import workbench as wb
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.dps import mapping
 

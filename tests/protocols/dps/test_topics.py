@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.bloom import BitVector, CountingVector, routes
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.topics import (
+from workbench.protocols.dps.bloom import BitVector, CountingVector, routes
+from workbench.protocols.dps.topics import (
     check_publication_topic,
     check_subscription_topic,
     matches,

@@ -6,18 +6,18 @@ import gc
 from contextlib import ExitStack
 
 import pytest
-from dps_peer import Peer, run, until
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.bloom import BitVector
-from workbench.cose import A256KW, KeyStore, Security
-from workbench.links import dps_addresses, dps_socket
-from workbench.links.dps_link_keeper import now_us
-from workbench.links.mailbox import Mailbox
-from workbench.protocols.dps import series
-from workbench.wire import dps as wire
+from tests.protocols.dps.peer import Peer, run, until
+from workbench.protocols.dps import series, wire
+from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.cose import A256KW, KeyStore, Security
+from workbench.protocols.dps.udp import addresses as dps_addresses
+from workbench.protocols.dps.udp import socket as dps_socket
+from workbench.protocols.dps.udp.link_keeper import now_us
+from workbench.protocols.dps.udp.mailbox import Mailbox
 
 SHORT = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.1}
 

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from conftest import REPOSITORY
+from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
 import dps_udp

@@ -5,11 +5,10 @@ other bytes are the C node's.
 """
 
 import pytest
-from dps_peer import Peer, run, until
 
 import workbench as wb
-from workbench import cose
-from workbench.wire import dps as wire
+from tests.protocols.dps.peer import Peer, run, until
+from workbench.protocols.dps import cose, wire
 
 SUBSCRIBER, PUBLISHER = 40001, 40002
 SEPARATORS = "/."

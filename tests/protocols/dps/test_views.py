@@ -9,9 +9,23 @@ import pytest
 import workbench as wb
 from workbench import views
 from workbench.errors import DataError, ParameterError
-from workbench.views import dps, dps_filters, dps_packing, dps_player, dps_publications
+from workbench.protocols.dps.views import (
+    filters as dps_filters,
+)
+from workbench.protocols.dps.views import (
+    mesh as dps,
+)
+from workbench.protocols.dps.views import (
+    packing as dps_packing,
+)
+from workbench.protocols.dps.views import (
+    player as dps_player,
+)
+from workbench.protocols.dps.views import (
+    publications as dps_publications,
+)
 from workbench.views.drawing import Text
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
 
 SECOND = 1_000_000
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.bloom import BitVector
 from workbench.errors import DecodeError, EncodeError
-from workbench.topics import publication_items
-from workbench.wire import coap, dps
+from workbench.protocols.dps import wire as dps
+from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.topics import publication_items
+from workbench.protocols.dps.wire import coap
 
 # Sent by nodes of the C implementation.
 SUBSCRIBED = bytes.fromhex(

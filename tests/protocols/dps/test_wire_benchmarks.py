@@ -4,13 +4,14 @@ import argparse
 import sys
 
 import pytest
-from conftest import REPOSITORY
+
+from tests.repository import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
 import dps_codec
 import dps_fuzz
 
-from workbench.cose import Security
+from workbench.protocols.dps.cose import Security
 
 
 def test_one_by_one_and_all_at_once_do_the_same_work():

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import SECOND, Network, taken
 
+from tests.network import SECOND, Network, taken
 from workbench import draws
-from workbench.attributes import parse, to_text
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, EncodeError
 from workbench.protocols.contract import Delivered, Dropped, Forwarded, Held, Originated
 from workbench.protocols.flooding import Flooding
-from workbench.wire.flooding import Flood, decode, encode
+from workbench.protocols.flooding.wire import Flood, decode, encode
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 

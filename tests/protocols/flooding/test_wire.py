@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.attributes import IS, Attribute, parse
+from workbench.attributes.model import IS, Attribute
+from workbench.attributes.text import parse
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.flooding import (
+from workbench.protocols.flooding.wire import (
     HEADER_B,
     Flood,
     check_body,

@@ -1,12 +1,12 @@
 """Gossip of pieces on the compiled engine: the trace of the reference engine, where bytes are cut and put together."""
 
 import pytest
-from both_engines import assert_same_numbers, assert_same_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernel import RADIOS, items, topologies
 
 import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.sim.test_kernel import RADIOS, items, topologies
 from workbench.errors import ScenarioError
 
 PROTOCOLS = st.builds(

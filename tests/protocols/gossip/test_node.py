@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from network import Network
 
 import workbench as wb
+from tests.network import Network
 from workbench import draws
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.contract import Dropped, Forwarded
-from workbench.wire import flooding as wire
+from workbench.protocols.flooding import wire
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 

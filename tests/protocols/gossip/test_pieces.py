@@ -6,17 +6,18 @@ from binascii import crc32
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import Network, taken
 
+from tests.network import Network, taken
 from workbench import draws
-from workbench.attributes import parse
+from workbench.attributes.event_bytes import LONGEST_EVENT_B, event_bytes
+from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
 from workbench.protocols.contract import NOBODY, Delivered, Dropped, Forwarded, Held, Originated
-from workbench.protocols.gossip import Gossip, describe
-from workbench.wire import flooding
-from workbench.wire import pieces as wire
-from workbench.wire.event_bytes import LONGEST_EVENT_B, event_bytes
-from workbench.wire.pieces import Piece
+from workbench.protocols.flooding import wire as flooding
+from workbench.protocols.gossip import Gossip, wire
+from workbench.protocols.gossip.node import GossipNode
+from workbench.protocols.gossip.pieces import PiecesGossipNode
+from workbench.protocols.gossip.wire import Piece
 
 SECOND = 1000000
 HOT = parse("TEMP IS 26")  # 5 bytes: 01 33 01 28 0a
@@ -42,7 +43,7 @@ def test_frame_and_piece_are_each_others_translation(text, piece):
     assert wire.encode(piece) == frame
     assert wire.decode(frame) == piece
     assert wire.decode(wire.with_ttl(frame, 700)) == Piece(*piece[:2], 700, *piece[3:])
-    assert describe(frame) == ("piece", piece.origin, piece.sequence)
+    assert PiecesGossipNode.describe(frame) == ("piece", piece.origin, piece.sequence)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_one_piece_is_one_frame_of_floodings_as_ever():
     node.publish(HOT, 0, payload=bytes(1000))
     [(_, frame)] = node.take_frames()
     assert flooding.decode(frame).origin == 7
-    assert describe(frame) == ("flood", 7, 0)
+    assert GossipNode.describe(frame) == ("flood", 7, 0)
 
 
 def test_what_cannot_be_published_leaves_no_trace():

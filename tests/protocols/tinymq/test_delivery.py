@@ -6,18 +6,19 @@ Links are ideal here and deliver in any order; losses and failures are in test_t
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import Network, taken
-from tinymq_checks import graphs_with_roots
 
 import workbench as wb
+from tests.network import Network, taken
+from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench import draws
-from workbench.attributes import matching_samples, parse, to_text
+from workbench.attributes.model import matching_samples
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
-from workbench.protocols.contract import Delivered, Held, Originated, QueryStored
-from workbench.protocols.pub2sub import Pub2Sub
-from workbench.protocols.tinymq import TinyMQ
+from workbench.protocols.contract import Delivered, Held, Originated
+from workbench.protocols.tinymq import TinyMQ, wire
+from workbench.protocols.tinymq.events import QueryStored
+from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.zones import intersect, union
-from workbench.wire import tinymq as wire
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
 BROKEN = {"ttl", "no_sink", "stale", "full", "malformed", "no_place", "unasked", "loop"}

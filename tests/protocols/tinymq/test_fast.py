@@ -5,15 +5,15 @@ from collections import Counter
 
 import networkx as nx
 import pytest
-from both_engines import assert_same_numbers, assert_same_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernel import RADIOS, topologies
-from tinymq_checks import connected_graphs
 
 import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.protocols.tinymq.checks import connected_graphs
+from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
-from workbench.sim import compiled
+from workbench.sim import fast as compiled
 
 DIMENSIONS = (("TEMP 0 50",), ("TEMP 0 50", "HUMIDITY 0 100"), ("TEMP 0 50", "HUMIDITY 0 100", "INSTANCE 0 9"))
 QUERIES = (

@@ -6,27 +6,47 @@ from pathlib import Path
 import pytest
 from bokeh.embed import file_html
 from bokeh.resources import Resources
-from overlay_run import failing_grid
 
 import workbench as wb
+from tests.protocols.tinymq.overlay_run import failing_grid
 from workbench import views
 from workbench.errors import ParameterError
-from workbench.views import overlay as overlays
-from workbench.views import (
-    overlay_example,
-    overlay_load,
-    overlay_mapping,
-    overlay_packing,
-    overlay_player,
-    overlay_repair,
-    overlay_routes,
-    overlay_stepper,
-    overlay_trees,
-    overlay_zone_drawing,
-    overlay_zones,
+from workbench.protocols.tinymq.views import (
+    example as overlay_example,
+)
+from workbench.protocols.tinymq.views import (
+    load as overlay_load,
+)
+from workbench.protocols.tinymq.views import (
+    mapping as overlay_mapping,
+)
+from workbench.protocols.tinymq.views import overlay as overlays
+from workbench.protocols.tinymq.views import (
+    packing as overlay_packing,
+)
+from workbench.protocols.tinymq.views import (
+    plane as overlay_zone_drawing,
+)
+from workbench.protocols.tinymq.views import (
+    player as overlay_player,
+)
+from workbench.protocols.tinymq.views import (
+    repair as overlay_repair,
+)
+from workbench.protocols.tinymq.views import (
+    routes as overlay_routes,
+)
+from workbench.protocols.tinymq.views import (
+    stepper as overlay_stepper,
+)
+from workbench.protocols.tinymq.views import (
+    trees as overlay_trees,
+)
+from workbench.protocols.tinymq.views import (
+    zones as overlay_zones,
 )
 from workbench.views.drawing import Polygon, Text
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
 
 SECOND = 1_000_000
 

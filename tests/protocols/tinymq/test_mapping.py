@@ -4,7 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workbench.attributes import IS, Attribute, one_way_match, parse
+from workbench.attributes.model import IS, Attribute, one_way_match
+from workbench.attributes.text import parse
 from workbench.protocols.tinymq import TinyMQ, zones
 from workbench.protocols.tinymq.mapping import Mapping, split_bits
 

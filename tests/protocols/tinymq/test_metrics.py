@@ -5,16 +5,16 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinymq_checks import graphs_with_roots
 
 import workbench as wb
-from workbench.protocols.pub2sub import Pub2Sub
+from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench.protocols.tinymq import TinyMQ
+from workbench.protocols.tinymq.metrics import load_metrics, query_metrics, repair_metrics
+from workbench.protocols.tinymq.pub2sub import Pub2Sub
+from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.sim.kernel import Kernel
-from workbench.sim.overlay_metrics import load_metrics, query_metrics, repair_metrics
 from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
-from workbench.views.overlay import overlay_of
 
 ONCE = {"dimensions": ("TEMP 0 50",), "info_s": 0.0, "refresh_s": 0.0, "retries": 0}
 REPAIRED = {"dimensions": ("TEMP 0 50",), "info_s": 1.0, "lost_after": 2.0, "refresh_s": 0.0, "retries": 0}

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import Network
-from tinymq_checks import assert_overlay_is_whole, graphs_with_roots
 
 import workbench as wb
+from tests.network import Network
+from tests.protocols.tinymq.checks import assert_overlay_is_whole, graphs_with_roots
 from workbench import draws
 from workbench.errors import ParameterError
-from workbench.protocols.contract import NOBODY, KeySet
-from workbench.protocols.pub2sub import Pub2Sub
-from workbench.protocols.tinymq import TinyMQ
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq import TinyMQ, wire
+from workbench.protocols.tinymq.events import KeySet
+from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
-from workbench.wire import tinymq as wire
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
 

@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinymq_checks import graphs_with_roots
 
 import workbench as wb
-from workbench.attributes import parse
+from tests.protocols.tinymq.checks import graphs_with_roots
+from workbench.attributes.text import parse
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ, literal
 from workbench.protocols.tinymq.overlay import Neighbor
 from workbench.protocols.tinymq.place import Place
-from workbench.wire.tinymq import InfoPlace
+from workbench.protocols.tinymq.wire import InfoPlace
 
 MAPPING = TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
 

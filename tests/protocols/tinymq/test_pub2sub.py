@@ -1,8 +1,8 @@
 """PUB-2-SUB+ beside TinyMQ: a place in every tree, and what that costs; the properties of both are in test_tinymq_*."""
 
 import workbench as wb
-from workbench.protocols.pub2sub import Pub2Sub
 from workbench.protocols.tinymq import TinyMQ
+from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
 

@@ -4,20 +4,20 @@ import networkx as nx
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from network import Network, taken
-from tinymq_checks import assert_overlay_is_whole, graphs_with_roots
 
 import workbench as wb
+from tests.network import Network, taken
+from tests.protocols.tinymq.checks import assert_overlay_is_whole, graphs_with_roots
 from workbench import draws
-from workbench.attributes import parse
-from workbench.protocols.contract import NOBODY, KeySet
-from workbench.protocols.pub2sub import Pub2Sub
-from workbench.protocols.tinymq import TinyMQ
+from workbench.attributes.text import parse
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq import TinyMQ, wire
+from workbench.protocols.tinymq.events import KeySet
+from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.queries import is_newer
 from workbench.sim.kernel import Kernel
 from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
-from workbench.wire import tinymq as wire
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
 SECOND = 1_000_000

@@ -7,22 +7,28 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overlay_run import failing_grid
-from tinymq_checks import graphs_with_roots
 
 import workbench as wb
+from tests.protocols.tinymq.checks import graphs_with_roots
+from tests.protocols.tinymq.overlay_run import failing_grid
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Mapping
-from workbench.sim.kernel import Kernel
-from workbench.sim.overlay_metrics import load_metrics
-from workbench.sim.trace import SCHEMA, Recorder
-from workbench.views import overlay as overlays
-from workbench.views import (
-    overlay_load,
-    overlay_repair,
-    overlay_routes,
-    overlay_zones,
+from workbench.protocols.tinymq.metrics import load_metrics
+from workbench.protocols.tinymq.views import (
+    load as overlay_load,
 )
+from workbench.protocols.tinymq.views import overlay as overlays
+from workbench.protocols.tinymq.views import (
+    repair as overlay_repair,
+)
+from workbench.protocols.tinymq.views import (
+    routes as overlay_routes,
+)
+from workbench.protocols.tinymq.views import (
+    zones as overlay_zones,
+)
+from workbench.sim.kernel import Kernel
+from workbench.sim.trace import SCHEMA, Recorder
 
 SECOND = 1_000_000
 NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, "value": 0, "detail": ""}

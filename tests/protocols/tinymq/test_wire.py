@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire import tinymq as wire
-from workbench.wire.tinymq import (
+from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.wire import (
     NOBODY,
     U16,
     U32,

@@ -1,7 +1,7 @@
-"""`workbench.fields` and the matrices of `workbench.rlnc` for whole payloads, with numpy and numba. Never on a mote.
+"""`workbench.coding.fields` and the matrices of `workbench.coding.rlnc` for whole payloads, with numpy and numba. Never on a mote.
 
 Theory of operation
-    `Rows` and `Elimination` are counterparts of those of `workbench.rlnc`: the same methods, the same results.
+    `Rows` and `Elimination` are counterparts of those of `workbench.coding.rlnc`: the same methods, the same results.
 
     *Combinations in GF(2^k)* look up no products. A sum of coefficient times row is taken bit by bit of the
     coefficients (Horner's rule): beginning with the highest bit, what there is is multiplied by x, and the rows whose
@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bulk_kernels import (
+from workbench.coding.bulk.kernels import (
     are_innovative_binary,
     are_innovative_prime,
     combine_binary,
@@ -45,7 +45,7 @@ from workbench.bulk_kernels import (
     pack_binary,
     unpack_binary,
 )
-from workbench.fields import Field
+from workbench.coding.fields import Field
 
 
 def galois_class(field: Field) -> Any:
@@ -160,7 +160,7 @@ def _arithmetic(field: Field) -> _Binary | _Prime:
 
 
 class Rows:
-    """Rows of one length that are combined again and again: the counterpart of `workbench.rlnc.Rows`."""
+    """Rows of one length that are combined again and again: the counterpart of `workbench.coding.rlnc.Rows`."""
 
     def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
         self.arithmetic = _arithmetic(field)
@@ -181,7 +181,7 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row: `workbench.rlnc.Elimination`'s counterpart.
+    """A matrix in reduced row echelon form that grows row by row: `workbench.coding.rlnc.Elimination`'s counterpart.
 
     ``matrix`` has encoding vectors and their origins in rows, each at its pivot, where ``present`` says so; ``came``
     has the information vectors as they came.

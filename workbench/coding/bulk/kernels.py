@@ -1,4 +1,4 @@
-"""Sums of rows and elimination over finite fields, compiled by numba: the inner loops of `workbench.bulk_fields`.
+"""Sums of rows and elimination over finite fields, compiled by numba: the inner loops of `workbench.coding.bulk`.
 
 That module says what they compute and why so. ``lanes`` is its description of a field GF(2^k) as four words: all bits
 but the highest of each symbol, the lowest of each, the polynomial in each, and k.

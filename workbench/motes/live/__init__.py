@@ -28,28 +28,24 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from workbench import draws
-from workbench.attributes import with_payload
+from workbench.attributes.model import with_payload
 from workbench.errors import EncodeError, LinkError, WorkbenchError
-from workbench.links import messages
-from workbench.links.crew import Crew
-from workbench.links.live_recorder import RunClock
-from workbench.links.live_subscriptions import Subscriptions
-from workbench.links.mote import Mote, configuration
-from workbench.links.mote_line import Answer
+from workbench.motes import messages
+from workbench.motes.crew import Crew
+from workbench.motes.events import event_names
+from workbench.motes.line import Answer
+from workbench.motes.live.recorder import RunClock
+from workbench.motes.live.subscriptions import Subscriptions
+from workbench.motes.mote import Mote, configuration
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
 from workbench.sim.kernel import Kernel
-from workbench.sim.trace import EVENT_NAMES, Recorder
+from workbench.sim.trace import Recorder
 
 SYNC_S = 1.0  # between two looks at the motes' clocks
 QUIET_S = 0.3  # without a message, after the end: then nothing is on its way any more
 LONGEST_END_S = 3.0
 _NOTED = ("contested", "told")
-# By an event's number in a message.
-EVENT_NAMES_ON_LINK = {number: EVENT_NAMES[cls] for number, cls in enumerate(messages.EVENTS)} | {
-    messages.FIRST_OWN_EVENT + number: name for number, name in enumerate(messages.OWN_EVENTS)
-}
-
 Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
@@ -85,6 +81,7 @@ class Conductor(Kernel):
         self._unmade: set[int] = set()  # nodes whose motes have answered again, but are not made their nodes yet
         self._asked = Subscriptions(self.post, self._answered)
         self._next_sync_s = 0.0
+        self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
         super().__init__(scenario, recorder)
 
     def make_node(self, address: int, random: draws.Stream) -> Node:
@@ -200,7 +197,10 @@ class Conductor(Kernel):
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
         # What a mote has told has happened: its clock may be off, but not ahead of ours.
         time_us = max(0, min(now, self.crew.motes[node].clock.to_host_us(time_us)))
-        event = EVENT_NAMES_ON_LINK[kind]
+        event = self._event_names.get(kind)
+        if event is None:
+            self._note(node, "noise", f"the mote told of an event of kind {kind}, which its protocol does not have")
+            return
         if event in _NOTED:
             self.notes.append(f"node {node}: {text}")
         self.record((time_us, node, event, peer, message, origin, sequence, size_B, number, text))

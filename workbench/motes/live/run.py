@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from workbench.links.crew import Crew
-from workbench.links.live import Conductor
-from workbench.links.live_recorder import LiveRecorder, RunClock
+from workbench.motes.crew import Crew
+from workbench.motes.live import Conductor
+from workbench.motes.live.recorder import LiveRecorder, RunClock
 from workbench.sim.run import Run
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.errors import LinkError
-from workbench.links import messages
-from workbench.links.mote_line import Answer
+from workbench.motes import messages
+from workbench.motes.line import Answer
 from workbench.sim import workload
 
 Key = tuple[int, int]  # node, workload item

@@ -1,85 +1,18 @@
-"""Coded diffusion: events spread through a mesh as random linear combinations of their chunks, filtered by receivers.
-
-Theory of operation
-    A source broadcasts its event as a whole. A neighbor that hears it is a *bootstrap node*: it cuts the event into m
-    chunks (its *generation*) and at once broadcasts BF random linear combinations of them. Every other node is an
-    *intermediate node*: it keeps the combinations it hears that are *innovative*, each one raising the rank of its
-    decoding matrix. With probability FP an innovative packet sets a timer to ΔTC from now; when it fires, the node
-    broadcasts k = ceil(FF * ip) new combinations of all it has, ip being the innovative packets since it last sent.
-    At rank m the node decodes the event and hands it to those of its subscriptions that match. Subscriptions are not
-    sent: every node gets every event.
-
-Messages (wire/coded.py)
-    event    broadcast by the source alone: the attributes
-    coded    broadcast: event id, hops, generation size, field, encoding vector, information vector
-
-Limits
-    An event's bytes are those of its attributes, 65,535 at most. A node keeps ``max_events`` decoding matrices, each
-    of m rows of 1/m of the event's length, and ``max_known`` ids. Where that is full a further event is refused, as
-    long as none has been quiet for ``forget_after_s``: a node that made room by forgetting an event which its neighbors
-    still send would take it for new and send it again, and they as well, without end. For the same reason an event has
-    to be through with every neighborhood in that time.
-
-Differs from the original in (B1, B2, ... number its gaps in this project's own list)
-    B1   the field is a parameter; the printed figures compute over the integers, which GF(257) reproduces.
-    B2   S and m are one: ``generation_size``.
-    B3   k = ceil(FF * ip), so at m = 2 there are but two cases, FF up to 1/2 and above.
-    B4   ip counts since the node's last transmission for the event.
-    B5   one timer for each event: a draw that succeeds moves it to now + ΔTC, one that fails leaves it as it is.
-    B6   later innovative packets set the timer again; ``rearm=False`` lets a node send once for an event.
-    B7   a decoded event is kept until a timer that runs has fired, or diffusion would stop with the first decoders.
-    B8   BF * neighbors >= m is necessary, not sufficient: random combinations may depend on each other.
-    B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
-    B10  an encoding vector of zeros is drawn again; the event's length is in every packet, padding is zeros; an event
-         is known by (origin, sequence), and forgotten when nothing was heard of it for ``forget_after_s``, or for
-         2 m ΔTC if that is longer: until then a neighbor may still be collecting.
-    --   a source does not take its own event back, decoded or not.
-    --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
-
-Reference
-    A note of two pages on event diffusion with random linear network coding in a wireless mesh network, whose figures
-    notebooks/02-network-coding.ipynb and notebooks/papers/network-coding.ipynb go after. The text at hand has lost its
-    title and authors; of the same subject is R. Beraldi, H. Alnuweiri: A Network-Coding Based Event Diffusion Protocol
-    for Wireless Mesh Networks, LNICST 23, Springer, doi 10.1007/978-3-642-11482-3_2.
-    S. Chachulski et al.: Trading structure for randomness in wireless opportunistic routing, SIGCOMM 2007 (pre-coding).
+"""A node that spreads events as random linear combinations of their chunks.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 import math
 
-from workbench.attributes import check_publication, check_subscription, matching_samples, with_payload
+from workbench.attributes.model import check_publication, check_subscription, matching_samples, with_payload
+from workbench.coding.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.errors import DecodeError
-from workbench.protocols.contract import (
-    NOBODY,
-    Decoded,
-    Delivered,
-    Forwarded,
-    Held,
-    Innovative,
-    Node,
-    Originated,
-    Parameter,
-    Protocol,
-    Subscription,
-)
-from workbench.rlnc import Decoder, Encoder, Recoder, join, split
-from workbench.wire import coded as wire
+from workbench.protocols.coded_diffusion import events, wire
+from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
 
 SECOND_US = 1000000
-
-PARAMETERS = (
-    Parameter("generation_size", 2, 1, wire.LARGEST_GENERATION, "chunks", "the paper's evaluation; m, and its S"),
-    Parameter("field", 256, wire.FIELDS, None, "order", "GF(2^8): random vectors are independent with p = .996"),
-    Parameter("bootstrap_factor", 2, 1, 255, "packets", "BF = m: a lone bootstrap node can start the diffusion"),
-    Parameter("forwarding_probability", 1.0, 0.0, 1.0, "share", "FP: below about .7 a grid is not covered"),
-    Parameter("forwarding_factor", 0.5, 0.001, 1.0, "per packet", "FF: half of what was innovative; more costs more"),
-    Parameter("collecting_time_ms", 50.0, 0.001, 1e6, "ms", "ΔTC of the paper's evaluation"),
-    Parameter("rearm", True, None, None, "", "later packets are worth sending: coverage .99 against .64 at 20 % loss"),
-    Parameter("max_events", 50, 1, 65535, "events", "decoding matrices: what is on its way at one time"),
-    Parameter("max_known", 1000, 1, 65535, "events", "ids, as many as Flooding knows: 100 events a second"),
-    Parameter("forget_after_s", 10.0, 0.0, 65535.0, "s", "long after an event has passed: then its id is forgotten"),
-)
 
 
 class Generation:
@@ -101,6 +34,9 @@ def _header(coded):
 
 class CodedDiffusionNode(Node):
     """One node: source, bootstrap node or intermediate node, as it comes."""
+
+    EVENTS = events.EVENTS
+    describe = staticmethod(wire.describe)
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
@@ -314,12 +250,3 @@ class CodedDiffusionNode(Node):
     def _plan_wake(self):
         times = [generation.send_us for generation in self.generations.values() if generation.send_us is not None]
         self.next_wake = min(times) if times else None
-
-
-class CodedDiffusion(Protocol):
-    """Coded diffusion and its settings: ``CodedDiffusion(generation_size=2, forwarding_probability=.8, ...)``."""
-
-    node = CodedDiffusionNode
-    parameters = PARAMETERS
-    disseminates = True
-    describe = staticmethod(wire.describe)

@@ -5,8 +5,8 @@ Layout (little-endian, packed)
     coded    type u8 (0x43, "C"), origin u32, sequence u32, hops u16, generation size u8, field u8, event length in
              bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
 
-    Attributes lie as `wire/attribute_list.py` has them. What is coded is AttNum and the attributes: the event's bytes
-    (wire/event_bytes.py). Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum
+    Attributes lie as `attributes/wire.py` has them. What is coded is AttNum and the attributes: the event's bytes
+    (attributes/event_bytes.py). Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum
     is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
 
     How long the information vector is follows from the header, and a frame where it is not is refused: so all packets
@@ -18,10 +18,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 import struct
 from collections import namedtuple
 
-from workbench.errors import DecodeError, EncodeError
-from workbench.fields import field as field_of
-from workbench.rlnc import chunk_B
-from workbench.wire.event_bytes import (
+from workbench.attributes.event_bytes import (
     LONGEST_EVENT_B,
     U16,
     check_id,
@@ -30,6 +27,9 @@ from workbench.wire.event_bytes import (
     sealed,
     unsealed_B,
 )
+from workbench.coding.fields import field as field_of
+from workbench.coding.rlnc import chunk_B
+from workbench.errors import DecodeError, EncodeError
 
 EVENT = 0x45
 CODED = 0x43

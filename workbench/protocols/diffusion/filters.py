@@ -16,8 +16,8 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attribute_text import parse, to_text
-from workbench.attributes import (
+from workbench.attributes.keys import BLOB, key_of
+from workbench.attributes.model import (
     FIRST_FILTER_KEY,
     IS,
     LAST_FILTER_KEY,
@@ -26,9 +26,10 @@ from workbench.attributes import (
     check_publication,
     one_way_match,
 )
+from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.keys import BLOB, key_of
-from workbench.protocols.contract import DROP, PASS, REPLACE, Parameter, check_parameter
+from workbench.protocols.diffusion.events import DROP, PASS, REPLACE
+from workbench.protocols.protocol import Parameter, check_parameter
 
 
 class Filter:

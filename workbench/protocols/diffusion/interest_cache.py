@@ -17,7 +17,7 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import constraints
+from workbench.attributes.model import constraints
 
 
 class Gradient:

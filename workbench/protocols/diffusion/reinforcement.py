@@ -17,10 +17,10 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import constraints, is_within, one_way_match
+from workbench.attributes.model import constraints, is_within, one_way_match
 from workbench.errors import EncodeError
-from workbench.protocols.contract import Reinforced
-from workbench.wire import tiny_diffusion as wire
+from workbench.protocols.diffusion import wire
+from workbench.protocols.diffusion.events import Reinforced
 
 
 class Reinforcement:

@@ -5,7 +5,7 @@ Layout (little-endian, packed, as on the motes; A9)
 
     interest   sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8     13 bytes
     data       sequence u32, source u16, previous hop u16, ttl u8, AttNum u8                                 10 bytes
-    attribute  as `wire/attribute_list.py` lays it out                                                        4 bytes
+    attribute  as `attributes/wire.py` lays it out                                                        4 bytes
 
     A reinforcement is an interest message that is sent to one neighbor alone (A19), so it has no type of its own.
 
@@ -19,8 +19,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 import struct
 from collections import namedtuple
 
+from workbench.attributes.wire import decode_attributes, decode_readings, encode_attributes, encode_readings
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import decode_attributes, decode_readings, encode_attributes, encode_readings
 
 INTEREST = 1
 DATA = 2

@@ -2,7 +2,7 @@
 
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
-    Topics become items, and items bits of a filter (`workbench.topics`, `workbench.bloom`). Neighbors *link*, and
+    Topics become items, and items bits of a filter (`workbench.protocols.dps.topics`, `workbench.protocols.dps.bloom`). Neighbors *link*, and
     tell each other over a link the union of the filters of everybody behind it, and what these have in common
     (`links.py`, `interests.py`). A publication carries the filter of its topics, and goes over each link whose
     interests it may meet (`publications.py`): no node need know who has subscribed, or to what. Filters may say yes
@@ -16,7 +16,7 @@ Theory of operation
     links are the topology's, and attributes are mapped to topics (`mapping.py`), so the workload of the other
     protocols runs on it.
 
-Messages (wire/dps.py), all to one neighbor
+Messages (protocols/dps/wire/__init__.py), all to one neighbor
     subscription        interests, mesh id; with the flags unlink and unmute
     subscription ack    what acknowledges one, and may bring interests in turn
     publication         filter, topics, data, hops, lifetime
@@ -29,7 +29,7 @@ False positives
     attributes did not, as "TEMP/+" stands for any range. "dead_end": no filter of the node's own said yes, and the
     publication does not go on. That is the last node of a way in vain, not all of it, and long filters do not end it:
     "a/+" says yes to "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it.
-    `workbench.views.dps_publications.paths` tells each frame that was in vain; how many of them too short filters cost
+    `workbench.protocols.dps.views.publications.paths` tells each frame that was in vain; how many of them too short filters cost
     is the difference to the same run with long ones.
 
 Cost
@@ -49,7 +49,7 @@ Limits
     memory. All nodes need the same filter length, hashes and separators. A neighbor's first
     subscription that comes a second time, late, is taken for its restart: the link is told anew in full, and is apart
     until the neighbor, for which this is no news, gives it up and begins anew, some 10 s later. Discovery and
-    registration are not part of the node. Who may reach its port can do much: `workbench/links/dps_udp.py`.
+    registration are not part of the node. Who may reach its port can do much: `workbench/protocols/dps/udp/__init__.py`.
 
 Differs from the reference implementation in
     history     it is cleared, and bounded; the reference's grows for as long as it runs.
@@ -79,13 +79,12 @@ Reference
 This folder is written in MicroPython's subset of Python, though its filters need CPython's long integers.
 """
 
-from workbench.bloom import HASHES, LENGTH, LONGEST, MOST_HASHES, BitVector
 from workbench.errors import ParameterError
-from workbench.protocols.contract import Parameter, Protocol
-from workbench.protocols.dps import mapping
+from workbench.protocols.dps import mapping, wire
+from workbench.protocols.dps.bloom import HASHES, LENGTH, LONGEST, MOST_HASHES, BitVector
 from workbench.protocols.dps.node import DPSNode
-from workbench.topics import SEPARATORS, separator_bytes
-from workbench.wire import dps as wire
+from workbench.protocols.dps.topics import SEPARATORS, separator_bytes
+from workbench.protocols.protocol import Parameter, Protocol
 
 PARAMETERS = (
     Parameter("filter_bits", LENGTH, 64, LONGEST, "bits", "the reference's; a multiple of 64, the same in all nodes"),
@@ -118,7 +117,11 @@ class DPS(Protocol):
     node = DPSNode
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
-    describe = staticmethod(wire.describe)
+
+    @classmethod
+    def mote_modules(cls):
+        """None: filters are long integers of CPython's, and ids need its hashes."""
+        return ()
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

@@ -11,10 +11,10 @@ This file is written in MicroPython's subset of Python.
 
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded
+from workbench.protocols.dps import wire
 from workbench.protocols.dps.events import Acknowledged
 from workbench.protocols.dps.publications import checked, label
 from workbench.protocols.dps.series import Answer
-from workbench.wire import dps as wire
 
 NAME = "acknowledgement"
 

@@ -1,7 +1,4 @@
-"""The events that only a DPS node tells: its links, the interests behind them, acknowledgements that came back.
-
-They stand here and not in the contract because a mote, where every name takes memory, runs no DPS.
-"""
+"""What a DPS node tells beside the events of the contract: its links, the interests behind them, acknowledgements."""
 
 from collections import namedtuple
 
@@ -15,3 +12,5 @@ LinkSet = namedtuple("LinkSet", FIELDS)
 InterestsSet = namedtuple("InterestsSet", FIELDS)
 # A subscriber has acknowledged a publication of this node's own. peer: who brought it; value: bytes of its data.
 Acknowledged = namedtuple("Acknowledged", FIELDS)
+
+EVENTS = (LinkSet, InterestsSet, Acknowledged)

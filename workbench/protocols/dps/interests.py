@@ -9,7 +9,7 @@ Theory of operation
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.bloom import FUZZY_HASH_BITS, BitVector, CountingVector
+from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, BitVector, CountingVector
 
 
 class Interests:

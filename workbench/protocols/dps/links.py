@@ -20,9 +20,10 @@ Theory of operation
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.bloom import BitVector
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
+from workbench.protocols.dps import wire
+from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
@@ -39,7 +40,6 @@ from workbench.protocols.dps.remotes import (
     UNMUTING,
     Remote,
 )
-from workbench.wire import dps as wire
 
 SECOND_US = 1000000
 

@@ -24,11 +24,20 @@ Limits
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench import topics
-from workbench.attributes import EQ, IS, PAYLOAD, TOPIC, is_blob, matching_samples, one_way_match, split_samples
+from workbench.attributes.keys import key_of
+from workbench.attributes.model import (
+    EQ,
+    IS,
+    PAYLOAD,
+    TOPIC,
+    is_blob,
+    matching_samples,
+    one_way_match,
+    split_samples,
+)
+from workbench.attributes.wire import decode_readings, encode_readings
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
-from workbench.keys import key_of
-from workbench.wire.attribute_list import decode_readings, encode_readings
+from workbench.protocols.dps import topics
 
 # In front of the attributes in a publication's data; no text begins like this.
 _MARK = b"\xffA"

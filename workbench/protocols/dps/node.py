@@ -3,15 +3,14 @@
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.attributes import check_publication, check_subscription, with_payload
+from workbench.attributes.model import check_publication, check_subscription, with_payload
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Node, Originated, Subscription
-from workbench.protocols.dps import mapping
+from workbench.protocols.dps import events, mapping, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import SECOND_US, Links
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
-from workbench.wire import dps as wire
 
 _I31 = 0x7FFFFFFF
 _ANY_PORT = 40000
@@ -28,10 +27,15 @@ class DPSNode(Node):
     overrides `neighbor_of` and `may_speak_for`; neighbors are whatever it takes for addresses, if that can be hashed.
     """
 
+    EVENTS = events.EVENTS
+    describe = staticmethod(wire.describe)
+
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.port = _ANY_PORT  # what goes into the messages; in simulation nobody looks at it
-        self.security = None  # a `workbench.cose.Security`, or what seals, opens and is answering as that does
+        self.security = (
+            None  # a `workbench.protocols.dps.cose.Security`, or what seals, opens and is answering as that does
+        )
         self.multicasts = False
         self.interests = []
         self.links = Links(self)

@@ -3,8 +3,8 @@
 This file is written in MicroPython's subset of Python.
 """
 
+from workbench.protocols.dps import wire
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNLINKING, UNMUTING
-from workbench.wire import dps as wire
 
 
 class Outgoing:

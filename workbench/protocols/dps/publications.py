@@ -12,17 +12,16 @@ Theory of operation
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench import topics as topic_strings
-from workbench.bloom import routes
 from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held
-from workbench.protocols.dps import mapping
+from workbench.protocols.dps import mapping, wire
+from workbench.protocols.dps import topics as topic_strings
+from workbench.protocols.dps.bloom import routes
 from workbench.protocols.dps.history import History
 from workbench.protocols.dps.resending import Resending
 from workbench.protocols.dps.retained import SECOND_US, Retained
 from workbench.protocols.dps.series import Arrival
-from workbench.wire import coap
-from workbench.wire import dps as wire
+from workbench.protocols.dps.wire import coap
 
 NAME = "publication"
 MOST_HOPS = 0xFFFF  # what the field holds

@@ -3,7 +3,7 @@
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.bloom import FUZZY_HASH_B, BitVector
+from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 
 # States of a link. The numbers are those of `LinkSet` in a trace.
 GONE, LINKING, ACTIVE, MUTED, UNMUTING, UNLINKING = range(6)

@@ -5,9 +5,9 @@ This file is written in MicroPython's subset of Python.
 
 from collections import namedtuple
 
-from workbench.bloom import BitVector
 from workbench.protocols.contract import Subscription
-from workbench.topics import publication_items, subscription_items
+from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.topics import publication_items, subscription_items
 
 MOST_ANSWERS = 1000  # of one series, that nobody has taken
 # A publication as the subscriber gets it. topics: texts; data: bytes; wants_answer: whether the publisher asked for

@@ -1,4 +1,4 @@
-"""The twin of `workbench.protocols.flooding`, and of gossip, which is flooding that passes on by chance.
+"""The twin of `workbench.protocols.flooding.node`, and of gossip, which is flooding that passes on by chance.
 
 A message is a publication, its word the ttl. What a node remembers is a byte per node and message on its way: nobody
 asks for a publication of which no frame is left. A memory that may forget while frames are on their way
@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from workbench.attributes import Attribute
-from workbench.protocols.flooding import Flooding
-from workbench.sim.compiled.air import let_go, make_message, send
-from workbench.sim.compiled.counter_draws import stream_uniform
-from workbench.sim.compiled.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
-from workbench.sim.compiled.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
-from workbench.sim.compiled.matching import deliver
-from workbench.sim.compiled.prepare import Setup
-from workbench.sim.compiled.record import drop, tell_forwarded, tell_held, tell_originated
-from workbench.sim.compiled.reference import inlined
-from workbench.wire import flooding as wire
+from workbench.attributes.model import Attribute
+from workbench.protocols.flooding import Flooding, wire
+from workbench.sim.fast.air import let_go, make_message, send
+from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
+from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
+from workbench.sim.fast.matching import deliver
+from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
+from workbench.sim.fast.reference import inlined
 
 __all__ = [
     "MESSAGES",

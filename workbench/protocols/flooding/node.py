@@ -1,51 +1,19 @@
-"""Flooding: every publication is broadcast once by every node, and subscribers keep what matches.
-
-Theory of operation
-    A publisher broadcasts its publication. A node that hears it for the first time holds it, hands it to its own
-    subscriptions that match, and broadcasts it again with one hop less to live. Subscriptions are never sent. It is
-    the simplest protocol that delivers, the yardstick for the others, and the template for adding one.
-
-Messages
-    flood    origin, sequence, ttl, attributes (wire/flooding.py)
-
-Limits
-    A node remembers the last ``max_events`` publications. One that comes back after it was forgotten is flooded
-    again, until its ttl runs out.
+"""A node that floods.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import check_publication, check_subscription, matching_samples, with_payload
+from workbench.attributes.model import check_publication, check_subscription, matching_samples, with_payload
 from workbench.errors import DecodeError
-from workbench.protocols.contract import (
-    NOBODY,
-    Delivered,
-    Forwarded,
-    Held,
-    Node,
-    Originated,
-    Parameter,
-    Protocol,
-    Subscription,
-)
+from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
+from workbench.protocols.flooding import wire
 from workbench.protocols.recent import RecentIds
-from workbench.wire import flooding as wire
-
-PARAMETERS = (
-    Parameter(
-        "ttl",
-        wire.LONGEST_TTL,
-        1,
-        wire.LONGEST_TTL,
-        "hops",
-        "the widest the frame allows: floods stop by duplicates, not by hops",
-    ),
-    Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
-)
 
 
 class FloodingNode(Node):
     """One node that floods."""
+
+    describe = staticmethod(wire.describe)
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
@@ -118,12 +86,3 @@ class FloodingNode(Node):
             for sample in matching_samples(subscription.attributes, attributes):
                 subscription.put(sample)
                 self.events.append(Delivered(previous_hop, "flood", origin, sequence, subscription.number, sample))
-
-
-class Flooding(Protocol):
-    """Flooding and its settings: ``Flooding(ttl=..., max_events=...)``."""
-
-    node = FloodingNode
-    parameters = PARAMETERS
-    disseminates = True
-    describe = staticmethod(wire.describe)

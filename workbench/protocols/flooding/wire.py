@@ -2,7 +2,7 @@
 
 Layout (little-endian, packed)
     type u8 (always 0x46, "F"), origin u32, sequence u32, ttl u16, AttNum u8: 12 bytes; then the attributes as
-    `wire/attribute_list.py` lays them out. Origin and ttl are wide: a flood may cover millions of nodes, and a grid of
+    `attributes/wire.py` lays them out. Origin and ttl are wide: a flood may cover millions of nodes, and a grid of
     them has thousands of hops.
 
 This file runs on a mote too (MicroPython's subset of Python).
@@ -11,9 +11,9 @@ This file runs on a mote too (MicroPython's subset of Python).
 from collections import namedtuple
 from struct import pack, unpack_from
 
-from workbench.attributes import APP, IS, LAST_FILTER_KEY, is_blob
+from workbench.attributes.model import APP, IS, LAST_FILTER_KEY, is_blob
+from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B, decode_readings, encode_readings
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B, decode_readings, encode_readings
 
 Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
 

@@ -1,4 +1,4 @@
-"""The twin of `workbench.protocols.gossip_pieces`: which pieces of which publication have come to whom.
+"""The twin of `workbench.protocols.gossip.pieces`: which pieces of which publication have come to whom.
 
 A message is a piece, its word the ttl. Publications are numbered as they are made, from 0. What a node keeps of one is
 a row of ``pairs`` and two sets of bits, 24 bytes or more for each node and publication; what nobody has heard of costs
@@ -12,27 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from workbench.attributes import Attribute
-from workbench.sim.compiled import NotCompiledError
-from workbench.sim.compiled.air import let_go, send, take_message
-from workbench.sim.compiled.counter_draws import stream_uniform
-from workbench.sim.compiled.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
-from workbench.sim.compiled.layout import (
-    BROADCAST,
-    CHANCE,
-    DROPPED,
-    DUPLICATE,
-    EVICTED,
-    NONE,
-    TTL,
-    Needs,
-)
-from workbench.sim.compiled.matching import hold
-from workbench.sim.compiled.prepare import Setup
-from workbench.sim.compiled.record import add_row, drop, tell_forwarded, tell_originated
-from workbench.sim.compiled.reference import inlined
-from workbench.wire import pieces as wire
-from workbench.wire.event_bytes import event_bytes
+from workbench.attributes.event_bytes import event_bytes
+from workbench.attributes.model import Attribute
+from workbench.protocols.gossip import wire
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.air import let_go, send, take_message
+from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
+from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.layout import BROADCAST, CHANCE, DROPPED, DUPLICATE, EVICTED, NONE, TTL, Needs
+from workbench.sim.fast.matching import hold
+from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast.record import add_row, drop, tell_forwarded, tell_originated
+from workbench.sim.fast.reference import inlined
 
 __all__ = [
     "MESSAGES",

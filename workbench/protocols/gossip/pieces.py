@@ -17,12 +17,12 @@ Reference
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import check_publication, matching_samples, with_payload
+from workbench.attributes.event_bytes import event_attributes, event_bytes
+from workbench.attributes.model import check_publication, matching_samples, with_payload
 from workbench.errors import DecodeError
 from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Originated
-from workbench.protocols.flooding import FloodingNode
-from workbench.wire import pieces as wire
-from workbench.wire.event_bytes import event_attributes, event_bytes
+from workbench.protocols.flooding.node import FloodingNode
+from workbench.protocols.gossip import wire
 
 
 class Partial:
@@ -37,6 +37,8 @@ class Partial:
 
 class PiecesGossipNode(FloodingNode):
     """One node that gossips pieces: what it subscribes to is as in flooding."""
+
+    describe = staticmethod(wire.describe)
 
     def __init__(self, address, settings, random):
         FloodingNode.__init__(self, address, settings, random)

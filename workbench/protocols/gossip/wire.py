@@ -2,7 +2,7 @@
 
 Layout (little-endian, packed)
     type u8 (always 0x50, "P"), origin u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16, the
-    piece's bytes, CRC-32 u32: 19 bytes and the piece. What is cut is the event's bytes (wire/event_bytes.py).
+    piece's bytes, CRC-32 u32: 19 bytes and the piece. What is cut is the event's bytes (attributes/event_bytes.py).
 
     How long a piece is follows from the header, and a frame where it is not is refused: so all pieces of one event that
     say the same of it fit together. They are of one length, but for the last, which may be shorter. None is empty, so
@@ -14,8 +14,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 import struct
 from collections import namedtuple
 
+from workbench.attributes.event_bytes import CHECKSUM_B, LONGEST_EVENT_B, U16, check_id, sealed, unsealed_B
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.event_bytes import CHECKSUM_B, LONGEST_EVENT_B, U16, check_id, sealed, unsealed_B
 
 Piece = namedtuple("Piece", ("origin", "sequence", "ttl", "pieces", "number", "length_B", "data"))
 

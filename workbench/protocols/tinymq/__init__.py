@@ -10,7 +10,7 @@ Theory of operation
     zone (`routing.py`). That is the *rendezvous node* of the two: it matches them, and sends a *notification* back the
     way that the query came, or to the sink's key. Whatever goes to one neighbor is acknowledged (`unicast.py`).
 
-Messages (wire/tinymq.py)
+Messages (protocols/tinymq/wire.py)
     info            broadcast: place in the overlay, distances to the roots
     join, grant     to the parent and back: a key
     query, event    towards a tree, then by key: box, region it has still to come to, attributes
@@ -56,13 +56,11 @@ Reference
 This folder runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import HIGHEST, LOWEST, is_blob
+from workbench.attributes.model import HIGHEST, LOWEST, is_blob
 from workbench.errors import ParameterError
-from workbench.protocols.contract import Parameter, Protocol
-from workbench.protocols.tinymq import literal
-from workbench.protocols.tinymq.mapping import Mapping
+from workbench.protocols.protocol import Parameter, Protocol
+from workbench.protocols.tinymq import literal, wire
 from workbench.protocols.tinymq.node import TinyMQNode
-from workbench.wire import tinymq as wire
 
 MOST_ROOTS = 255
 SHORTEST_S = 0.001  # of what is done again and again
@@ -106,7 +104,6 @@ class TinyMQ(Protocol):
     node = TinyMQNode
     parameters = PARAMETERS
     largest_address = wire.U32 - 1
-    describe = staticmethod(wire.describe)
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
@@ -132,7 +129,8 @@ class TinyMQ(Protocol):
                 "%s: shortcuts is False and literal True; the printed algorithms have shortcuts, so leave it True"
                 % type(self).__name__
             )
-        self.mapping = Mapping(self._dimensions(), self.key_bits)
+        self.spans = self._dimensions()
+        self.node.prepare(self)
 
     def _check_roots(self):
         roots = self.settings["roots"] = tuple([_whole(root) for root in self.settings["roots"]])
@@ -143,6 +141,12 @@ class TinyMQ(Protocol):
             raise ParameterError(
                 "%s: roots is %r; it must name from 1 to %d nodes, each once" % (type(self).__name__, roots, MOST_ROOTS)
             )
+
+    def on_a_mote(self):
+        """A mote does not know the names of keys: it is told what they come to."""
+        values = Protocol.on_a_mote(self)
+        values["spans"] = self.spans
+        return values
 
     def _dimensions(self):
         names = self.settings["dimensions"]
@@ -162,7 +166,7 @@ def _whole(number):
 
 def _dimension(owner, text):
     """(key number, lowest, highest value) of "TEMP" or "TEMP -20 50", in the integers of the wire."""
-    from workbench.keys import key_of, make  # Not before it is asked for: a mote is short of memory.
+    from workbench.attributes.keys import key_of, make  # Not before it is asked for: a mote is short of memory.
 
     words = text.split() if isinstance(text, str) else []
     if len(words) not in (1, 3):

@@ -25,8 +25,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq.wire import bits
 from workbench.protocols.tinymq.zones import intersect, universe
-from workbench.wire.tinymq import bits
 
 WIDEST_KEY_SPACE = 16
 

@@ -28,7 +28,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from collections import namedtuple
 
-from workbench.attributes import EQ, GE, GT, IS, LE, LT
+from workbench.attributes.model import EQ, GE, GT, IS, LE, LT
 
 # low, high: in the integers of the wire; bits: of the key space.
 Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))

@@ -3,21 +3,29 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import check_publication, check_subscription, matching_samples, with_payload
+from workbench.attributes.model import check_publication, check_subscription, matching_samples, with_payload
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
 from workbench.protocols.recent import RecentIds
-from workbench.protocols.tinymq import literal
+from workbench.protocols.tinymq import events, literal, wire
+from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import SECOND_US, OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key
 from workbench.protocols.tinymq.unicast import Unicast
-from workbench.wire import tinymq as wire
 
 
 class TinyMQNode(Node):
     """One node: subscriber, publisher, relay and rendezvous node at once."""
+
+    EVENTS = events.EVENTS
+    describe = staticmethod(wire.describe)
+
+    @staticmethod
+    def prepare(settings):
+        """The mapping is that of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
+        settings.mapping = Mapping(settings.spans, settings.key_bits)
 
     every_tree = False
 
@@ -400,3 +408,9 @@ def _label(message):
     if isinstance(message, wire.Notification):
         return "notification", message.publisher, message.sequence
     return ("join" if isinstance(message, wire.Join) else "grant"), NOBODY, 0
+
+
+class Pub2SubNode(TinyMQNode):
+    """A node of PUB-2-SUB+: it has a place in every tree."""
+
+    every_tree = True

@@ -27,10 +27,11 @@ Repair
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.protocols.contract import NOBODY, KeySet
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.events import KeySet
 from workbench.protocols.tinymq.place import Place
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
-from workbench.wire import tinymq as wire
 
 SECOND_US = 1000000
 FIRST_REPEAT_US = 250000

@@ -19,16 +19,11 @@ Reference
     D. Tran, C. Pham: A content-guided publish/subscribe mechanism for sensor networks without location information,
     Computer Communications 33(13), 2010.
 
-This file runs on a mote too (MicroPython's subset of Python).
+Its node runs on a mote too.
 """
 
 from workbench.protocols import tinymq
-
-
-class Pub2SubNode(tinymq.TinyMQNode):
-    """A node that has a place in every tree."""
-
-    every_tree = True
+from workbench.protocols.tinymq.node import Pub2SubNode
 
 
 class Pub2Sub(tinymq.TinyMQ):

@@ -9,10 +9,11 @@ Theory of operation
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.protocols.contract import NOBODY, QueryStored
+from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
+from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.events import QueryStored
 from workbench.protocols.tinymq.zones import union
-from workbench.wire import tinymq as wire
 
 SECOND_US = 1000000
 

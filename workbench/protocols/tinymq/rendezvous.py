@@ -11,10 +11,10 @@ Theory of operation
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes import matching_samples
+from workbench.attributes.model import matching_samples
 from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.zones import intersect, subtract
-from workbench.wire import tinymq as wire
 
 
 class Rendezvous:

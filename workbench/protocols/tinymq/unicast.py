@@ -15,7 +15,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
-from workbench.wire import tinymq as wire
+from workbench.protocols.tinymq import wire
 
 LONGEST_WAIT = 8  # times retry_ms
 PATIENCE = 3  # times as many frames to a neighbor that is heard

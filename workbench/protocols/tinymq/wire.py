@@ -17,7 +17,7 @@ Layout (little-endian, packed)
 
     key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
-    attributes    number u8, then as in every frame (wire/attribute_list.py)
+    attributes    number u8, then as in every frame (attributes/wire.py)
 
     A tree is a root's place in the list of roots, which all nodes know. Who sent a frame is told by the link layer.
 
@@ -27,8 +27,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 from collections import namedtuple
 from struct import calcsize, pack, unpack_from
 
+from workbench.attributes.wire import decode_attributes, decode_readings, encode_attributes, encode_readings
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire.attribute_list import decode_attributes, decode_readings, encode_attributes, encode_readings
 
 INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = 0x49, 0x41, 0x4A, 0x47, 0x51, 0x45, 0x4E
 NAMES = {

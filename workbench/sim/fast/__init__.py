@@ -18,15 +18,15 @@ Theory of operation
     The engine imports numba; this module does not, so that asking it costs nothing.
 
 Twins (`TWINS` says which protocol has which; what a scenario needs and a twin has not is told by `NotCompiledError`)
-    ``flooding.py``       flooding, and gossip of whole publications; the template (tests/test_compiled_engine.py)
-    ``gossip_pieces.py``  gossip in pieces (tests/test_compiled_pieces.py)
+    ``flooding.py``       flooding, and gossip of whole publications; the template (tests/sim/test_fast.py)
+    ``gossip_pieces.py``  gossip in pieces (tests/protocols/gossip/test_fast.py)
     ``coded.py``          coded diffusion, with ``coded_state.py`` (memory) and ``coded_algebra.py`` (vectors)
-                          (tests/test_compiled_coded.py)
+                          (tests/protocols/coded_diffusion/test_fast.py)
     ``diffusion.py``      TinyDiffusion, with a ``diffusion_*.py`` for each of the node's nouns
-                          (tests/test_compiled_diffusion.py)
+                          (tests/protocols/diffusion/test_fast.py)
     ``tinymq.py``         TinyMQ and PUB-2-SUB+, with a ``tinymq_*.py`` for each of the node's nouns
-                          (tests/test_compiled_tinymq.py)
-    ``dps.py``            DPS, with a ``dps_*.py`` for each of the node's nouns (tests/test_compiled_dps.py)
+                          (tests/protocols/tinymq/test_fast.py)
+    ``dps.py``            DPS, with a ``dps_*.py`` for each of the node's nouns (tests/protocols/dps/test_fast.py)
     ``defaults.py``       what a twin without timers, pools and texts of its own need not write
 
 How a twin is written
@@ -87,26 +87,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.protocols.contract import Protocol
+from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.radio import Radio
 
 # A protocol's module, name and variant (`Gossip.variant`) -> the module of its twin.
 TWINS = {
-    "workbench.protocols.flooding:Flooding": "workbench.sim.compiled.flooding",
-    "workbench.protocols.gossip:Gossip": "workbench.sim.compiled.flooding",
-    "workbench.protocols.gossip:Gossip in pieces": "workbench.sim.compiled.gossip_pieces",
-    "workbench.protocols.diffusion:Diffusion": "workbench.sim.compiled.diffusion",
-    "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.sim.compiled.coded",
-    "workbench.protocols.tinymq:TinyMQ": "workbench.sim.compiled.tinymq",
-    "workbench.protocols.pub2sub:Pub2Sub": "workbench.sim.compiled.tinymq",
-    "workbench.protocols.dps:DPS": "workbench.sim.compiled.dps",
+    "workbench.protocols.flooding:Flooding": "workbench.protocols.flooding.fast",
+    "workbench.protocols.gossip:Gossip": "workbench.protocols.flooding.fast",
+    "workbench.protocols.gossip:Gossip in pieces": "workbench.protocols.gossip.fast",
+    "workbench.protocols.diffusion:Diffusion": "workbench.protocols.diffusion.fast",
+    "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.protocols.coded_diffusion.fast",
+    "workbench.protocols.tinymq:TinyMQ": "workbench.protocols.tinymq.fast",
+    "workbench.protocols.tinymq.pub2sub:Pub2Sub": "workbench.protocols.tinymq.fast",
+    "workbench.protocols.dps:DPS": "workbench.protocols.dps.fast",
 }
 
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.
 WORTH_LOADING = 500_000
 # A publication's cost on each arc, in receptions of a flood, where it is more than one.
-RECEPTIONS = {"workbench.sim.compiled.coded": 20, "workbench.sim.compiled.gossip_pieces": 5}
+RECEPTIONS = {"workbench.protocols.coded_diffusion.fast": 20, "workbench.protocols.gossip.fast": 5}
 
 
 def _of_links(scenario: Any) -> float:
@@ -129,7 +129,7 @@ def _nodes_at(item: Any, scenario: Any) -> int:
 
 
 # What a run costs on each arc besides its publications, likewise.
-UPKEEP = {"workbench.sim.compiled.dps": _of_links, "workbench.sim.compiled.tinymq": _of_overlay}
+UPKEEP = {"workbench.protocols.dps.fast": _of_links, "workbench.protocols.tinymq.fast": _of_overlay}
 _played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
@@ -170,7 +170,7 @@ def is_worth_it(scenario: Any) -> bool:
 def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Any:
     """Run a scenario on the compiled engine; ``record`` is "trace" or "metrics". NotCompiledError if it cannot."""
     module = twin_of(scenario.protocol)
-    from workbench.sim.compiled import network
+    from workbench.sim.fast import network
 
     settings = scenario.radio, scenario.duration_s, scenario.seed, record, progress
     return _play(module, network.from_graph(scenario.topology), scenario.protocol, scenario.workload, *settings)
@@ -191,6 +191,6 @@ def play(
 
 
 def _play(module: str, *scenario: Any) -> Any:
-    from workbench.sim.compiled import engine
+    from workbench.sim.fast import engine
 
     return engine.play(importlib.import_module(module), *scenario)

@@ -20,8 +20,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from workbench.sim.compiled.layout import COUNTER, FAR, NEAR, NONE, NOW
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.fast.layout import COUNTER, FAR, NEAR, NONE, NOW
+from workbench.sim.fast.reference import inlined, outlined
 
 NEVER = np.int64(2**63 - 1)
 

@@ -6,9 +6,9 @@ transmissions that a node can hear are kept: a list of copies per node instead o
 
 import numpy as np
 
-from workbench.sim.compiled.agenda import push
-from workbench.sim.compiled.counter_draws import below, key_of, uniform
-from workbench.sim.compiled.layout import (
+from workbench.sim.fast.agenda import push
+from workbench.sim.fast.draws import below, key_of, uniform
+from workbench.sim.fast.layout import (
     BROADCAST,
     CHANNEL_BUSY,
     CHANNEL_CHECK,
@@ -28,8 +28,8 @@ from workbench.sim.compiled.layout import (
     NO_REASON,
     NONE,
 )
-from workbench.sim.compiled.record import add_loss
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.fast.record import add_loss
+from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.kernel import (
     MAX_BACKOFF_EXPONENT,
     MAX_BACKOFFS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.sim.compiled.reference import inlined
+from workbench.sim.fast.reference import inlined
 
 
 @inlined

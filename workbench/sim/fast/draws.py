@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from workbench.sim.compiled.reference import inlined
+from workbench.sim.fast.reference import inlined
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)

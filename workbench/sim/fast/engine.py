@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from workbench import array_draws, draws, purposes
-from workbench.protocols.contract import Protocol
+from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
-from workbench.sim.compiled import loop as loop_module
-from workbench.sim.compiled.layout import (
+from workbench.sim.fast import loop as loop_module
+from workbench.sim.fast.layout import (
     AUDIBLE,
     AUDIBLES_FULL,
     DONE,
@@ -45,9 +45,9 @@ from workbench.sim.compiled.layout import (
     free_list,
     longer,
 )
-from workbench.sim.compiled.network import Network
-from workbench.sim.compiled.outcome import Outcome
-from workbench.sim.compiled.prepare import Preparation, Setup, Work
+from workbench.sim.fast.network import Network
+from workbench.sim.fast.outcome import Outcome
+from workbench.sim.fast.prepare import Preparation, Setup, Work
 from workbench.sim.kernel import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.radio import Radio
 

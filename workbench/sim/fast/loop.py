@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from workbench.sim import workload
-from workbench.sim.compiled.agenda import NEVER, next_bucket, pop_far, pop_near, push
-from workbench.sim.compiled.air import (
+from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
+from workbench.sim.fast.air import (
     acknowledge,
     arc_between,
     check_channel,
@@ -31,7 +31,7 @@ from workbench.sim.compiled.air import (
     take_frame,
     why_lost,
 )
-from workbench.sim.compiled.layout import (
+from workbench.sim.fast.layout import (
     AUDIBLES_FULL,
     BROADCAST,
     CHANNEL_CHECK,
@@ -70,8 +70,8 @@ from workbench.sim.compiled.layout import (
     UNSUBSCRIBED,
     WAKE,
 )
-from workbench.sim.compiled.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.compiled.reference import by_reference, inlined, kept_on_disk
+from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
+from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk
 
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 

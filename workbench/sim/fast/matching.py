@@ -4,10 +4,10 @@ A key's values are integers, or blobs, which are numbered as they come: what may
 is the same.
 """
 
-from workbench.attributes import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.record import tell_delivered, tell_held
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.attributes.model import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.record import tell_delivered, tell_held
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined

@@ -1,7 +1,7 @@
 """Who hears whom, as arrays: a network in the form in which the compiled engine reads it.
 
 `Network` costs 12 bytes an arc where networkx takes about 300, so it is also the way to networks of millions of nodes
-(`workbench.sim.compiled.play`).
+(`workbench.sim.fast.play`).
 """
 
 from __future__ import annotations

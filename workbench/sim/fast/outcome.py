@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim.compiled.layout import EVENTS, HELD, HELD_EVENT, REASONS, ROW, Core
+from workbench.sim.fast.layout import EVENTS, HELD, HELD_EVENT, REASONS, ROW, Core
 from workbench.sim.trace import SCHEMA, tally
 
 

@@ -11,20 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.attributes import (
+from workbench.attributes.model import (
     Attribute,
     check_publication,
     check_subscription,
-    parse,
     split_samples,
-    to_text,
     with_payload,
 )
-from workbench.protocols.contract import Protocol
+from workbench.attributes.text import parse, to_text
+from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
-from workbench.sim.compiled.layout import ACTION, CONTENT, NONE, REASONS, SAMPLE, SUBSCRIPTION
-from workbench.sim.compiled.network import Network
+from workbench.sim.fast.layout import ACTION, CONTENT, NONE, REASONS, SAMPLE, SUBSCRIPTION
+from workbench.sim.fast.network import Network
 from workbench.sim.radio import Radio
 
 

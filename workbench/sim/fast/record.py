@@ -1,6 +1,6 @@
 """What happened, as a kernel writes it: rows of the trace, or counters of what nobody looks at row by row."""
 
-from workbench.sim.compiled.layout import (
+from workbench.sim.fast.layout import (
     BYTES_HEARD,
     BYTES_SENT,
     DELIVERED,
@@ -15,7 +15,7 @@ from workbench.sim.compiled.layout import (
     ORIGINATED,
     ROWS,
 )
-from workbench.sim.compiled.reference import inlined
+from workbench.sim.fast.reference import inlined
 
 
 @inlined

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.views.columns import Columns
+from workbench.views.player.columns import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 400_000

@@ -21,7 +21,7 @@ Limits
     nobody decoded it is that of the others, and at least what its own pivots need.
 
 Reference
-    Rows and pivots are those of `workbench.rlnc.Decoder`.
+    Rows and pivots are those of `workbench.coding.rlnc.Decoder`.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import ParameterError
-from workbench.views.columns import Columns
-from workbench.views.replay import Span
+from workbench.views.player.columns import Columns
+from workbench.views.player.replay import Span
 
 Event = tuple[int, int]
 

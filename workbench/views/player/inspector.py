@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import DataError
-from workbench.views.counters import COUNTED
-from workbench.views.decoding import matrix_cells
-from workbench.views.intervals import WEIGHT_BASE, Intervals, Table, intervals, read
 from workbench.views.palette import NODE_LOOKS
+from workbench.views.player.counters import COUNTED
+from workbench.views.player.decoding import matrix_cells
+from workbench.views.player.intervals import WEIGHT_BASE, Intervals, Table, intervals, read
 
 # The inspector's tables: title, kind of interval, and columns as (heading, field, how to write it). The player in the
 # browser is given the same list.

@@ -32,10 +32,10 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import DataError
-from workbench.views.columns import NUMBERS, TEXTS, Columns
-from workbench.views.decoding import decoding_spans, generation_sizes
-from workbench.views.film import Film, shoot
-from workbench.views.replay import Replay, Span
+from workbench.views.player.columns import NUMBERS, TEXTS, Columns
+from workbench.views.player.decoding import decoding_spans, generation_sizes
+from workbench.views.player.film import Film, shoot
+from workbench.views.player.replay import Replay, Span
 
 MOST_INTERVALS = 60_000
 LOST_AT = 0.6

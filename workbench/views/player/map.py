@@ -10,8 +10,8 @@ from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
 from workbench.views import caption, palette
-from workbench.views.plan import Plan
-from workbench.views.sizes import Sizes
+from workbench.views.ground import Plan
+from workbench.views.player.sizes import Sizes
 
 _ENDS = ("x0", "y0", "x1", "y1")
 _ARROW = (*_ENDS, "hx", "hy", "angle", "width", "size")

@@ -13,16 +13,17 @@ import numpy as np
 from bokeh.layouts import column, row
 from bokeh.models import Button, CheckboxButtonGroup, ColumnDataSource, CustomJS, Div, Select, Slider
 
-from workbench.views import caption, inspector, packing, palette
-from workbench.views.columns import Columns
-from workbench.views.counters import counted, running
-from workbench.views.decoding import of_event
-from workbench.views.intervals import LOST_AT, WEIGHT_BASE, Intervals, intervals, read
+from workbench.views import caption, palette
+from workbench.views.ground import Plan, lay_out
 from workbench.views.legend import keys_of, legend_html
-from workbench.views.network_map import draw_map
-from workbench.views.plan import Plan, lay_out
-from workbench.views.sizes import GAP, PANEL, WIDTH, Sizes, fit
-from workbench.views.timeline import draw_timeline
+from workbench.views.player import inspector, packing
+from workbench.views.player.columns import Columns
+from workbench.views.player.counters import counted, running
+from workbench.views.player.decoding import of_event
+from workbench.views.player.intervals import LOST_AT, WEIGHT_BASE, Intervals, intervals, read
+from workbench.views.player.map import draw_map
+from workbench.views.player.sizes import GAP, PANEL, WIDTH, Sizes, fit
+from workbench.views.player.timeline import draw_timeline
 
 # What can be shown and hidden: a name, the renderers of the map that it stands for, and the intervals they show.
 LAYERS = (
@@ -95,7 +96,7 @@ def network_figure(run: Any, event: tuple[int, int] | None = None) -> Any:
         "count_step": counts.step,
         "timeline_y": [timeline.y_range.start, timeline.y_range.end],
     }
-    code = files("workbench.views").joinpath("player.js").read_text(encoding="utf-8")
+    code = files(__package__).joinpath("player.js").read_text(encoding="utf-8")
     player = CustomJS(args={**sent_once, "drawn": drawn, "widgets": widgets, "facts": facts}, code=code)
     _attach(player, map_, timeline, widgets)
     if counts.step > 1:

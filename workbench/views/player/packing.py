@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from workbench.views import palette
-from workbench.views.columns import Columns
-from workbench.views.counters import Counted
-from workbench.views.inspector import ROLES
-from workbench.views.intervals import Intervals, Table
-from workbench.views.plan import Plan
+from workbench.views.ground import Plan
+from workbench.views.player.columns import Columns
+from workbench.views.player.counters import Counted
+from workbench.views.player.inspector import ROLES
+from workbench.views.player.intervals import Intervals, Table
 
 FRAMES = ("interest_wave", "data_packet", "reinforcement_packet")
 MOST_GRADIENTS = 120_000

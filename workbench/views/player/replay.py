@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.views.columns import Columns
+from workbench.views.player.columns import Columns
 
 FOREVER_US = 1 << 62
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.views.plan import Plan
+from workbench.views.ground import Plan
 
 WIDTH = 940  # what a notebook beside an open side bar has on a 1400 px screen
 PANEL = 270

@@ -6,11 +6,12 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Legend, LegendItem, Range1d
 from bokeh.plotting import figure
 
-from workbench.views import packing, palette
-from workbench.views.columns import Columns
-from workbench.views.intervals import Intervals
-from workbench.views.plan import Plan, hops_to
-from workbench.views.sizes import Sizes
+from workbench.views import palette
+from workbench.views.ground import Plan, hops_to
+from workbench.views.player import packing
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import Intervals
+from workbench.views.player.sizes import Sizes
 
 
 def draw_timeline(

@@ -1,4 +1,4 @@
-"""The twin of `workbench.protocols.coded_diffusion`: bootstrap nodes, intermediate nodes, timers.
+"""The twin of `workbench.protocols.coded_diffusion.node`: bootstrap nodes, intermediate nodes, timers.
 
 A frame's message is one coded packet with its encoding vector, its word the hops. Of the definition this leaves out the
 information vectors, whose combinations follow from those of the encoding vectors, and what cannot happen in a run of a
@@ -9,9 +9,9 @@ What nodes remember is laid out in `coded_state`; encoding vectors are computed 
 
 from __future__ import annotations
 
-from workbench.sim.compiled.air import let_go, make_message, send, take_message
-from workbench.sim.compiled.coded_algebra import clear, combine, draw_coefficients, insert
-from workbench.sim.compiled.coded_state import (
+from workbench.protocols.coded_diffusion import wire
+from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, insert
+from workbench.protocols.coded_diffusion.fast.state import (
     CODED_MESSAGE,
     EVENT_MESSAGE,
     FREE_GENERATION,
@@ -27,9 +27,10 @@ from workbench.sim.compiled.coded_state import (
     with_more_messages,
     with_more_room,
 )
-from workbench.sim.compiled.counter_draws import stream_uniform
-from workbench.sim.compiled.defaults import start, subscribe, unsubscribe
-from workbench.sim.compiled.layout import (
+from workbench.sim.fast.air import let_go, make_message, send, take_message
+from workbench.sim.fast.defaults import start, subscribe, unsubscribe
+from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.layout import (
     BROADCAST,
     DECODED,
     DECODED_ALREADY,
@@ -43,10 +44,9 @@ from workbench.sim.compiled.layout import (
     NONE,
     NOT_INNOVATIVE,
 )
-from workbench.sim.compiled.matching import hold
-from workbench.sim.compiled.record import add_row, drop, tell, tell_originated
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.wire import coded as wire
+from workbench.sim.fast.matching import hold
+from workbench.sim.fast.record import add_row, drop, tell, tell_originated
+from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
     "MESSAGES",

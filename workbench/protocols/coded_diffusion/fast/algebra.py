@@ -1,7 +1,7 @@
 """Linear algebra of encoding vectors in the kernel: drawing coefficients, adding a row to a matrix, combining rows.
 
 Theory of operation
-    The same as in `workbench.rlnc`, for encoding vectors alone: rows of ``matrices[g]`` lie at their pivots, and the
+    The same as in `workbench.coding.rlnc`, for encoding vectors alone: rows of ``matrices[g]`` lie at their pivots, and the
     matrix is in reduced row echelon form, so a row is there if its pivot is 1. Whatever way leads to that form, it is
     the same matrix: it is the only one of its kind with these rows' span.
 
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from workbench.fields import field as field_of
-from workbench.sim.compiled.counter_draws import bits, stream_below
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.coding.fields import field as field_of
+from workbench.sim.fast.draws import bits, stream_below
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 SYMBOL = np.uint16
 

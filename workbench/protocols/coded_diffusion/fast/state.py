@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from workbench.attributes import Attribute
-from workbench.fields import field as field_of
-from workbench.protocols.coded_diffusion import SECOND_US
-from workbench.sim.compiled import NotCompiledError
-from workbench.sim.compiled.coded_algebra import SYMBOL, tables
-from workbench.sim.compiled.layout import Needs, longer
-from workbench.sim.compiled.prepare import Setup
-from workbench.wire import coded as wire
-from workbench.wire.event_bytes import event_bytes
+from workbench.attributes.event_bytes import event_bytes
+from workbench.attributes.model import Attribute
+from workbench.coding.fields import field as field_of
+from workbench.protocols.coded_diffusion import wire
+from workbench.protocols.coded_diffusion.fast.algebra import SYMBOL, tables
+from workbench.protocols.coded_diffusion.node import SECOND_US
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.layout import Needs, longer
+from workbench.sim.fast.prepare import Setup
 
 MESSAGES = ("", "event", "coded")
 EVENT_MESSAGE, CODED_MESSAGE = 1, 2

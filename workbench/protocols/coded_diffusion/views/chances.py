@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench import draws
-from workbench.fields import field as field_of
-from workbench.rlnc import Decoder, draw_coefficients
+from workbench.coding.fields import field as field_of
+from workbench.coding.rlnc import Decoder, draw_coefficients
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
 

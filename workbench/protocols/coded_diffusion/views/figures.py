@@ -15,13 +15,21 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.protocols.coded_diffusion.views.matrix import (
+    OTHER,
+    PIVOT,
+    ZERO,
+    Cell,
+    Sizes,
+    draw_matrix,
+    empty_rows,
+)
 from workbench.views import palette
 from workbench.views.chart import line_chart
-from workbench.views.columns import Columns
-from workbench.views.decoding import Event, Progress, matrix_cells, of_event, progress
-from workbench.views.decoding_matrix import OTHER, PIVOT, ZERO, Cell, Sizes, draw_matrix, empty_rows
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.plan import Plan, lay_out
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.columns import Columns
+from workbench.views.player.decoding import Event, Progress, matrix_cells, of_event, progress
 
 WIDTH = 900
 MARGIN = 12.0

@@ -4,7 +4,7 @@
     steps[0].is_innovative, steps[0].pivot
     step_through(steps)      a slider over their drawings; where there is no kernel, the last of them
 
-Packets go through `workbench.rlnc.Decoder` itself: what is drawn is what it has.
+Packets go through `workbench.coding.rlnc.Decoder` itself: what is drawn is what it has.
 """
 
 from __future__ import annotations
@@ -13,11 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.coding.fields import Field
+from workbench.coding.rlnc import Decoder
 from workbench.errors import ParameterError
-from workbench.fields import Field
-from workbench.rlnc import Decoder
+from workbench.protocols.coded_diffusion.views.matrix import (
+    INFORMATION,
+    OTHER,
+    PIVOT,
+    ZERO,
+    Cell,
+    Sizes,
+    draw_matrix,
+    empty_rows,
+)
 from workbench.views import palette
-from workbench.views.decoding_matrix import INFORMATION, OTHER, PIVOT, ZERO, Cell, Sizes, draw_matrix, empty_rows
 from workbench.views.drawing import Drawing, text_width
 
 MOST_SYMBOLS = 4

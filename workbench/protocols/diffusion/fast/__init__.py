@@ -1,4 +1,4 @@
-"""The twin of `workbench.protocols.diffusion`: its functions, and the way from a scenario to their arrays.
+"""The twin of `workbench.protocols.diffusion.node`: its functions, and the way from a scenario to their arrays.
 
 The node's nouns are modules of their own: `diffusion_interests`, `diffusion_cache`, `diffusion_data`, `diffusion_paths`
 (data gradients), `diffusion_reinforcement`, `diffusion_filters`, `diffusion_attributes`, `diffusion_messages`. What a
@@ -11,15 +11,15 @@ their previous hop or that are too long (built-in filters change values alone), 
 
 from __future__ import annotations
 
-from workbench.sim.compiled.diffusion_data import offer, receive_data, send_samples
-from workbench.sim.compiled.diffusion_interests import (
+from workbench.protocols.diffusion.fast.data import offer, receive_data, send_samples
+from workbench.protocols.diffusion.fast.interests import (
     begin_subscription,
     end_subscription,
     plan_wake_up,
     receive_interest,
     refresh,
 )
-from workbench.sim.compiled.diffusion_memory import (
+from workbench.protocols.diffusion.fast.memory import (
     ATTRIBUTES,
     DATA,
     FREE_MARKS,
@@ -31,9 +31,9 @@ from workbench.sim.compiled.diffusion_memory import (
     NEEDS_MARKS,
     NEEDS_MEMORIES,
 )
-from workbench.sim.compiled.diffusion_messages import is_black
-from workbench.sim.compiled.diffusion_reinforcement import receive_reinforcement
-from workbench.sim.compiled.diffusion_state import (
+from workbench.protocols.diffusion.fast.messages import is_black
+from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
+from workbench.protocols.diffusion.fast.state import (
     longest_frame_B,
     make_state,
     needs,
@@ -42,9 +42,9 @@ from workbench.sim.compiled.diffusion_state import (
     with_more_messages,
     with_more_room,
 )
-from workbench.sim.compiled.layout import BLACKLISTED, BLACKLISTED_REASON, NO_REASON, NONE, TTL
-from workbench.sim.compiled.record import add_row, drop
-from workbench.sim.compiled.reference import inlined
+from workbench.sim.fast.layout import BLACKLISTED, BLACKLISTED_REASON, NO_REASON, NONE, TTL
+from workbench.sim.fast.record import add_row, drop
+from workbench.sim.fast.reference import inlined
 
 __all__ = [
     "MESSAGES",

@@ -6,12 +6,12 @@ during the run (aggregated messages, what filters replace, canonical constraints
 
 import numpy as np
 
-from workbench.attributes import EQ, EQ_ANY, GE, GT, HIGHEST, INTERVAL, IS, LE, LOWEST, LT, NE
-from workbench.sim.compiled.diffusion_memory import ATTRIBUTES, LISTS, REMEMBERED
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.matching import one_way_match, satisfies
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B
+from workbench.attributes.model import EQ, EQ_ANY, GE, GT, HIGHEST, INTERVAL, IS, LE, LOWEST, LT, NE
+from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, LISTS, REMEMBERED
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.matching import one_way_match, satisfies
+from workbench.sim.fast.reference import inlined, outlined
 
 _FACTOR = np.uint64(0x100000001B3)  # FNV's
 

@@ -1,9 +1,9 @@
-"""The interest cache in the kernel: the twin of `workbench.protocols.interest_cache`, and how a node uses it."""
+"""The interest cache in the kernel: the twin of `workbench.protocols.diffusion.interest_cache`, and how a node uses it."""
 
-from workbench.sim.compiled.diffusion_attributes import constraints_of
-from workbench.sim.compiled.diffusion_memory import FOREVER_US, INTEREST, REINFORCEMENT, STAMP
-from workbench.sim.compiled.diffusion_paths import clear_data_gradients
-from workbench.sim.compiled.layout import (
+from workbench.protocols.diffusion.fast.attributes import constraints_of
+from workbench.protocols.diffusion.fast.memory import FOREVER_US, INTEREST, REINFORCEMENT, STAMP
+from workbench.protocols.diffusion.fast.paths import clear_data_gradients
+from workbench.sim.fast.layout import (
     EVICTED,
     EXPIRED,
     GRADIENT_REMOVED,
@@ -13,8 +13,8 @@ from workbench.sim.compiled.layout import (
     SET_BY_INTEREST,
     SET_BY_REINFORCEMENT,
 )
-from workbench.sim.compiled.record import add_row
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.fast.record import add_row
+from workbench.sim.fast.reference import inlined, outlined
 
 # Which gradients `remove_gradients` takes out.
 OF_SINK, EXPIRED_BY, SET_UP_TO = range(3)

@@ -1,33 +1,25 @@
 """Data in the kernel: samples that wait, aggregation at the source, the way through the network, delivery at sinks."""
 
-from workbench.sim.compiled.air import let_go, send
-from workbench.sim.compiled.diffusion_attributes import append_list, interned, matches, part_of, sample_end
-from workbench.sim.compiled.diffusion_cache import add_next_hops, clean
-from workbench.sim.compiled.diffusion_filters import filtered
-from workbench.sim.compiled.diffusion_interests import block_of, detail_of
-from workbench.sim.compiled.diffusion_memory import ATTRIBUTES, DATA
-from workbench.sim.compiled.diffusion_messages import changed, has_seen_data, id_of, make, note_data, take_sequence
-from workbench.sim.compiled.diffusion_paths import is_reinforced_for, update_data_gradient
-from workbench.sim.compiled.diffusion_reinforcement import reinforce
-from workbench.sim.compiled.layout import (
-    DROPPED,
-    DUPLICATE,
-    FILTER,
-    NO_GRADIENT,
-    NO_INTEREST,
-    NONE,
-    TTL,
+from workbench.protocols.diffusion.fast.attributes import append_list, interned, matches, part_of, sample_end
+from workbench.protocols.diffusion.fast.cache import add_next_hops, clean
+from workbench.protocols.diffusion.fast.filters import filtered
+from workbench.protocols.diffusion.fast.interests import block_of, detail_of
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA
+from workbench.protocols.diffusion.fast.messages import (
+    changed,
+    has_seen_data,
+    id_of,
+    make,
+    note_data,
+    take_sequence,
 )
-from workbench.sim.compiled.matching import one_way_match
-from workbench.sim.compiled.record import (
-    add_row,
-    drop,
-    tell_delivered,
-    tell_forwarded,
-    tell_held,
-    tell_originated,
-)
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
+from workbench.protocols.diffusion.fast.reinforcement import reinforce
+from workbench.sim.fast.air import let_go, send
+from workbench.sim.fast.layout import DROPPED, DUPLICATE, FILTER, NO_GRADIENT, NO_INTEREST, NONE, TTL
+from workbench.sim.fast.matching import one_way_match
+from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_forwarded, tell_held, tell_originated
+from workbench.sim.fast.reference import inlined, outlined
 
 # Samples
 

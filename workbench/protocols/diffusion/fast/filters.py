@@ -1,4 +1,4 @@
-"""Built-in filters in the kernel: those that compare and count numbers. The twin of `workbench.protocols.filters`.
+"""Built-in filters in the kernel: those that compare and count numbers. The twin of `workbench.protocols.diffusion.filters`.
 
 A filter on a node remembers each origin in a row of its own, which is found by a hash of filter, node and origin. What
 calls a function of the user's (blob_fusion, a registered filter) stays with the reference engine.
@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from workbench.attributes import IS
-from workbench.protocols.filters import BUILT_IN, Filter, checked_settings
-from workbench.sim.compiled import NotCompiledError
-from workbench.sim.compiled.diffusion_attributes import append, append_list, interned, part_of, sample_end
-from workbench.sim.compiled.diffusion_memory import ATTRIBUTES, DATA, FILTER, INTEREST, MEMORIES
-from workbench.sim.compiled.layout import FILTER_DROPS, FILTER_REPLACES, FILTERED, NONE
-from workbench.sim.compiled.matching import one_way_match
-from workbench.sim.compiled.record import add_row
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.attributes.model import IS
+from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA, FILTER, INTEREST, MEMORIES
+from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.layout import FILTER_DROPS, FILTER_REPLACES, FILTERED, NONE
+from workbench.sim.fast.matching import one_way_match
+from workbench.sim.fast.record import add_row
+from workbench.sim.fast.reference import inlined, outlined
 
 _KINDS = (
     "suppress_unchanged",

@@ -1,8 +1,7 @@
 """Interests in the kernel: subscriptions, rounds and refreshes, and what a node does with an interest that it hears."""
 
-from workbench.sim.compiled.air import let_go, send
-from workbench.sim.compiled.diffusion_attributes import constraints_of, is_within
-from workbench.sim.compiled.diffusion_cache import (
+from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within
+from workbench.protocols.diffusion.fast.cache import (
     OF_SINK,
     SET_UP_TO,
     clean,
@@ -13,9 +12,9 @@ from workbench.sim.compiled.diffusion_cache import (
     take_out,
     tell_interest_removed,
 )
-from workbench.sim.compiled.diffusion_filters import filtered
-from workbench.sim.compiled.diffusion_memory import INTEREST
-from workbench.sim.compiled.diffusion_messages import (
+from workbench.protocols.diffusion.fast.filters import filtered
+from workbench.protocols.diffusion.fast.memory import INTEREST
+from workbench.protocols.diffusion.fast.messages import (
     changed,
     id_of,
     known_round,
@@ -23,8 +22,9 @@ from workbench.sim.compiled.diffusion_messages import (
     note_interest,
     take_sequence,
 )
-from workbench.sim.compiled.diffusion_paths import clear_data_gradients, forget_reinforcements
-from workbench.sim.compiled.layout import (
+from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
+from workbench.sim.fast.air import let_go, send
+from workbench.sim.fast.layout import (
     BROADCAST,
     CANCELLED,
     DUPLICATE,
@@ -35,8 +35,8 @@ from workbench.sim.compiled.layout import (
     STALE,
     TTL,
 )
-from workbench.sim.compiled.record import add_row, drop, tell_forwarded
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.fast.record import add_row, drop, tell_forwarded
+from workbench.sim.fast.reference import inlined, outlined
 
 SECOND_US = 1_000_000
 

@@ -1,10 +1,10 @@
 """Messages of compiled TinyDiffusion: what is sent, what has been seen, whom a node does not listen to."""
 
-from workbench.sim.compiled.air import take_message
-from workbench.sim.compiled.diffusion_memory import DATA
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.wire.tiny_diffusion import DATA_HEADER_B, INTEREST_HEADER_B
+from workbench.protocols.diffusion.fast.memory import DATA
+from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B
+from workbench.sim.fast.air import take_message
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 _U32 = 0xFFFFFFFF
 

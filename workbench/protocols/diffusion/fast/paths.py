@@ -4,10 +4,10 @@ They come in blocks of ``max_reinforcements``: block e belongs to entry e of the
 those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
 """
 
-from workbench.sim.compiled.diffusion_memory import FREE_MARK, FREE_MARKS
-from workbench.sim.compiled.layout import DATA_GRADIENT_SET, NONE
-from workbench.sim.compiled.record import tell
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.protocols.diffusion.fast.memory import FREE_MARK, FREE_MARKS
+from workbench.sim.fast.layout import DATA_GRADIENT_SET, NONE
+from workbench.sim.fast.record import tell
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined

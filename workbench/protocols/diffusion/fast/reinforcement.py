@@ -1,20 +1,20 @@
-"""Reinforcement in the kernel: the twin of `workbench.protocols.reinforcement`.
+"""Reinforcement in the kernel: the twin of `workbench.protocols.diffusion.reinforcement`.
 
 A sink reinforces with the attributes of its interest, so a reinforcement lies within a cached interest that is equal,
 or, where that one had to go, within a wider one of the same sink. Nodes do not listen to those on their black lists
 from the start, so no data gradient leads to one.
 """
 
-from workbench.sim.compiled.air import let_go, send
-from workbench.sim.compiled.diffusion_attributes import constraints_of, is_within, matches
-from workbench.sim.compiled.diffusion_cache import clean, find, has_sink, new_entry, newest_wave, set_gradient
-from workbench.sim.compiled.diffusion_interests import block_of, expiration_s, plan_tick
-from workbench.sim.compiled.diffusion_memory import REINFORCEMENT
-from workbench.sim.compiled.diffusion_messages import id_of, known_round, make, note_interest, take_sequence
-from workbench.sim.compiled.diffusion_paths import is_reinforced_for, mark_reinforced
-from workbench.sim.compiled.layout import DUPLICATE, NO_INTEREST, NO_REASON, NONE, REINFORCED, STALE, TTL
-from workbench.sim.compiled.record import drop, tell
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
+from workbench.protocols.diffusion.fast.cache import clean, find, has_sink, new_entry, newest_wave, set_gradient
+from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
+from workbench.protocols.diffusion.fast.memory import REINFORCEMENT
+from workbench.protocols.diffusion.fast.messages import id_of, known_round, make, note_interest, take_sequence
+from workbench.protocols.diffusion.fast.paths import is_reinforced_for, mark_reinforced
+from workbench.sim.fast.air import let_go, send
+from workbench.sim.fast.layout import DUPLICATE, NO_INTEREST, NO_REASON, NONE, REINFORCED, STALE, TTL
+from workbench.sim.fast.record import drop, tell
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined

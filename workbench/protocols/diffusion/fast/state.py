@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench import attributes as attributes_module
-from workbench.attributes import Attribute, parse, to_text
-from workbench.protocols import diffusion as definition
-from workbench.sim import workload
-from workbench.sim.compiled import NotCompiledError, diffusion_filters
-from workbench.sim.compiled.diffusion_memory import (
+from workbench.attributes.model import Attribute
+from workbench.attributes.text import parse, to_text
+from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
+from workbench.protocols.diffusion import node as definition
+from workbench.protocols.diffusion import wire
+from workbench.protocols.diffusion.fast import filters as diffusion_filters
+from workbench.protocols.diffusion.fast.memory import (
     ATTRIBUTES,
     AVERAGE,
     DATA_GRADIENT,
@@ -38,10 +40,10 @@ from workbench.sim.compiled.diffusion_memory import (
     SAMPLE_WAITING,
     State,
 )
-from workbench.sim.compiled.layout import NONE, Needs, free_list, longer
-from workbench.sim.compiled.prepare import Setup
-from workbench.wire import tiny_diffusion as wire
-from workbench.wire.attribute_list import ATTRIBUTE_B, BLOB_HEADER_B
+from workbench.sim import workload
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.layout import NONE, Needs, free_list, longer
+from workbench.sim.fast.prepare import Setup
 
 _MOST_BUCKETS = 1 << 20
 

@@ -2,7 +2,7 @@
 
 Theory of operation
     A Bloom filter is a bit vector into which items are hashed: an item sets a few bits, and a vector that lacks one of
-    them does not hold the item. DPS puts the items of topics (`workbench.topics`) into filters of one length for the
+    them does not hold the item. DPS puts the items of topics (`workbench.protocols.dps.topics`) into filters of one length for the
     whole mesh, so that "could this publication matter there?" is a comparison of vectors, and no node need know the
     topics.
 
@@ -25,7 +25,7 @@ Theory of operation
 
 Cost
     Of 8192 bits: a union or an inclusion some 0.1 µs, a routing decision 2 µs, an item 1.5 µs, encoding a filter of one
-    topic 15 µs, again 1 µs. In arrays: `workbench.bloom_arrays`.
+    topic 15 µs, again 1 µs. In arrays: `workbench.protocols.dps.bloom.arrays`.
 
 Limits
     Lengths are multiples of 64 up to 524,288 bits, what a datagram holds. The reference's run lengths break above
@@ -42,7 +42,7 @@ from hashlib import sha256
 from struct import unpack
 
 from workbench.errors import DecodeError, ParameterError
-from workbench.wire import cbor
+from workbench.protocols.dps.wire import cbor
 
 LENGTH = 8192
 LONGEST = 1 << 19

@@ -1,4 +1,4 @@
-"""`workbench.bloom` and `workbench.topics` for many at once: the same answers, over arrays. Never on a mote.
+"""`workbench.protocols.dps.bloom` and `workbench.protocols.dps.topics` for many at once: the same answers, over arrays. Never on a mote.
 
 Theory of operation
     Filters are rows of words of 64 bits, little-endian, so a row's bytes are `BitVector.to_bytes`. Topics are laid end
@@ -23,9 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench import bloom_kernels, topics
-from workbench.bloom import HASHES, LENGTH, MOST_HASHES, BitVector
 from workbench.errors import ParameterError
+from workbench.protocols.dps import topics
+from workbench.protocols.dps.bloom import HASHES, LENGTH, MOST_HASHES, BitVector
+from workbench.protocols.dps.bloom import kernels as bloom_kernels
 
 _WORD = 64
 _NEEDS_WORDS = 4

@@ -14,10 +14,10 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
-from workbench.cli_dps.keys import make_security
-from workbench.cli_dps.options import add_publication
-from workbench.cli_dps.output import Output, data_of_json
 from workbench.errors import LinkError, ParameterError, WorkbenchError
+from workbench.protocols.dps.cli.keys import make_security
+from workbench.protocols.dps.cli.options import add_publication
+from workbench.protocols.dps.cli.output import Output, data_of_json
 
 INTERRUPTED = 130  # as a shell has it: 128 and the signal's number
 MILLISECONDS = 1000
@@ -57,7 +57,7 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
     """The node that the options describe, not opened yet."""
-    from workbench.links.dps_udp import dps_node
+    from workbench.protocols.dps.udp import dps_node
 
     settings = {
         "separators": options.separators,
@@ -83,7 +83,7 @@ def _multicast(options: argparse.Namespace) -> Any:
         if options.interface or options.multicast_port:
             raise ParameterError("--interface and --multicast-port say how to multicast; add --multicast to do it")
         return None
-    from workbench.links.dps_multicast import PORT, Multicast
+    from workbench.protocols.dps.udp.multicast import PORT, Multicast
 
     publishes = options.dps_command == "publish"
     return Multicast(publishes, not publishes, options.interface, options.multicast_port or PORT)

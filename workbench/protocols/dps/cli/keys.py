@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from workbench.cose import KeyStore
+    from workbench.protocols.dps.cose import KeyStore
 
 WAYS = ("0", "1", "2", "3", "implicit", "direct")
 _WAY_NAMES = {"1": "A256KW", "2": "ECDH-ES+A256KW", "implicit": "implicit", "direct": "direct"}
@@ -62,7 +62,7 @@ def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
 
 
 def make_security(options: argparse.Namespace) -> Any:
-    """The node's `workbench.cose.Security`, None without keys; ParameterError or DataError for keys that are none."""
+    """The node's `workbench.protocols.dps.cose.Security`, None without keys; ParameterError or DataError for keys that are none."""
     way = getattr(options, "way", "0")
     if not (options.key or options.private or options.public):
         if way != "0":
@@ -70,7 +70,7 @@ def make_security(options: argparse.Namespace) -> Any:
         if options.refuse_plain:
             raise ParameterError("--refuse-plain needs keys; give them with --key, or --private and --public")
         return None
-    from workbench.cose import KeyStore, Security
+    from workbench.protocols.dps.cose import KeyStore, Security
 
     store = KeyStore()
     shared = [_add_shared(store, text) for text in options.key]

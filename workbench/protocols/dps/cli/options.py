@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from workbench.cli_dps.keys import add_key_options
+from workbench.protocols.dps.cli.keys import add_key_options
 
 _LOOPBACK = "127.0.0.1:0"
 _EXAMPLES = """\
@@ -154,7 +154,7 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
     """A command of `commands.py`, which is imported when it is called: asyncio takes its time."""
 
     def call(options: argparse.Namespace) -> int:
-        from workbench.cli_dps import commands
+        from workbench.protocols.dps.cli import commands
 
         return commands.run(options, getattr(commands, name))
 

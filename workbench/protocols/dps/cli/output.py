@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from workbench.errors import DecodeError, ParameterError
-from workbench.wire import cbor
+from workbench.protocols.dps.wire import cbor
 
 _LINK_TEXTS = {
     "active": "linked to {}",
@@ -151,7 +151,7 @@ def _secured(item: Any) -> str:
 
 
 def _peer(neighbor: tuple[Any, ...]) -> str:
-    from workbench.links.dps_addresses import as_text
+    from workbench.protocols.dps.udp.addresses import as_text
 
     return as_text(neighbor)
 

@@ -45,11 +45,11 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from workbench.cose import algorithms, structures
-from workbench.cose.keys import KeyStore, kid_bytes
-from workbench.cose.structures import Recipient, Secured, Signature
 from workbench.errors import DecodeError, ParameterError
-from workbench.wire import dps
+from workbench.protocols.dps import wire as dps
+from workbench.protocols.dps.cose import algorithms, structures
+from workbench.protocols.dps.cose.keys import KeyStore, kid_bytes
+from workbench.protocols.dps.cose.structures import Recipient, Secured, Signature
 
 __all__ = ["A256KW", "DIRECT", "ECDH_ES_A256KW", "IMPLICIT", "KeyStore", "Opened", "Security", "nonce"]
 

@@ -1,4 +1,4 @@
-"""The algorithms of `workbench.cose`, on bytes, by `cryptography`.
+"""The algorithms of `workbench.protocols.dps.cose`, on bytes, by `cryptography`.
 
 What fails because of the bytes, not of the caller, gives None or False: a wrong key, a forged text, a point on no
 curve.
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
-from workbench.cose.structures import ES384, ES512, Point, key_derivation_structure
+from workbench.protocols.dps.cose.structures import ES384, ES512, Point, key_derivation_structure
 
 KEY_B, NONCE_B = 32, 12
 

@@ -7,8 +7,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from workbench.cose.algorithms import KEY_B, is_supported
 from workbench.errors import ParameterError
+from workbench.protocols.dps.cose.algorithms import KEY_B, is_supported
 
 Key = TypeVar("Key")
 

@@ -14,7 +14,7 @@ Layout (CBOR; RFC 8152)
 from typing import NamedTuple
 
 from workbench.errors import DecodeError
-from workbench.wire import cbor
+from workbench.protocols.dps.wire import cbor
 
 ENCRYPT0, SIGN1, ENCRYPT = 16, 18, 96
 A256GCM, A256KW, DIRECT, ECDH_ES_A256KW, ES384, ES512 = 3, -5, -6, -31, -35, -36

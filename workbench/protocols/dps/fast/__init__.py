@@ -17,17 +17,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.protocols.dps.remotes import GONE
-from workbench.sim.compiled.counter_draws import stream_below
-from workbench.sim.compiled.dps_acknowledgements import take_answer
-from workbench.sim.compiled.dps_filters import EMPTY, FILTERS, NEEDS, add_to_sum, clear_sum, keep_filter, keep_needs
-from workbench.sim.compiled.dps_links import ask, take_acknowledgement, take_subscription, update, wake_links
-from workbench.sim.compiled.dps_mesh_ids import stream_bits, swapped
-from workbench.sim.compiled.dps_outgoing import tell_sum
-from workbench.sim.compiled.dps_publications import give_retained, publish_content, take_publication, wake_resending
-from workbench.sim.compiled.dps_remotes import ask_at, link_of, take_out_asked
-from workbench.sim.compiled.dps_retained import remove_ended
-from workbench.sim.compiled.dps_state import (
+from workbench.protocols.dps.fast.acknowledgements import take_answer
+from workbench.protocols.dps.fast.filters import (
+    EMPTY,
+    FILTERS,
+    NEEDS,
+    add_to_sum,
+    clear_sum,
+    keep_filter,
+    keep_needs,
+)
+from workbench.protocols.dps.fast.links import ask, take_acknowledgement, take_subscription, update, wake_links
+from workbench.protocols.dps.fast.mesh_ids import stream_bits, swapped
+from workbench.protocols.dps.fast.outgoing import tell_sum
+from workbench.protocols.dps.fast.publications import (
+    give_retained,
+    publish_content,
+    take_publication,
+    wake_resending,
+)
+from workbench.protocols.dps.fast.remotes import ask_at, link_of, take_out_asked
+from workbench.protocols.dps.fast.retained import remove_ended
+from workbench.protocols.dps.fast.state import (
     ANSWER_MESSAGE,
     MESSAGES,
     PUBLICATION_MESSAGE,
@@ -40,8 +51,10 @@ from workbench.sim.compiled.dps_state import (
     with_more_messages,
     with_more_room,
 )
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.protocols.dps.remotes import GONE
+from workbench.sim.fast.draws import stream_below
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
     "MESSAGES",

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from workbench.sim.compiled.air import let_go, send, take_message
-from workbench.sim.compiled.dps_history import way_back
-from workbench.sim.compiled.dps_remotes import address_of
-from workbench.sim.compiled.dps_state import ANSWER_MESSAGE
-from workbench.sim.compiled.layout import ACKNOWLEDGED, NO_REASON, NO_WAY_BACK, NONE, UNASKED
-from workbench.sim.compiled.record import drop, tell, tell_forwarded
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.protocols.dps.fast.history import way_back
+from workbench.protocols.dps.fast.remotes import address_of
+from workbench.protocols.dps.fast.state import ANSWER_MESSAGE
+from workbench.sim.fast.air import let_go, send, take_message
+from workbench.sim.fast.layout import ACKNOWLEDGED, NO_REASON, NO_WAY_BACK, NONE, UNASKED
+from workbench.sim.fast.record import drop, tell, tell_forwarded
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined

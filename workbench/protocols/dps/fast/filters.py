@@ -1,4 +1,4 @@
-"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. `workbench.bloom` is the definition.
+"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. `workbench.protocols.dps.bloom` is the definition.
 
 Theory of operation
     Few of the filters in a run are different from each other, and most are told many times. So each is kept once, as a
@@ -20,10 +20,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from workbench.bloom import FUZZY_HASH_BITS, BitVector
-from workbench.sim.compiled.agenda import trailing_zeros
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, BitVector
+from workbench.sim.fast.agenda import trailing_zeros
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 WORD = 64
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD

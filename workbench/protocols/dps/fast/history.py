@@ -6,12 +6,12 @@ is linked in the order in which it was noted last, which is that of its ends: wh
 
 import numpy as np
 
+from workbench.protocols.dps.fast.filters import ones
 from workbench.protocols.dps.history import _FEWEST_TO_CLEAR as FEWEST_TO_CLEAR
 from workbench.protocols.dps.history import MOST_STRANGERS
 from workbench.protocols.dps.remotes import GONE
-from workbench.sim.compiled.dps_filters import ones
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined
 
 _ONE, _NOTHING = np.uint64(1), np.uint64(0)
 _ORDER_BITS = 8  # In a row of ``ways``: hops, and below them how many neighbors were there before.

@@ -6,11 +6,9 @@ neighbors than ``max_links``, messages that are malformed.
 
 import numpy as np
 
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, ACTIVE, GONE, LINKING, MUTED, UNMUTING
-from workbench.sim.compiled.counter_draws import stream_uniform
-from workbench.sim.compiled.dps_filters import EMPTY, change_between
-from workbench.sim.compiled.dps_mesh_ids import forget_mesh, go_below, heard, is_loop, lowest_but
-from workbench.sim.compiled.dps_outgoing import (
+from workbench.protocols.dps.fast.filters import EMPTY, change_between
+from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_loop, lowest_but
+from workbench.protocols.dps.fast.outgoing import (
     find_changes,
     send_acknowledgement,
     send_again,
@@ -19,8 +17,8 @@ from workbench.sim.compiled.dps_outgoing import (
     tell_nothing,
     tell_sum,
 )
-from workbench.sim.compiled.dps_publications import send_retained
-from workbench.sim.compiled.dps_remotes import (
+from workbench.protocols.dps.fast.publications import send_retained
+from workbench.protocols.dps.fast.remotes import (
     add_link,
     address_of,
     ask_at,
@@ -29,11 +27,13 @@ from workbench.sim.compiled.dps_remotes import (
     settle,
     take_out_link,
 )
-from workbench.sim.compiled.dps_state import SECOND_US, SUBSCRIPTION_MESSAGE
-from workbench.sim.compiled.layout import INTERESTS_SET, NO_BASE, NONE, STALE, UNKNOWN
-from workbench.sim.compiled.record import add_row, drop
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.wire.dps import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+from workbench.protocols.dps.fast.state import SECOND_US, SUBSCRIPTION_MESSAGE
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, ACTIVE, GONE, LINKING, MUTED, UNMUTING
+from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.layout import INTERESTS_SET, NO_BASE, NONE, STALE, UNKNOWN
+from workbench.sim.fast.record import add_row, drop
+from workbench.sim.fast.reference import inlined, outlined
 
 # Interests that go out
 

@@ -5,11 +5,11 @@ An id of 128 bits is two words; that of a neighbor which has told none has all b
 
 import numpy as np
 
+from workbench.protocols.dps.fast.state import NO_MESH
 from workbench.protocols.dps.remotes import ACTIVE, LINKING
-from workbench.sim.compiled.counter_draws import bits
-from workbench.sim.compiled.dps_state import NO_MESH
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined
+from workbench.sim.fast.draws import bits
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined
 
 _UNTOLD = np.uint64(NO_MESH)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)

@@ -5,9 +5,7 @@ Of the definition this leaves out the messages that end a link on purpose.
 
 import numpy as np
 
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNMUTING
-from workbench.sim.compiled.air import let_go, send, take_message
-from workbench.sim.compiled.dps_filters import (
+from workbench.protocols.dps.fast.filters import (
     EMPTY,
     FILTERS,
     NEEDS,
@@ -20,13 +18,15 @@ from workbench.sim.compiled.dps_filters import (
     more_B,
     ones_of,
 )
-from workbench.sim.compiled.dps_mesh_ids import lowest_but
-from workbench.sim.compiled.dps_remotes import await_answer, forget_outbound
-from workbench.sim.compiled.dps_state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
-from workbench.sim.compiled.layout import INTERESTS_SET, NONE
-from workbench.sim.compiled.record import add_row
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.wire.dps import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+from workbench.protocols.dps.fast.mesh_ids import lowest_but
+from workbench.protocols.dps.fast.remotes import await_answer, forget_outbound
+from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNMUTING
+from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+from workbench.sim.fast.air import let_go, send, take_message
+from workbench.sim.fast.layout import INTERESTS_SET, NONE
+from workbench.sim.fast.record import add_row
+from workbench.sim.fast.reference import inlined, outlined
 
 # What is asked for
 

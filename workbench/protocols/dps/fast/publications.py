@@ -6,22 +6,22 @@ that are left of its life: where one of these takes another number of bytes, it 
 
 import numpy as np
 
-from workbench.attributes import IS, TOPIC
+from workbench.attributes.model import IS, TOPIC
+from workbench.protocols.dps.fast.acknowledgements import acknowledge
+from workbench.protocols.dps.fast.filters import PUBLISHED, more_B, routes
+from workbench.protocols.dps.fast.history import came_from, note, note_neighbor
+from workbench.protocols.dps.fast.remotes import address_of, link_of
+from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
+from workbench.protocols.dps.fast.state import PUBLICATION_MESSAGE
+from workbench.protocols.dps.fast.topics import MAYBE, NO, YES
 from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.publications import MOST_HOPS
 from workbench.protocols.dps.remotes import ACTIVE
-from workbench.sim.compiled.air import let_go, make_message, send, take_message
-from workbench.sim.compiled.dps_acknowledgements import acknowledge
-from workbench.sim.compiled.dps_filters import PUBLISHED, more_B, routes
-from workbench.sim.compiled.dps_history import came_from, note, note_neighbor
-from workbench.sim.compiled.dps_remotes import address_of, link_of
-from workbench.sim.compiled.dps_retained import is_kept, left_s, next_to_end, next_to_go, put, remove
-from workbench.sim.compiled.dps_state import PUBLICATION_MESSAGE
-from workbench.sim.compiled.dps_topics import MAYBE, NO, YES
-from workbench.sim.compiled.layout import DEAD_END, DUPLICATE, FULL, HOPS, NO_MATCH, NONE, OUT_OF_RANGE
-from workbench.sim.compiled.matching import satisfies
-from workbench.sim.compiled.record import drop, tell_delivered, tell_forwarded, tell_held, tell_originated
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.fast.air import let_go, make_message, send, take_message
+from workbench.sim.fast.layout import DEAD_END, DUPLICATE, FULL, HOPS, NO_MATCH, NONE, OUT_OF_RANGE
+from workbench.sim.fast.matching import satisfies
+from workbench.sim.fast.record import drop, tell_delivered, tell_forwarded, tell_held, tell_originated
+from workbench.sim.fast.reference import inlined, outlined
 
 _HOPS_BITS = 16
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from workbench.sim.compiled.dps_filters import EMPTY
-from workbench.sim.compiled.dps_mesh_ids import forget_mesh
-from workbench.sim.compiled.layout import LINK_SET, NONE
-from workbench.sim.compiled.record import add_row
-from workbench.sim.compiled.reference import inlined
+from workbench.protocols.dps.fast.filters import EMPTY
+from workbench.protocols.dps.fast.mesh_ids import forget_mesh
+from workbench.sim.fast.layout import LINK_SET, NONE
+from workbench.sim.fast.record import add_row
+from workbench.sim.fast.reference import inlined
 
 # Places of neighbors
 

@@ -7,8 +7,8 @@ whole seconds.
 import numpy as np
 
 from workbench.protocols.dps.links import SECOND_US
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined

@@ -13,21 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.attributes import Attribute
-from workbench.bloom import FUZZY_HASH_B, BitVector
+from workbench.attributes.model import Attribute
 from workbench.errors import EncodeError
-from workbench.protocols.dps import mapping
+from workbench.protocols.dps import mapping, wire
+from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
+from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, WORD, hashes_of, longest_B, table_of
+from workbench.protocols.dps.fast.topics import workload_of
 from workbench.protocols.dps.history import _FEWEST_TO_CLEAR as FEWEST_TO_CLEAR
 from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.node import _ANY_PORT as PORT
 from workbench.protocols.dps.remotes import STATE_NAMES
 from workbench.protocols.dps.series import publication_filter
-from workbench.sim.compiled import NotCompiledError
-from workbench.sim.compiled.dps_filters import FILTERS, NEEDS, WORD, hashes_of, longest_B, table_of
-from workbench.sim.compiled.dps_topics import workload_of
-from workbench.sim.compiled.layout import NONE, Needs
-from workbench.sim.compiled.prepare import Setup
-from workbench.wire import dps as wire
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.layout import NONE, Needs
+from workbench.sim.fast.prepare import Setup
 
 MESSAGES = ("", "subscription", "subscription ack", "publication", "acknowledgement")
 SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE, ANSWER_MESSAGE = range(1, 5)

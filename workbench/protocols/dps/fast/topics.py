@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.attributes import EQ, TOPIC, Attribute, is_blob
-from workbench.bloom import BitVector
+from workbench.attributes.model import EQ, TOPIC, Attribute, is_blob
 from workbench.protocols.dps import mapping
+from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.series import publication_filter, subscription_filter
-from workbench.sim.compiled import NotCompiledError
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.prepare import Codes, Setup, Work
-from workbench.topics import matches
+from workbench.protocols.dps.topics import matches
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.prepare import Codes, Setup, Work
 
 MOST_PAIRS = 1 << 28
 

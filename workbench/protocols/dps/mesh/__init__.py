@@ -9,7 +9,7 @@
         mesh.restart(12)
 
 Theory of operation
-    Each node is a process of its own (`workbench.links.dps_mesh_node`), bound to 127.0.0.1 and a free port, which is
+    Each node is a process of its own (`workbench.protocols.dps.mesh.node`), bound to 127.0.0.1 and a free port, which is
     told over its standard input what to do. Links are those of a topology; the lower node asks. Timers are shorter than
     the reference's, as nobody wants to wait half a minute for a lost link; were they shorter still, a busy machine
     would lose links that are alive.
@@ -33,10 +33,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from workbench import topics as topic_strings
-from workbench.bloom import LENGTH
 from workbench.errors import LinkError, ParameterError
-from workbench.links.dps_mesh_process import MeshProcess
+from workbench.protocols.dps import topics as topic_strings
+from workbench.protocols.dps.bloom import LENGTH
+from workbench.protocols.dps.mesh.process import MeshProcess
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -1,8 +1,8 @@
 """One node of a mesh of processes: a DPS node on UDP that takes its orders as lines of JSON, and answers so.
 
-    python -m workbench.links.dps_mesh_node LISTEN SETTINGS
+    python -m workbench.protocols.dps.mesh.node LISTEN SETTINGS
 
-LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `workbench.links.dps_mesh` starts it and
+LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `workbench.protocols.dps.mesh` starts it and
 talks to it. It ends when its standard input does, so none is left behind by a process that was killed.
 
 Orders, one a line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; subscribe (topics), publish (topics, text, ttl_s,
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.links.dps_addresses import as_text
+from workbench.protocols.dps.udp.addresses import as_text
 
 
 def say(**line: Any) -> None:
@@ -89,7 +89,7 @@ ORDERS: dict[str, Callable[..., Any]] = {
 
 async def serve(listen: str, settings: dict[str, Any]) -> None:
     """Be a node until standard input ends."""
-    from workbench.links.dps_udp import dps_node
+    from workbench.protocols.dps.udp import dps_node
 
     loop = asyncio.get_running_loop()
     orders = asyncio.StreamReader(limit=1 << 20)

@@ -22,7 +22,7 @@ Who may reach the port
     On loopback, the processes of this machine; on ``0.0.0.0`` or ``[::]`` everybody that the network lets through, and
     links have no keys, as in the reference. Who can send to the port can link; ask for everything, with a filter of
     ones, and read what is plain; publish; take all ``max_links``; and with hops 0 have acknowledgements sent its way.
-    Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys (`workbench.cose`)
+    Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys (`workbench.protocols.dps.cose`)
     protect what is in publications and acknowledgements, not filters, links or who talks to whom. So let a firewall or
     a VPN say who may reach the port, and listen on the address of that network alone.
 
@@ -49,21 +49,20 @@ from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
-from workbench.links import dps_addresses as addresses
-from workbench.links.dps_addresses import Address
-from workbench.links.dps_application import DPSSeries, DPSSubscription, ReceivedPublication, tell_of
-from workbench.links.dps_link_keeper import LinkKeeper, now_us
-from workbench.links.dps_socket import DatagramSocket
 from workbench.protocols.contract import Delivered
-from workbench.protocols.dps import DPS
+from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.remotes import STATE_NAMES
-from workbench.wire import dps as wire
+from workbench.protocols.dps.udp import addresses
+from workbench.protocols.dps.udp.addresses import Address
+from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, tell_of
+from workbench.protocols.dps.udp.link_keeper import LinkKeeper, now_us
+from workbench.protocols.dps.udp.socket import DatagramSocket
 
 if TYPE_CHECKING:
-    from workbench.links.dps_blocking import BlockingNode
+    from workbench.protocols.dps.udp.blocking import BlockingNode
 
 LOOPBACK = "127.0.0.1:0"
 MAX_WAITING = 10_000
@@ -75,7 +74,7 @@ _NOBODY = -1  # publication ids are then 16 drawn bytes
 class UDPNode:
     """One node of a mesh, in this process, made by `dps_node`: to be entered with ``async with``.
 
-    ``with`` gives a `workbench.links.dps_blocking.BlockingNode`, for programs without asyncio.
+    ``with`` gives a `workbench.protocols.dps.udp.blocking.BlockingNode`, for programs without asyncio.
 
     address   where it listens, once it is open; ``str(node)`` is its text
     core      the protocol's node, for looking into; with ``core.tells_all = True`` drops are told one by one, too
@@ -120,7 +119,7 @@ class UDPNode:
         return self
 
     def __enter__(self) -> BlockingNode:
-        from workbench.links.dps_blocking import BlockingNode
+        from workbench.protocols.dps.udp.blocking import BlockingNode
 
         self._blocking = BlockingNode(self)
         return self._blocking
@@ -422,9 +421,9 @@ def dps_node(
     """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``; without asyncio, ``with``.
 
     listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody;
-               what that means says the page of `workbench.links.dps_udp`, *Who may reach the port*
-    security   a `workbench.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
-    multicast  a `workbench.links.dps_multicast.Multicast`; None: publications go over links alone
+               what that means says the page of `workbench.protocols.dps.udp`, *Who may reach the port*
+    security   a `workbench.protocols.dps.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
+    multicast  a `workbench.protocols.dps.udp.multicast.Multicast`; None: publications go over links alone
     tell       called with each event of the protocol's node (`workbench.protocols.contract`)
     settings   parameters of `workbench.DPS`: ``filter_bits``, ``separators`` ("/"; ``workbench dps`` has "/."),
                ``update_s``, ...

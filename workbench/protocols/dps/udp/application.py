@@ -1,6 +1,6 @@
 """What an application holds of a DPS node on the network: subscriptions, what they receive, and series of publications.
 
-Made by `workbench.links.dps_udp.UDPNode`; all of it belongs to the node's event loop.
+Made by `workbench.protocols.dps.udp.UDPNode`; all of it belongs to the node's event loop.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from workbench.links.mailbox import Mailbox
+from workbench.protocols.dps.udp.mailbox import Mailbox
 
 if TYPE_CHECKING:
-    from workbench.links.dps_udp import UDPNode
     from workbench.protocols.dps.series import Answer, Arrival
+    from workbench.protocols.dps.udp import UDPNode
 
 MOST_WAITING_B = 1 << 24  # of one subscription or series
 _ITEM_B = 64

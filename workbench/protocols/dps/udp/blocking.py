@@ -20,11 +20,11 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import LinkError
-from workbench.links.dps_addresses import Address
-from workbench.links.dps_application import ReceivedPublication
+from workbench.protocols.dps.udp.addresses import Address
+from workbench.protocols.dps.udp.application import ReceivedPublication
 
 if TYPE_CHECKING:
-    from workbench.links.dps_udp import UDPNode
+    from workbench.protocols.dps.udp import UDPNode
 
 Result = TypeVar("Result")
 

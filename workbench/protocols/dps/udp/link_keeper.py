@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import LinkError, ParameterError
-from workbench.links import dps_addresses as addresses
-from workbench.links.dps_addresses import Address
 from workbench.protocols.dps.remotes import ACTIVE, GONE, LINKING, MUTED, UNMUTING
+from workbench.protocols.dps.udp import addresses
+from workbench.protocols.dps.udp.addresses import Address
 
 if TYPE_CHECKING:
-    from workbench.links.dps_udp import UDPNode
+    from workbench.protocols.dps.udp import UDPNode
 
 
 class LinkKeeper:

@@ -1,7 +1,7 @@
 """Multicast of DPS publications: to whoever listens on the network, without a link.
 
 Theory of operation
-    Only publications are multicast, in a CoAP envelope (`workbench.wire.coap`), to 224.0.1.187 and, from a node that
+    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to 224.0.1.187 and, from a node that
     listens on IPv6, ff02::fd, port 5683, on each interface but loopback ones. They are sent from a socket for each
     interface, and the message names the port that the node listens on: acknowledgements come there, and what is
     received by multicast is acknowledged there. A node does not take its own multicasts: it knows them by the address
@@ -29,9 +29,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from workbench.errors import DecodeError, LinkError, ParameterError
-from workbench.links import dps_addresses as addresses
-from workbench.links.dps_addresses import Address
-from workbench.wire import coap
+from workbench.protocols.dps.udp import addresses
+from workbench.protocols.dps.udp.addresses import Address
+from workbench.protocols.dps.wire import coap
 
 PORT = 5683
 GROUPS: dict[int, str] = {socket.AF_INET: "224.0.1.187", socket.AF_INET6: "ff02::fd"}

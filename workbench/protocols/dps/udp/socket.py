@@ -18,8 +18,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from workbench.errors import LinkError
-from workbench.links import dps_addresses as addresses
-from workbench.links.dps_addresses import Address
+from workbench.protocols.dps.udp import addresses
+from workbench.protocols.dps.udp.addresses import Address
 
 MOST_UNSENT, MOST_UNSENT_B = 1000, 1 << 24
 _LARGEST_READ_B = 65_536  # above what UDP can carry: nothing is cut short

@@ -11,7 +11,7 @@ Theory of operation
     Of the random topics here none matches, so whatever is found is a false positive.
 
     *A link.* Behind a link are many subscriptions. It is told their union and the needs that they have in common, which
-    publications must share with the union (`workbench.bloom.routes`). There is no line of theory for links: the needs
+    publications must share with the union (`workbench.protocols.dps.bloom.routes`). There is no line of theory for links: the needs
     are the filters folded to 256 bits, and what several of them have in common depends on their number; a formula that
     leaves them aside is off by a factor of ten one way or two the other.
 
@@ -39,14 +39,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.bloom import HASHES, BitVector
 from workbench.errors import ParameterError
-from workbench.topics import publication_items, subscription_items
+from workbench.protocols.dps.bloom import HASHES, BitVector
+from workbench.protocols.dps.topics import publication_items, subscription_items
+from workbench.protocols.dps.views.looks import IN_VAIN, REPEATED, USEFUL
+from workbench.protocols.dps.views.mesh import protocol_of
+from workbench.protocols.dps.views.publications import MOST_PATHS, paths
 from workbench.views import palette
 from workbench.views.chart import ticks
-from workbench.views.dps import protocol_of
-from workbench.views.dps_looks import IN_VAIN, REPEATED, USEFUL
-from workbench.views.dps_publications import MOST_PATHS, paths
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def false_positive_table(
     """
     import pandas as pd
 
-    from workbench import bloom_arrays
+    from workbench.protocols.dps.bloom import arrays as bloom_arrays
 
     if not lengths or not hashes or not subscriptions or min(*subscriptions, publications, links, 1) < 1:
         raise ParameterError("false_positive_table: some lengths, hashes, subscriptions and publications are wanted")
@@ -126,7 +126,7 @@ def _asked(topic: str, wildcard: bool) -> str:
 
 def _routed(sent: np.ndarray, wanted: np.ndarray, behind: int) -> np.ndarray:
     """Whether publications go over links with so many subscriptions behind each: (publications, links)."""
-    from workbench import bloom_arrays
+    from workbench.protocols.dps.bloom import arrays as bloom_arrays
 
     links = len(wanted) // behind
     interests = np.bitwise_or.reduce(wanted.reshape(links, behind, -1), axis=1)
@@ -241,7 +241,7 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
     import pandas as pd
 
     from workbench.protocols.dps import DPS
-    from workbench.views.dps import mesh_of
+    from workbench.protocols.dps.views.mesh import mesh_of
 
     protocol_of(_Scenario(scenario))
     rows = []

@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.protocols.dps.views.legend import Entry, legend_drawing
+from workbench.protocols.dps.views.looks import MUTED as MUTED_COLOUR
+from workbench.protocols.dps.views.looks import PENDING, fill_colour, percent
+from workbench.protocols.dps.views.mesh import ACTIVE, MUTED, Mesh, mesh_of, steps, time_us_of
+from workbench.protocols.tinymq.views.stepper import Slides
 from workbench.views import caption, palette
 from workbench.views.chart import Series, line_chart
-from workbench.views.dps import ACTIVE, MUTED, Mesh, mesh_of, steps, time_us_of
-from workbench.views.dps_legend import Entry, legend_drawing
-from workbench.views.dps_looks import MUTED as MUTED_COLOUR
-from workbench.views.dps_looks import PENDING, fill_colour, percent
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import MARGIN, SMALL, Scene
-from workbench.views.film import Film
-from workbench.views.intervals import Intervals, read
-from workbench.views.overlay_stepper import Slides
-from workbench.views.plan import Plan, lay_out
-from workbench.views.replay import Replay
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.film import Film
+from workbench.views.player.intervals import Intervals, read
+from workbench.views.player.replay import Replay
 
 WIDTH = 760
 MOST_NAMES = 60  # nodes beside which something is written

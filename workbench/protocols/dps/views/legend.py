@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from workbench.protocols.tinymq.views.trees import LINE, swatch
 from workbench.views import palette
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import MARGIN, SMALL
-from workbench.views.overlay_trees import LINE, swatch
 
 Entry = tuple[str, str, str]  # how it is drawn, its color, what it says
 

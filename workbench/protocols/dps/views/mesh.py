@@ -37,8 +37,8 @@ import pyarrow as pa
 
 from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS
-from workbench.views.columns import Columns
-from workbench.views.intervals import read
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import read
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
 EVERYTHING = -1  # in place of a neighbor: all that is asked for at a node and behind its links

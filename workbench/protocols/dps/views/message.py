@@ -5,13 +5,13 @@
     conversation(topic, subscription)    the messages of two nodes that link, subscribe, publish and acknowledge
 
 Theory of operation
-    The bytes are read twice. `workbench.wire.dps` decodes them as a node does: what it says is the verdict. Beside it
+    The bytes are read twice. `workbench.protocols.dps.wire` decodes them as a node does: what it says is the verdict. Beside it
     they are walked item by item, and cut into parts: the heads of array and maps, each entry of a map with its key and
     value, and what comes behind. Walking goes as far as it can; the rest is one part that could not be read. So any
     bytes can be looked at. The parts follow on each other, and together they are the bytes.
 
 Limits
-    What is encrypted stays so; its topics can be guessed from the filter (`workbench.views.dps_topic_bits`).
+    What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.topic_bits`).
 
 Reference
     Diagnostic notation: RFC 8949, section 8.
@@ -24,14 +24,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from workbench import draws
-from workbench.attributes import to_text
-from workbench.bloom import HASHES, BitVector
+from workbench.attributes.text import to_text
 from workbench.errors import DecodeError, ParameterError
-from workbench.protocols.dps import DPS, mapping
-from workbench.views.dps_looks import percent
-from workbench.wire import cbor, coap
-from workbench.wire import dps as wire
-from workbench.wire import dps_fields as fields
+from workbench.protocols.dps import DPS, mapping, wire
+from workbench.protocols.dps.bloom import HASHES, BitVector
+from workbench.protocols.dps.views.looks import percent
+from workbench.protocols.dps.wire import cbor, coap, fields
 
 FRAME, ADDRESS, IDENTITY, FILTER, NEEDS, STATE, CONTENT, SEALED, ENVELOPE, REST = KINDS = (
     "frame",
@@ -121,7 +119,7 @@ class Inspection:
 
     def to_html(self) -> str:
         """As static HTML: hex with its parts colored, the parts in a table, diagnostic notation, bits and topics."""
-        from workbench.views.dps_message_page import page
+        from workbench.protocols.dps.views.page import page
 
         return page(self)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from workbench.views.dps import EVERYTHING, MUTED, Mesh
-from workbench.views.dps_looks import percent
-from workbench.views.dps_publications import REASONS, Path, paths
-from workbench.views.plan import Plan
+from workbench.protocols.dps.views.looks import percent
+from workbench.protocols.dps.views.mesh import EVERYTHING, MUTED, Mesh
+from workbench.protocols.dps.views.publications import REASONS, Path, paths
+from workbench.views.ground import Plan
 
 HOPS = ("useful", "in vain", "repeated", "lost", "acknowledged")
 MARKS = ("delivered", *REASONS)

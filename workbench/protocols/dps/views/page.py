@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.bloom import HASHES
 from workbench.errors import WorkbenchError
+from workbench.protocols.dps.bloom import HASHES
+from workbench.protocols.dps.views.explorer import Explorer
+from workbench.protocols.dps.views.message import ENVELOPE, KINDS, Inspection, inspect_message
+from workbench.protocols.dps.views.topic_bits import explained, positions
 from workbench.views import palette
-from workbench.views.dps_explorer import Explorer
-from workbench.views.dps_message import ENVELOPE, KINDS, Inspection, inspect_message
-from workbench.views.dps_topic_bits import explained, positions
 
 PER_LINE = 16
 MOST_BYTES = 2048  # of the hex, and half as many characters of a line in a table

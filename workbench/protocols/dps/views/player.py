@@ -20,11 +20,9 @@ from bokeh.layouts import column, row
 from bokeh.models import CheckboxButtonGroup, ColumnDataSource, CustomJS, Div, Legend, LegendItem, Range1d, Select
 from bokeh.plotting import figure
 
-from workbench.views import caption, notebook, palette
-from workbench.views.dps import Mesh, mesh_of, steps
-from workbench.views.dps_filters import fill_chart, filters_drawing
-from workbench.views.dps_legend import Entry, legend_html
-from workbench.views.dps_looks import (
+from workbench.protocols.dps.views.filters import fill_chart, filters_drawing
+from workbench.protocols.dps.views.legend import Entry, legend_html
+from workbench.protocols.dps.views.looks import (
     ACKNOWLEDGED,
     IN_VAIN,
     MUTED,
@@ -35,11 +33,13 @@ from workbench.views.dps_looks import (
     fill_colour,
     percent,
 )
-from workbench.views.dps_packing import HOPS, MARKS, STATES, Packed, pack
+from workbench.protocols.dps.views.mesh import Mesh, mesh_of, steps
+from workbench.protocols.dps.views.packing import HOPS, MARKS, STATES, Packed, pack
+from workbench.views import caption, notebook, palette
 from workbench.views.export import save_html
-from workbench.views.network import BUTTON_STYLE, STYLE, network_figure
-from workbench.views.plan import Plan, lay_out
-from workbench.views.sizes import WIDTH, Sizes, fit
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.network import BUTTON_STYLE, STYLE, network_figure
+from workbench.views.player.sizes import WIDTH, Sizes, fit
 
 MOST_NAMES = 60
 MOST_IN_LINE = 6
@@ -80,7 +80,7 @@ def dps_figure(run: Any) -> Any:
         "widgets": widgets,
         "facts": _facts(seen, packed, plan, sizes) | {"fill_y": [fills.y_range.start, fills.y_range.end]},
     }
-    code = files("workbench.views").joinpath("dps_player.js").read_text(encoding="utf-8")
+    code = files(__package__).joinpath("player.js").read_text(encoding="utf-8")
     _attach(CustomJS(args=args, code=code), cursor, map_, widgets)
     for legend in layout.select_one({"name": "timeline"}).legend:
         legend.nrows = 2 if len(legend.items) > MOST_IN_LINE else 1

@@ -1,6 +1,6 @@
 """A mesh of processes as it stands now: links, filters, who is dead, and what came of a publication.
 
-processes_drawing(mesh, outcome=None)    `workbench.links.dps_mesh.DPSMesh`, as a static figure
+processes_drawing(mesh, outcome=None)    `workbench.protocols.dps.mesh.DPSMesh`, as a static figure
 outcome_table({name: outcome})           what came of publications: wanted, answered, missing, how fast
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.protocols.dps.views.filters import WIDTH, MeshScene, mesh_entries
+from workbench.protocols.dps.views.legend import Entry
+from workbench.protocols.dps.views.looks import IN_VAIN, USEFUL
+from workbench.protocols.dps.views.mesh import EVERYTHING, FilterSpan, LinkSpan, Mesh
 from workbench.views import palette
-from workbench.views.dps import EVERYTHING, FilterSpan, LinkSpan, Mesh
-from workbench.views.dps_filters import WIDTH, MeshScene, mesh_entries
-from workbench.views.dps_legend import Entry
-from workbench.views.dps_looks import IN_VAIN, USEFUL
 from workbench.views.drawing import Drawing
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,17 +34,17 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import ParameterError
+from workbench.protocols.dps.views.filters import MOST_NAMES, WIDTH, MeshScene, mesh_entries, subscribers
+from workbench.protocols.dps.views.legend import Entry
+from workbench.protocols.dps.views.looks import ACKNOWLEDGED, IN_VAIN, REPEATED, USEFUL
+from workbench.protocols.dps.views.mesh import mesh_of, protocol_of
+from workbench.protocols.tinymq.views.stepper import Slides
 from workbench.views import palette
-from workbench.views.columns import Columns
-from workbench.views.dps import mesh_of, protocol_of
-from workbench.views.dps_filters import MOST_NAMES, WIDTH, MeshScene, mesh_entries, subscribers
-from workbench.views.dps_legend import Entry
-from workbench.views.dps_looks import ACKNOWLEDGED, IN_VAIN, REPEATED, USEFUL
 from workbench.views.drawing import Drawing
 from workbench.views.figure import SMALL
-from workbench.views.intervals import read
-from workbench.views.overlay_stepper import Slides
-from workbench.views.plan import Plan, lay_out
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import read
 
 PUBLICATION, ACKNOWLEDGEMENT = "publication", "acknowledgement"
 REASONS = ("dead_end", "no_match", "out_of_range")

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from workbench.bloom import FUZZY_HASH_BITS, HASHES, BitVector, CountingVector, routes
 from workbench.errors import ParameterError, WorkbenchError
-from workbench.topics import matches, publication_items, subscription_items
+from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, HASHES, BitVector, CountingVector, routes
+from workbench.protocols.dps.topics import matches, publication_items, subscription_items
+from workbench.protocols.dps.views.explorer import Explorer
+from workbench.protocols.dps.views.topic_bits import bits_drawing
 from workbench.views import palette
-from workbench.views.dps_explorer import Explorer
-from workbench.views.dps_topic_bits import bits_drawing
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:

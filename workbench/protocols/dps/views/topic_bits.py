@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from workbench.bloom import HASHES, LENGTH, BitVector, item_positions
 from workbench.errors import ParameterError
-from workbench.topics import publication_items, subscription_items
+from workbench.protocols.dps.bloom import HASHES, LENGTH, BitVector, item_positions
+from workbench.protocols.dps.topics import publication_items, subscription_items
+from workbench.protocols.dps.views.looks import percent
 from workbench.views import palette
-from workbench.views.dps_looks import percent
 from workbench.views.drawing import Drawing
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
 """The fields of DPS's messages: their keys in the maps, how each is written, and how a map of them is read.
 
-`workbench.wire.dps` says which message has which. Times are whole seconds, up to 32,767; a text that is no UTF-8
+`workbench.protocols.dps.wire` says which message has which. Times are whole seconds, up to 32,767; a text that is no UTF-8
 becomes lone surrogates, and the same bytes again when it is written.
 """
 
-from workbench.bloom import FUZZY_HASH_B, BitVector
 from workbench.errors import DecodeError, EncodeError
-from workbench.wire import cbor
+from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
+from workbench.protocols.dps.wire import cbor
 
 ID_B = 16
 LONGEST_TTL_S = 0x7FFF

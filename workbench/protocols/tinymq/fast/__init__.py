@@ -18,12 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.sim.compiled.air import let_go, take_message
-from workbench.sim.compiled.counter_draws import stream_below
-from workbench.sim.compiled.layout import MORE, NO_PLACE, NONE, REPEATED, TTL, UNASKED
-from workbench.sim.compiled.record import tell_originated
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_memory import (
+from workbench.protocols.tinymq.fast.memory import (
     ACK,
     ACKNOWLEDGEMENT,
     END,
@@ -41,7 +36,7 @@ from workbench.sim.compiled.tinymq_memory import (
     WANTED,
     WRONG,
 )
-from workbench.sim.compiled.tinymq_messages import (
+from workbench.protocols.tinymq.fast.messages import (
     copy_message,
     drop_message,
     foresee,
@@ -49,15 +44,8 @@ from workbench.sim.compiled.tinymq_messages import (
     make_event,
     measure,
 )
-from workbench.sim.compiled.tinymq_node import (
-    ask,
-    hold_event,
-    route,
-    send_to_trees,
-    send_what_waits,
-    write_hull,
-)
-from workbench.sim.compiled.tinymq_overlay import (
+from workbench.protocols.tinymq.fast.node import ask, hold_event, route, send_to_trees, send_what_waits, write_hull
+from workbench.protocols.tinymq.fast.overlay import (
     heard,
     lose,
     next_due_us,
@@ -66,11 +54,11 @@ from workbench.sim.compiled.tinymq_overlay import (
     take_info,
     take_join,
 )
-from workbench.sim.compiled.tinymq_overlay import start as start_overlay
-from workbench.sim.compiled.tinymq_overlay import wake as wake_overlay
-from workbench.sim.compiled.tinymq_places import is_attached, link_from
-from workbench.sim.compiled.tinymq_queries import end_leases
-from workbench.sim.compiled.tinymq_state import (
+from workbench.protocols.tinymq.fast.overlay import start as start_overlay
+from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
+from workbench.protocols.tinymq.fast.places import is_attached, link_from
+from workbench.protocols.tinymq.fast.queries import end_leases
+from workbench.protocols.tinymq.fast.state import (
     longest_frame_B,
     make_state,
     needs,
@@ -79,7 +67,12 @@ from workbench.sim.compiled.tinymq_state import (
     with_more_messages,
     with_more_room,
 )
-from workbench.sim.compiled.tinymq_unicast import acknowledged, free_pending, repeat, take
+from workbench.protocols.tinymq.fast.unicast import acknowledged, free_pending, repeat, take
+from workbench.sim.fast.air import let_go, take_message
+from workbench.sim.fast.draws import stream_below
+from workbench.sim.fast.layout import MORE, NO_PLACE, NONE, REPEATED, TTL, UNASKED
+from workbench.sim.fast.record import tell_originated
+from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
     "MESSAGES",

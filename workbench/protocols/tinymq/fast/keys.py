@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_memory import (
+from workbench.protocols.tinymq.fast.memory import (
     KEY_TOO_LONG,
     KEYS,
     LONGEST_KEY,
@@ -20,6 +18,8 @@ from workbench.sim.compiled.tinymq_memory import (
     TOO_MANY_INTERVALS,
     WRONG,
 )
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined

@@ -19,7 +19,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from workbench.sim.compiled.layout import NONE
+from workbench.sim.fast.layout import NONE
 
 # Names of messages: places in MESSAGES.
 MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification")

@@ -5,11 +5,7 @@ Of frames there is nothing but their size. A message that differs in one field f
 
 import numpy as np
 
-from workbench.sim.compiled.air import take_message
-from workbench.sim.compiled.layout import FREE_FRAMES, FREE_MESSAGES, MORE, NONE, ROWS
-from workbench.sim.compiled.record import drop
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_memory import (
+from workbench.protocols.tinymq.fast.memory import (
     EVENT,
     FREE_PENDINGS,
     FREE_STOREDS,
@@ -25,6 +21,10 @@ from workbench.sim.compiled.tinymq_memory import (
     TOO_LITTLE_ROOM,
     WRONG,
 )
+from workbench.sim.fast.air import take_message
+from workbench.sim.fast.layout import FREE_FRAMES, FREE_MESSAGES, MORE, NONE, ROWS
+from workbench.sim.fast.record import drop
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined

@@ -1,13 +1,7 @@
 """What a node of a compiled TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
 
-from workbench.sim.compiled.air import hold_message, let_go
-from workbench.sim.compiled.layout import DUPLICATE, FULL, NO_SINK, NO_ZONE, NONE, STALE, WAITED
-from workbench.sim.compiled.matching import deliver as hand_over
-from workbench.sim.compiled.matching import one_way_match
-from workbench.sim.compiled.record import tell_forwarded, tell_held
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_keys import clip, intersect, load, save, subtract
-from workbench.sim.compiled.tinymq_memory import (
+from workbench.protocols.tinymq.fast.keys import clip, intersect, load, save, subtract
+from workbench.protocols.tinymq.fast.memory import (
     END,
     FIRST_PART,
     FREE_WAITING,
@@ -22,7 +16,7 @@ from workbench.sim.compiled.tinymq_memory import (
     REST,
     ROOT_KEY,
 )
-from workbench.sim.compiled.tinymq_messages import (
+from workbench.protocols.tinymq.fast.messages import (
     address_of,
     copy_message,
     copy_without_region,
@@ -31,7 +25,7 @@ from workbench.sim.compiled.tinymq_messages import (
     make_notification,
     make_query,
 )
-from workbench.sim.compiled.tinymq_places import (
+from workbench.protocols.tinymq.fast.places import (
     is_attached,
     is_known_tree,
     keyed_place_in,
@@ -40,11 +34,17 @@ from workbench.sim.compiled.tinymq_places import (
     place_in,
     towards,
 )
-from workbench.sim.compiled.tinymq_queries import SECOND_US, forget, is_over, note_path, path, store, take_out
-from workbench.sim.compiled.tinymq_recent import event_id, find, is_recent, put
-from workbench.sim.compiled.tinymq_routing import NOWHERE, hop_to_key, split
-from workbench.sim.compiled.tinymq_unicast import send_to
-from workbench.wire.tinymq import LEASE_FOREVER_S
+from workbench.protocols.tinymq.fast.queries import SECOND_US, forget, is_over, note_path, path, store, take_out
+from workbench.protocols.tinymq.fast.recent import event_id, find, is_recent, put
+from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, split
+from workbench.protocols.tinymq.fast.unicast import send_to
+from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
+from workbench.sim.fast.air import hold_message, let_go
+from workbench.sim.fast.layout import DUPLICATE, FULL, NO_SINK, NO_ZONE, NONE, STALE, WAITED
+from workbench.sim.fast.matching import deliver as hand_over
+from workbench.sim.fast.matching import one_way_match
+from workbench.sim.fast.record import tell_forwarded, tell_held
+from workbench.sim.fast.reference import inlined, outlined
 
 # What waits for a place, or for a way
 

@@ -5,23 +5,11 @@ What a seat of node i has is at place i * seats + seat; see `tinymq_memory`.
 
 import numpy as np
 
-from workbench.sim.compiled.air import let_go, send, take_message
-from workbench.sim.compiled.counter_draws import stream_below
-from workbench.sim.compiled.layout import BROADCAST, KEY_SET, NO_REASON, NONE
-from workbench.sim.compiled.record import add_row
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_keys import child_key
-from workbench.sim.compiled.tinymq_memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
-from workbench.sim.compiled.tinymq_messages import (
-    address_of,
-    is_short,
-    key_B,
-    make_grant,
-    make_join,
-    set_size,
-)
-from workbench.sim.compiled.tinymq_node import child_added, key_changed, tree_found
-from workbench.sim.compiled.tinymq_places import (
+from workbench.protocols.tinymq.fast.keys import child_key
+from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
+from workbench.protocols.tinymq.fast.messages import address_of, is_short, key_B, make_grant, make_join, set_size
+from workbench.protocols.tinymq.fast.node import child_added, key_changed, tree_found
+from workbench.protocols.tinymq.fast.places import (
     add_child,
     child_of,
     free_slot,
@@ -35,8 +23,13 @@ from workbench.sim.compiled.tinymq_places import (
     remove_child,
     seat_of,
 )
-from workbench.sim.compiled.tinymq_unicast import is_waiting_for, send_to
-from workbench.wire.tinymq import LONGEST_KEY, U16
+from workbench.protocols.tinymq.fast.unicast import is_waiting_for, send_to
+from workbench.protocols.tinymq.wire import LONGEST_KEY, U16
+from workbench.sim.fast.air import let_go, send, take_message
+from workbench.sim.fast.draws import stream_below
+from workbench.sim.fast.layout import BROADCAST, KEY_SET, NO_REASON, NONE
+from workbench.sim.fast.record import add_row
+from workbench.sim.fast.reference import inlined, outlined
 
 FIRST_REPEAT_US = 250_000
 HELLO_AFTER = 1.5

@@ -1,9 +1,9 @@
 """What a node of a compiled TinyMQ network knows of its places, children, neighbors and distances."""
 
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
-from workbench.wire.tinymq import U16
+from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
+from workbench.protocols.tinymq.wire import U16
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined

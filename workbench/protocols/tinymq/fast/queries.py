@@ -3,15 +3,15 @@
 A node's stored queries are a list in the order of (tree, sink, number); each holds its message.
 """
 
-from workbench.sim.compiled.air import let_go
-from workbench.sim.compiled.layout import FULL, NONE, QUERY_STORED
-from workbench.sim.compiled.record import tell
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_keys import load, save, unite
-from workbench.sim.compiled.tinymq_memory import FREE_STORED, FREE_STOREDS, INSIDE, NOBODY, PATHS, REST
-from workbench.sim.compiled.tinymq_messages import address_of, copy_message, copy_without_region, drop_message
-from workbench.sim.compiled.tinymq_recent import find, is_recent, path_id, put
-from workbench.wire.tinymq import LEASE_FOREVER_S
+from workbench.protocols.tinymq.fast.keys import load, save, unite
+from workbench.protocols.tinymq.fast.memory import FREE_STORED, FREE_STOREDS, INSIDE, NOBODY, PATHS, REST
+from workbench.protocols.tinymq.fast.messages import address_of, copy_message, copy_without_region, drop_message
+from workbench.protocols.tinymq.fast.recent import find, is_recent, path_id, put
+from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
+from workbench.sim.fast.air import let_go
+from workbench.sim.fast.layout import FULL, NONE, QUERY_STORED
+from workbench.sim.fast.record import tell
+from workbench.sim.fast.reference import inlined, outlined
 
 SECOND_US = 1_000_000
 

@@ -11,8 +11,8 @@ stand together: most of them are found where the one before was.
 
 import numpy as np
 
-from workbench.sim.compiled.counter_draws import mix64
-from workbench.sim.compiled.reference import inlined, kept_on_disk
+from workbench.sim.fast.draws import mix64
+from workbench.sim.fast.reference import inlined, kept_on_disk
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
 _KIND, _NODE = 61, 32  # where they stand in an id

@@ -1,8 +1,6 @@
 """Routing by keys in the kernel: `tinymq.routing`. A message's parts are rows of ``scratch`` from FIRST_PART on."""
 
-from workbench.sim.compiled.layout import NONE
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_keys import (
+from workbench.protocols.tinymq.fast.keys import (
     clip,
     has_universe,
     intersect,
@@ -12,7 +10,9 @@ from workbench.sim.compiled.tinymq_keys import (
     overlaps,
     subtract,
 )
-from workbench.sim.compiled.tinymq_memory import FIRST_PART, INSIDE, OUTSIDE
+from workbench.protocols.tinymq.fast.memory import FIRST_PART, INSIDE, OUTSIDE
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 NOWHERE = -2  # nobody has the key
 

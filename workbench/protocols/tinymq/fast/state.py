@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from workbench.attributes import Attribute
-from workbench.protocols.pub2sub import Pub2Sub
-from workbench.protocols.tinymq.queries import SECOND_US
-from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
-from workbench.sim.compiled import NotCompiledError
-from workbench.sim.compiled.layout import NONE, Needs, free_list, longer
-from workbench.sim.compiled.prepare import Setup
-from workbench.sim.compiled.tinymq_keys import key_text
-from workbench.sim.compiled.tinymq_memory import (
+from workbench.attributes.model import Attribute
+from workbench.attributes.wire import attributes_size
+from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.fast.keys import key_text
+from workbench.protocols.tinymq.fast.memory import (
     ACK,
     ACKNOWLEDGEMENT,
     CHILD,
@@ -60,9 +56,13 @@ from workbench.sim.compiled.tinymq_memory import (
     WRONGS,
     State,
 )
-from workbench.sim.compiled.tinymq_recent import counting, move
-from workbench.wire import tinymq as wire
-from workbench.wire.attribute_list import attributes_size
+from workbench.protocols.tinymq.fast.recent import counting, move
+from workbench.protocols.tinymq.pub2sub import Pub2Sub
+from workbench.protocols.tinymq.queries import SECOND_US
+from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
+from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast.layout import NONE, Needs, free_list, longer
+from workbench.sim.fast.prepare import Setup
 
 _KEYS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # to begin with
 _WAY = 16  # hops of an event and its notifications in one tree, about
@@ -137,7 +137,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
     """Rows of the attributes as attributes, blobs as themselves."""
-    from workbench.attributes import is_blob
+    from workbench.attributes.model import is_blob
 
     return tuple(
         Attribute(key, operator, setup.work.blobs[value] if is_blob(key) else value)

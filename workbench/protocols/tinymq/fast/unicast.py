@@ -1,13 +1,13 @@
 """One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
 
-from workbench.sim.compiled.air import hold_message, let_go, send
-from workbench.sim.compiled.counter_draws import stream_below
-from workbench.sim.compiled.layout import FULL, NONE
-from workbench.sim.compiled.reference import inlined, outlined
-from workbench.sim.compiled.tinymq_memory import ACKNOWLEDGEMENT, FREE_PENDING, FREE_PENDINGS, NOBODY, RECENTS
-from workbench.sim.compiled.tinymq_messages import drop_message, measure
-from workbench.sim.compiled.tinymq_places import link_from
-from workbench.sim.compiled.tinymq_recent import find, heard_id, is_recent, put
+from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, FREE_PENDINGS, NOBODY, RECENTS
+from workbench.protocols.tinymq.fast.messages import drop_message, measure
+from workbench.protocols.tinymq.fast.places import link_from
+from workbench.protocols.tinymq.fast.recent import find, heard_id, is_recent, put
+from workbench.sim.fast.air import hold_message, let_go, send
+from workbench.sim.fast.draws import stream_below
+from workbench.sim.fast.layout import FULL, NONE
+from workbench.sim.fast.reference import inlined, outlined
 
 _SHIFTS = 3  # the longest wait is retry_ms << 3
 _PATIENCE = 3

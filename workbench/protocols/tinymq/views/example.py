@@ -16,7 +16,7 @@ from typing import Any
 
 import networkx as nx
 
-from workbench.views.overlay import overlay_of
+from workbench.protocols.tinymq.views.overlay import overlay_of
 
 PAPER_ROOTS = (6, 9)
 PAPER_SEED = 4

@@ -13,12 +13,12 @@ from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Legend, Legen
 from bokeh.plotting import figure
 
 from workbench.protocols.tinymq.mapping import Mapping
+from workbench.protocols.tinymq.views.looks import NOBODY, ORPHAN, REKEYED
+from workbench.protocols.tinymq.views.overlay import Overlay
+from workbench.protocols.tinymq.views.plane import MOST_BITS, MOST_TICKS, first_bits
+from workbench.protocols.tinymq.views.repair import COUNTS, repair_steps
 from workbench.views import palette
-from workbench.views.overlay import Overlay
-from workbench.views.overlay_looks import NOBODY, ORPHAN, REKEYED
-from workbench.views.overlay_repair import COUNTS, repair_steps
-from workbench.views.overlay_zone_drawing import MOST_BITS, MOST_TICKS, first_bits
-from workbench.views.sizes import WIDTH, Sizes
+from workbench.views.player.sizes import WIDTH, Sizes
 
 _ENDS = ("x0", "y0", "x1", "y1")
 REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.SINK}

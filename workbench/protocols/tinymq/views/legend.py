@@ -2,10 +2,10 @@
 
 import html
 
+from workbench.protocols.tinymq.views.looks import MESSAGES, ORPHAN, REKEYED, load_colour, tree_colour
+from workbench.protocols.tinymq.views.overlay import Overlay
+from workbench.protocols.tinymq.views.packing import MARKS, Packed
 from workbench.views import palette
-from workbench.views.overlay import Overlay
-from workbench.views.overlay_looks import MESSAGES, ORPHAN, REKEYED, load_colour, tree_colour
-from workbench.views.overlay_packing import MARKS, Packed
 
 _SAID = {
     "stored": ("query", "query stored"),

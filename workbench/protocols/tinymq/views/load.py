@@ -15,7 +15,7 @@ Limits
     load is too low, and the first of them that ends it ends it for all. In TinyMQ a node is in one tree.
 
 Reference
-    The same count of relays as in `workbench.sim.overlay_metrics`.
+    The same count of relays as in `workbench.protocols.tinymq.metrics`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.protocols.tinymq.views.looks import load_colour
+from workbench.protocols.tinymq.views.overlay import overlay_of, protocol_of
 from workbench.views import palette
-from workbench.views.columns import Columns
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import Scene
-from workbench.views.intervals import read
-from workbench.views.overlay import overlay_of, protocol_of
-from workbench.views.overlay_looks import load_colour
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import read
 
 WIDTH = 900
 MARGIN = 14.0

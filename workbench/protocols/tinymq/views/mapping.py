@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.attributes import EQ, GE, GT, IS, LE, LT, parse
+from workbench.attributes.keys import key_of
+from workbench.attributes.model import EQ, GE, GT, IS, LE, LT
+from workbench.attributes.text import parse
 from workbench.errors import ParameterError
-from workbench.keys import key_of
 from workbench.protocols.tinymq.mapping import Dimension
+from workbench.protocols.tinymq.views.looks import MESSAGES
+from workbench.protocols.tinymq.views.trees import framed, legend_drawing
+from workbench.protocols.tinymq.wire import bits
 from workbench.views import palette
 from workbench.views.drawing import Drawing
-from workbench.views.overlay_looks import MESSAGES
-from workbench.views.overlay_trees import framed, legend_drawing
-from workbench.wire.tinymq import bits
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -37,8 +37,8 @@ import pyarrow as pa
 
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq import TinyMQ
-from workbench.views.columns import Columns
-from workbench.views.intervals import read
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import read
 
 
 class PlaceSpan(NamedTuple):

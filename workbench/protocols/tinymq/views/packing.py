@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from workbench.views.columns import Columns
-from workbench.views.intervals import read
-from workbench.views.overlay import Overlay, protocol_of
-from workbench.views.overlay_routes import KINDS, Route, routed, routes
-from workbench.views.overlay_trees import key_label
-from workbench.views.overlay_zones import BoxSpan, stored_boxes, zone_spans
-from workbench.views.plan import Plan
+from workbench.protocols.tinymq.views.overlay import Overlay, protocol_of
+from workbench.protocols.tinymq.views.routes import KINDS, Route, routed, routes
+from workbench.protocols.tinymq.views.trees import key_label
+from workbench.protocols.tinymq.views.zones import BoxSpan, stored_boxes, zone_spans
+from workbench.views.ground import Plan
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import read
 
 DEPTHS = 8  # shades of a tree's color
 MARKS = ("stored", "matched", "delivered", "dropped")

@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from workbench.attributes import parse
+from workbench.attributes.keys import key_of
+from workbench.attributes.text import parse
 from workbench.errors import ParameterError
-from workbench.keys import key_of
 from workbench.protocols.tinymq.mapping import Dimension, Mapping
+from workbench.protocols.tinymq.views.looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
+from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.trees import Entry, framed, legend_drawing, time_us_of
+from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, alive_zones, blocks, stored_boxes, zone_spans
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.views.overlay_looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
-from workbench.views.overlay_trees import Entry, framed, legend_drawing, time_us_of
-from workbench.views.overlay_zones import BoxSpan, ZoneSpan, alive_zones, blocks, stored_boxes, zone_spans
 
 WIDTH = 900
 MARGIN = 16.0

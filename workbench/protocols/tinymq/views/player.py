@@ -19,19 +19,27 @@ from typing import Any
 from bokeh.layouts import column, row
 from bokeh.models import CheckboxButtonGroup, ColumnDataSource, CustomJS, Div, Select
 
+from workbench.protocols.tinymq.views.figures import draw_repair, draw_trees, draw_zones
+from workbench.protocols.tinymq.views.legend import legend_html
+from workbench.protocols.tinymq.views.load import load_maps
+from workbench.protocols.tinymq.views.looks import (
+    MARK_COLOURS,
+    MESSAGES,
+    QUERIES,
+    TREES,
+    depth_colour,
+    ink_on,
+    load_colour,
+)
+from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.packing import DEPTHS, MARKS, Packed, pack
+from workbench.protocols.tinymq.views.repair import repair_chart
+from workbench.protocols.tinymq.views.trees import MOST_KEYS, overlay_drawing
 from workbench.views import caption, notebook, palette
 from workbench.views.export import save_html
-from workbench.views.network import BUTTON_STYLE, STYLE, network_figure
-from workbench.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.views.overlay_figures import draw_repair, draw_trees, draw_zones
-from workbench.views.overlay_legend import legend_html
-from workbench.views.overlay_load import load_maps
-from workbench.views.overlay_looks import MARK_COLOURS, MESSAGES, QUERIES, TREES, depth_colour, ink_on, load_colour
-from workbench.views.overlay_packing import DEPTHS, MARKS, Packed, pack
-from workbench.views.overlay_repair import repair_chart
-from workbench.views.overlay_trees import MOST_KEYS, overlay_drawing
-from workbench.views.plan import Plan, lay_out
-from workbench.views.sizes import WIDTH, Sizes, fit
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.network import BUTTON_STYLE, STYLE, network_figure
+from workbench.views.player.sizes import WIDTH, Sizes, fit
 
 SHADES = 48
 MOST_IN_LINE = 6
@@ -72,7 +80,7 @@ def overlay_figure(run: Any) -> Any:
     }
     if repair is not None:
         args["facts"]["repair_y"] = [repair.y_range.start, repair.y_range.end]
-    code = files("workbench.views").joinpath("overlay_player.js").read_text(encoding="utf-8")
+    code = files(__package__).joinpath("player.js").read_text(encoding="utf-8")
     _attach(CustomJS(args=args, code=code), cursor, map_, zones, widgets)
     _make_room(layout.select_one({"name": "timeline"}))
     heading, *rest = layout.children

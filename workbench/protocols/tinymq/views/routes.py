@@ -27,19 +27,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.errors import ParameterError
+from workbench.protocols.tinymq.views.looks import MESSAGES, tree_colour
+from workbench.protocols.tinymq.views.overlay import PlaceSpan, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.trees import MOST_KEYS, WIDTH, Entry, TreeScene, time_us_of, tree_entries
+from workbench.protocols.tinymq.views.zones import ZoneSpan, strings_of, zone_spans
 from workbench.protocols.tinymq.zones import intersect
 from workbench.views import caption, palette
-from workbench.views.columns import Columns
 from workbench.views.drawing import Drawing
 from workbench.views.figure import SMALL
-from workbench.views.intervals import read
-from workbench.views.overlay import PlaceSpan, overlay_of, protocol_of
-from workbench.views.overlay_looks import MESSAGES, tree_colour
-from workbench.views.overlay_trees import MOST_KEYS, WIDTH, Entry, TreeScene, time_us_of, tree_entries
-from workbench.views.overlay_zones import ZoneSpan, strings_of, zone_spans
-from workbench.views.plan import lay_out
+from workbench.views.ground import lay_out
+from workbench.views.player.columns import Columns
+from workbench.views.player.intervals import read
 
 What = tuple[str, int, int]
 KINDS = {"query": ("query",), "event": ("event", "notification")}

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.errors import ParameterError
-from workbench.views.decoding_stepper import Stepper
+from workbench.protocols.coded_diffusion.views.stepper import Stepper
+from workbench.protocols.tinymq.views.routes import What, draw_route, route
+from workbench.protocols.tinymq.views.trees import WIDTH, overlay_drawing
 from workbench.views.drawing import Drawing
-from workbench.views.overlay_routes import What, draw_route, route
-from workbench.views.overlay_trees import WIDTH, overlay_drawing
 
 MOST_SLIDES = 60
 

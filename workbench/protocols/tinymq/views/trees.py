@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.protocols.tinymq.views.looks import ORPHAN, REKEYED, tree_colour
+from workbench.protocols.tinymq.views.overlay import Overlay, PlaceSpan, overlay_of
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import MARGIN, SMALL, Scene
-from workbench.views.film import Film
-from workbench.views.intervals import Intervals
-from workbench.views.overlay import Overlay, PlaceSpan, overlay_of
-from workbench.views.overlay_looks import ORPHAN, REKEYED, tree_colour
-from workbench.views.plan import Plan, lay_out
+from workbench.views.ground import Plan, lay_out
+from workbench.views.player.film import Film
+from workbench.views.player.intervals import Intervals
 
 WIDTH = 760
 MOST_KEYS = 60  # nodes whose keys are written

@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from workbench.attributes import parse
+from workbench.attributes.text import parse
 from workbench.protocols.tinymq.mapping import Mapping
+from workbench.protocols.tinymq.views.overlay import Overlay, PlaceSpan
 from workbench.protocols.tinymq.zones import ROOT_KEY, intersect, parent_key, zone
-from workbench.views.overlay import Overlay, PlaceSpan
 
 MOST_CELLS = 1 << 12
 

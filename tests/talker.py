@@ -9,8 +9,9 @@ import struct
 import networkx as nx
 
 import workbench as wb
-from workbench.attributes import parse
-from workbench.protocols.contract import NOBODY, Held, Node, Protocol, Subscription
+from workbench.attributes.text import parse
+from workbench.protocols.contract import NOBODY, Held, Node, Subscription
+from workbench.protocols.protocol import Protocol
 
 TARGET, INSTANCE, TIME = (parse(f"{key} IS 1")[0].key for key in ("TARGET", "INSTANCE", "TIME"))
 

@@ -1,0 +1,96 @@
+"""TinyDiffusion: directed diffusion for motes. One-phase pull, reinforcement and filters in a few kilobytes.
+
+Theory of operation
+    A sink floods an *interest*. Every node that hears it keeps it in its *interest cache* with *gradients* towards the
+    neighbors it heard it from, in order of arrival. A source whose samples match a cached interest sends them as
+    *data*, by unicast and hop by hop, along the head of the gradient list, so down the way that the interest came up
+    fastest. Each node remembers per source which neighbor brought new data first (the *data gradient*). By that the
+    sink sends a *reinforcement*, again hop by hop, back to the source; the gradients it sets go before all others.
+    The sink repeats its interest with the next *round*, which clears the old gradients: paths follow the network.
+
+Messages (protocols/diffusion/wire.py)
+    interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
+    reinforcement   the same message, sent to one neighbor alone
+    data            unicast: source, sequence, previous hop, ttl, attributes
+
+Limits
+    Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are taken as symmetric:
+    on a link that works one way only, an interest may set a gradient that data cannot use (the black list is for that).
+    A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back
+    to where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
+
+Differs from the original in (A1, A2, ... number its gaps in this project's own list; other files have the rest)
+    A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
+    A14  of the gradients for a sink the head carries data; over several interests and sinks data goes to the union of
+         unique neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 tries more than the head until
+         a reinforcement has chosen.
+    A15  Round counts refreshes modulo 256; a newer one clears the sink's gradients, an older one is dropped.
+    A16  a duplicate has the same sink, sequence and round; interests with the same constraints share an entry. An
+         interest that is merely covered by another is still flooded.
+    A19  whether an interest message is a reinforcement is told by how it was sent: unicast.
+    A20, A21  which reinforcement is taken and where it goes: see reinforcement.py.
+    A23  data meets the duplicate list first, then the filters, then the interest cache.
+    A24  the data list is two: recent (source, sequence) pairs against duplicates, and samples waiting to be sent.
+    A25  samples are matched when published and, while some wait, a second after the cache changed or the node itself
+         subscribed.
+    A26  samples are aggregated at the source only, one after the other in one message; the sink takes them apart where
+         the first key comes again and filters each by itself.
+    A27  the black list holds neighbors whose two-way loss is above ``blacklist_loss``, until it falls below that less
+         the hysteresis. The loss is what the link layer estimates (`link_quality`); an unknown neighbor is good.
+    A28  sequence numbers are 32 bits, sources 16, and nothing counts as already seen that was not.
+    --   interests already seen are remembered apart from the cache, or an evicted interest would be flooded for ever;
+         ``unsubscribe`` floods the interest with expiration 0, which cancels it and what reinforced a part of it, but
+         no later interest of the sink; data has a ttl as well.
+
+Reference
+    TinyDiffusion design note (2003); C. Intanagonwiwat et al.: Directed diffusion for wireless sensor networking,
+    IEEE/ACM ToN 11(1), 2003; J. Heidemann et al.: Matching data dissemination algorithms to application requirements,
+    SenSys 2003 (one-phase pull).
+
+The node runs on a mote too (`node.py`); this file, which says what the protocol is, stays with the host.
+"""
+
+from workbench.errors import ParameterError
+from workbench.protocols.diffusion.node import DiffusionNode
+from workbench.protocols.protocol import Parameter, Protocol
+
+PARAMETERS = (
+    Parameter("max_interests", 10, 1, 255, "entries", "MAX_INTERESTS of the definition file"),
+    Parameter("max_gradients", 10, 1, 255, "per interest", "MAX_GRADIENTS: a mote's usual degree"),
+    Parameter("max_reinforcements", 10, 1, 255, "per interest", "MAX_REINFORCEMENTS: data gradients, one a source"),
+    Parameter("max_attributes", 10, 1, 255, "per call", "MAX_ATT"),
+    Parameter("max_data", 20, 1, 65535, "entries", "MAX_DATA: duplicate list, and samples that wait"),
+    Parameter("max_seen_interests", 50, 1, 65535, "entries", "five caches: an evicted interest is still known"),
+    Parameter("ttl", 50, 1, 255, "hops", "TTL of the definition file"),
+    Parameter("profile", "wide", ("strict", "wide"), None, "", "29 B is TinyOS's; a region takes five attributes"),
+    Parameter("refresh_s", 30.0, 0, 65535, "s", "diffusion3's interest refresh; 0 never refreshes"),
+    Parameter("gradient_lifetime_s", 150.0, 1, 65535, "s", "diffusion3's: five refreshes may be lost"),
+    Parameter("tick_s", 1.0, 0.001, 3600, "s", "how long waiting samples wait for a matching interest at most"),
+    Parameter("reinforce_after", 1, 0, 65535, "messages", "new data of a source before it is reinforced; 0 never"),
+    Parameter("exploratory_gradients", 1, 1, 255, "per sink", "the head alone carries data until reinforced"),
+    Parameter("replacement", "newcomer", ("newcomer", "oldest"), None, "", "who goes when a gradient list is full"),
+    Parameter("blacklist_loss", 0.95, 0, 1, "share", "a frame and its answer get through once in twenty; 1: no list"),
+    Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
+    Parameter("filters", (), None, None, "Filter", "none: the network passes on what it is given"),
+)
+
+
+class Diffusion(Protocol):
+    """TinyDiffusion and its settings: ``Diffusion(max_gradients=10, filters=(Filter(...),), ...)``."""
+
+    node = DiffusionNode
+    parameters = PARAMETERS
+    largest_address = 0xFFFE
+
+    def __init__(self, **settings):
+        Protocol.__init__(self, **settings)
+        taken = []
+        for one in self.filters:
+            if not hasattr(one, "instance"):
+                raise ParameterError("Diffusion: filters has %r; write Filter(name, key=200, ...)" % (one,))
+            if (one.messages, one.key) in taken:
+                raise ParameterError(
+                    "Diffusion: two filters for %s messages have the key %d; keys order them, so each needs its own"
+                    % (one.messages, one.key)
+                )
+            taken.append((one.messages, one.key))
