@@ -1,8 +1,10 @@
 """Runs on virtual motes: in lockstep the simulator's trace, live its deliveries and gradients; what a live run is."""
 
+import json
 import re
 import sys
 import textwrap
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,9 @@ from workbench import motes
 from workbench.attributes import keys
 from workbench.errors import DataError, LinkError, ParameterError
 from workbench.motes import rack
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import renew
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
@@ -108,6 +113,13 @@ def test_in_lockstep_the_trace_is_the_simulators(held, name):
     assert there.engine == "motes in lockstep"
     assert there.trace_hash == here.trace_hash
     assert len(here.trace) > 100 and here.metrics["delivery_ratio"] > 0
+
+
+@needs_node
+def test_in_lockstep_a_golden_scenario_gives_the_golden_trace(held):
+    run = renew.scenario("diffusion-motes").run(on=held)
+    assert run.engine == "motes in lockstep"
+    assert run.trace_hash == json.loads(renew.DIGESTS.read_text())["diffusion-motes"]["trace_hash"]
 
 
 @needs_node

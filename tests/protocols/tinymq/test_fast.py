@@ -1,7 +1,9 @@
 """TinyMQ and PUB-2-SUB+ on the compiled engine: the reference engine's trace, with whatever fails on the way."""
 
+import json
 import sys
 from collections import Counter
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -15,6 +17,11 @@ from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
 from workbench.sim import fast as compiled
 
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import renew
+
+GOLDEN = [name for name in renew.NAMES if name.startswith(("tinymq", "pub2sub"))]
+PRINTED = "tinymq-printed"
 DIMENSIONS = (("TEMP 0 50",), ("TEMP 0 50", "HUMIDITY 0 100"), ("TEMP 0 50", "HUMIDITY 0 100", "INSTANCE 0 9"))
 QUERIES = (
     "TEMP GE 25",
@@ -104,6 +111,17 @@ def test_both_engines_give_the_same_trace(scenario):
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
     assert_same_numbers(scenario)
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDEN if name != PRINTED])
+def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
+    digest = renew.scenario(name).run(engine="compiled").trace_hash
+    assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
+
+
+def test_golden_scenario_of_the_printed_algorithms_has_no_twin():
+    with pytest.raises(ScenarioError, match="as printed"):
+        renew.scenario(PRINTED).run(engine="compiled")
 
 
 LINE = wb.topology.line(4)

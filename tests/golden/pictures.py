@@ -1,0 +1,412 @@
+"""What the views make of some small runs, as texts: groups of (name, text), made anew at every call.
+
+A group is a function without arguments; `GROUPS` has them by name. There is one for each golden scenario, and some of
+views that look at something else: sweeps, algebra, messages. Names are those of the views, so that a difference tells
+where it comes from. Everything goes through public names, for what is behind them may move.
+"""
+
+import base64
+import gzip
+import json
+import re
+import tempfile
+from collections import Counter
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import renew
+
+import workbench as wb
+from workbench import views
+from workbench.sim.overlay_metrics import load_metrics
+
+SILENT = {"runner": wb.LocalRunner(), "progress": False}
+# Views that have nothing of their own to compare: what they put on a screen is in other groups.
+LEFT_OUT = {
+    "show": "displays network_figure",
+    "show_live": "needs motes that run",
+    "show_overlay": "displays overlay_figure",
+    "show_dps": "displays dps_figure",
+}
+# Names of what Bokeh has a part in, which is written otherwise by another version of it.
+OF_BOKEH = ("player", "section ", "save_html", "network_figure")
+
+_ID = re.compile(r"\bp\d{4,}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+_PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
+
+
+# Texts of things
+
+
+def text_of(thing):
+    """A drawing as SVG, a table as lines, a figure of Bokeh as its document without ids, a page as it is."""
+    if isinstance(thing, str):
+        return thing
+    if isinstance(thing, (pd.DataFrame, pd.Series)):
+        return _table(thing)
+    if hasattr(thing, "to_svg"):
+        return thing.to_svg()
+    if hasattr(thing, "drawings"):
+        pages = [f"{name}\n{one.to_svg()}" for name, one in zip(thing.names, thing.drawings, strict=True)]
+        return "\n".join(pages)
+    if hasattr(thing, "references"):  # a model of Bokeh
+        return _document(thing)
+    if hasattr(thing, "_repr_html_"):
+        return thing._repr_html_()
+    return json.dumps(_plain(thing), indent=1, ensure_ascii=False, default=str)
+
+
+def elements(text):
+    """How many elements of each kind a text has: tags of SVG and HTML, models of a document of Bokeh; else lines."""
+    if text.startswith("{"):
+        found = re.findall(r'"type": "object", "name": "([\w.]+)"', text)
+    else:
+        found = re.findall(r"<([A-Za-z]\w*)", text)
+    return dict(sorted(Counter(found).items())) or {"lines": text.count("\n") + 1}
+
+
+def _table(table):
+    frame = table.to_frame() if isinstance(table, pd.Series) else table
+    rows = [list(map(str, ["", *frame.columns]))]
+    rows += [[str(index), *map(_cell, row)] for index, row in zip(frame.index, frame.to_numpy(object), strict=True)]
+    return "\n".join(" | ".join(row) for row in rows)
+
+
+def _cell(value):
+    # Nine digits: what a sum in another order changes is none of our business.
+    return f"{value:.9g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _document(figure):
+    """A figure's document: arrays written out, and ids as numbers in the order in which they appear."""
+    from bokeh.document import Document
+    from bokeh.embed.util import standalone_docs_json
+
+    Document().add_root(figure)
+    (document,) = standalone_docs_json([figure]).values()
+    plain = _plain(document)
+    del plain["version"]
+    return _without_ids(json.dumps(plain, ensure_ascii=False))
+
+
+def _plain(value):
+    """JSON with numbers of nine digits, and with lists for Bokeh's coded arrays."""
+    if isinstance(value, dict):
+        if value.get("type") == "ndarray":
+            data = base64.b64decode(value["array"]["data"])
+            data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+            return _plain(np.frombuffer(data, value["dtype"]).tolist())
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.9g}")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _without_ids(text):
+    seen = {}
+    return _ID.sub(lambda found: f"id{seen.setdefault(found[0], len(seen))}", text)
+
+
+def _page(path):
+    """A page without scripts (figures are compared as documents), without pictures of pixels and without ids."""
+    text = _SCRIPT.sub("<script></script>", path.read_text(encoding="utf-8"))
+    return _without_ids(_PNG.sub("", text).replace(f"workbench {wb.__version__}", "workbench"))
+
+
+# Runs
+
+
+@cache
+def golden(name):
+    """A golden scenario's run."""
+    return renew.scenario(name).run(engine="reference")
+
+
+def of_any_run(run):
+    """What can be looked at in every run: the network, some nodes and the numbers."""
+    end_s = run.scenario.duration_s
+    nodes = sorted(run.scenario.topology)
+    for time_s in (0.4 * end_s, end_s):
+        yield f"network_drawing at {time_s:g} s", views.network_drawing(run, time_s)
+        for node in (nodes[0], nodes[len(nodes) // 2]):
+            yield f"inspect_node {node} at {time_s:g} s", views.inspect_node(run, node, time_s)
+    shown = views.bundle(run)
+    yield "bundle, text", shown["text/plain"]
+    yield "bundle, page", _PNG.sub("", shown["text/html"])
+    yield "metrics", run.metrics
+
+
+def players(run, figure, sections=()):
+    """The player, and the page that is exported of the run with sections below it."""
+    yield "player", figure
+    for title, _, drawn in sections:
+        if hasattr(drawn, "to_svg"):  # the others are the figure again
+            yield f"section {title}", drawn
+    with tempfile.TemporaryDirectory() as folder:
+        yield "save_html", _page(views.save_html(run, Path(folder) / "run.html", sections))
+
+
+def of_coded_run(run):
+    """How events spread as generations."""
+    nodes = sorted(run.scenario.topology)
+    yield "decoding_maps", views.decoding_maps(run)
+    yield "decoding_maps of some times", views.decoding_maps(run, times_s=[1.0, 2.0], columns=2)
+    yield "decoding_matrices", views.decoding_matrices(run, [nodes[1], nodes[-1]])
+
+
+def of_overlay(run):
+    """Trees, zones, routes and load."""
+    end_s = run.scenario.duration_s
+    for time_s in (0.6 * end_s, end_s):
+        yield f"overlay_drawing at {time_s:g} s", views.overlay_drawing(run, time_s)
+        yield f"zones_drawing at {time_s:g} s", views.zones_drawing(run, time_s)
+        if len(run.scenario.protocol.dimensions) == 2:
+            yield f"plane_drawing at {time_s:g} s", views.plane_drawing(run, time_s)
+    yield "overlay_drawing of a tree", views.overlay_drawing(run, keys=True, tree=1)
+    yield "overlay_slides", views.overlay_slides(run, [2, end_s])
+    seen = views.overlay_of(run)
+    yield "overlay_of, places", [str(place) for place in seen.places]
+    rows = run.trace.to_pandas()
+    made = rows[rows["event"] == "originated"].iloc[len(rows[rows["event"] == "originated"]) // 2]
+    asked = rows[rows["event"] == "query_stored"].iloc[0]
+    for what in (("query", asked.origin, asked.sequence), ("event", made.origin, made.sequence)):
+        what = (what[0], int(what[1]), int(what[2]))
+        way = views.route(run, what)
+        yield f"route of {what[0]}, in words", way.in_words(what[0])
+        yield f"route_drawing of {what[0]}", views.route_drawing(run, what)
+        yield f"route_drawing of {what[0]}, its begin", views.route_drawing(run, what, until_s=0.7 * end_s)
+    yield "route_slides", views.route_slides(run, what)
+    for what in ("relays", "frames", "queries"):
+        yield f"node_load {what}", {str(node): load for node, load in views.node_load(run, what).items()}
+    yield "load_maps", views.load_maps({"one": run, "the same": run}, "frames")
+    yield "repair_chart", views.repair_chart(run)
+    yield "repair_chart of a part", views.repair_chart(run, 0.2 * end_s, 0.9 * end_s)
+
+
+def of_mesh(run):
+    """Filters, links and the ways of publications."""
+    end_s = run.scenario.duration_s
+    for time_s in (0.4 * end_s, end_s):
+        yield f"filters_drawing at {time_s:g} s", views.filters_drawing(run, time_s)
+        links = views.mesh_of(run).links_at(int(time_s * 1e6))
+        yield f"mesh_of, links at {time_s:g} s", {str(ends): state for ends, state in sorted(links.items())}
+    yield "filters_slides", views.filters_slides(run, [5, end_s])
+    yield "fill_chart", views.fill_chart(run)
+    made = views.publications(run.trace)
+    yield "publications", [str(one) for one in made]
+    for which in (0, len(made) // 2):
+        yield f"publication_path {which}, in words", views.publication_path(run, which).in_words()
+        yield f"publication_drawing {which}", views.publication_drawing(run, which)
+    shortest = min(range(len(made)), key=lambda which: len(views.publication_path(run, which).hops))
+    yield "publication_slides", views.publication_slides(run, shortest)
+
+
+def of_golden(name):
+    """The views of a golden scenario's run."""
+    run = golden(name)
+    yield from of_any_run(run)
+    if name == "diffusion-lossy":
+        yield from players(run, views.network_figure(run))
+        yield "network_figure of an event", views.network_figure(run, event=(6, 0))
+    if name == "flooding-disc":
+        yield from players(run, views.network_figure(run))
+    if name == "gossip-pieces-disc":
+        yield from players(run, views.network_figure(run))
+    if name == "coded-diffusion-grid":
+        yield from of_coded_run(run)
+        yield from players(run, views.network_figure(run))
+    if name.startswith(("tinymq", "pub2sub")):
+        yield from of_overlay(run)
+    if name in ("tinymq-own", "pub2sub-grid"):
+        yield from players(run, views.overlay_figure(run), views.overlay_sections(run))
+    if name.startswith("dps"):
+        yield from of_mesh(run)
+    if name == "dps-grid":
+        yield from players(run, views.dps_figure(run), views.dps_sections(run))
+
+
+# What is not of one run
+
+
+def beside():
+    """Several runs in one picture."""
+    names = ("coded-diffusion-grid", "gossip-pieces-disc", "gossip-disc")
+    yield "coverage_chart", views.coverage_chart({name: golden(name) for name in names})
+    asked = wb.subscribe(8, "TEMP EQ 26", start_s=2)
+    said = wb.publish(0, "TEMP IS 26", start_s=8, every_s=2)
+    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [asked, said], wb.Radio(loss=0.1), 14, seed=4)
+    protocols = {"DPS": wb.DPS(), "Flooding": wb.Flooding(), "Diffusion": wb.Diffusion(), "TinyMQ": wb.TinyMQ()}
+    runs = {name: scenario.replace(protocol=one).run(engine="reference") for name, one in protocols.items()}
+    yield "coverage_chart with a band", views.coverage_chart({"two": [runs["Flooding"], runs["Diffusion"]]})
+    table = views.beside_table(runs)
+    yield "beside_table", table
+    yield "beside_chart", views.beside_chart(table)
+
+
+def coding():
+    """Algebra, packet by packet."""
+    packets = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P3": ([4, 4, 7], [15]), "P4": ([0, 1, 5], [7])}
+    for order in (257, 256):
+        steps = views.decoding_steps(3, order, packets)
+        for step in steps:
+            yield f"decoding_steps in GF({order}), {step.name}", step.drawing()
+            yield f"decoding_steps in GF({order}), {step.name}, verdict", step.verdict()
+        yield f"step_through in GF({order})", views.step_through(steps)
+    yield "completion_chart", views.completion_chart(4, [2, 256], trials=60)
+    yield "completion_table", views.completion_table(4, [2, 256], trials=60)
+    yield "completion_probability", [views.completion_probability(2, 4, packets) for packets in range(4, 9)]
+    yield "innovation_probability", [views.innovation_probability(16, 4, rank) for rank in range(4)]
+
+
+def savings():
+    """A sweep of what coding saves."""
+    scenario = wb.Scenario(
+        wb.topology.grid(3, 3),
+        workload=[wb.subscribe("all", "TEMP GE 20"), wb.publish([0, 5], "TEMP IS 26", 1.5, payload=bytes(60))],
+        protocol=wb.Gossip(),
+        radio=wb.Radio(loss=0.1),
+        duration_s=4,
+    )
+    over = {
+        "protocol": {"gossip": wb.Gossip(), "coded": wb.CodedDiffusion(generation_size=3, forwarding_factor=0.5)},
+        "protocol.forwarding_probability": [0.6, 0.8, 1.0],
+        "seed": [1, 2, 3],
+    }
+    table = wb.Sweep(scenario, over, engine="reference").run(**SILENT)
+    yield "the sweep", table.to_pandas().drop(columns="wall_s")
+    yield "drawing of the sweep", table.drawing("protocol.forwarding_probability", "coverage", "protocol")
+    yield "equal_parameter_savings", views.equal_parameter_savings(table, "gossip")
+    yield "equal_coverage_savings", views.equal_coverage_savings(table, "gossip", coverage=0.8)
+    yield "sweep_chart", views.sweep_chart(table, "bytes_sent", title="Bytes")
+    yield "sweep_chart of a share", views.sweep_chart(table, "coverage")
+    yield "cost_chart", views.cost_chart(table, title="Cost")
+
+
+def trees():
+    """A sweep over numbers of overlay trees, and how TinyMQ maps values."""
+    scenario = wb.Scenario(
+        wb.topology.grid(4, 4),
+        wb.TinyMQ(),
+        [
+            wb.subscribe([2, 7], "TEMP GE 20, TEMP LE 30", start_s=8),
+            wb.publish([9, 12], "TEMP IS 25", start_s=20, every_s=4, stagger=True),
+        ],
+        wb.Radio(loss="none"),
+        duration_s=32,
+    )
+    options = {"dimensions": ("TEMP 0 50",), "key_bits": 5}
+    over = {
+        "topology": {"a": wb.topology.grid(4, 4), "b": wb.topology.grid(2, 8), "c": wb.topology.line(16)},
+        "protocol": {
+            "TinyMQ": wb.TinyMQ(**options),
+            "PUB-2-SUB+": wb.Pub2Sub(**options),
+            "printed": wb.TinyMQ(literal=True, **options),
+        },
+        "protocol.roots": {"1": (0,), "2": (0, 15), "3": (0, 15, 6)},
+    }
+    table = wb.Sweep(scenario, over, engine="reference", measure=load_metrics).run(**SILENT)
+    yield "the sweep", table.to_pandas().drop(columns="wall_s")
+    yield "trees_chart", views.trees_chart(table, "event_hops", paper={"the paper": [(1, 5), (3, 4)]})
+    yield "trees_chart of one", views.trees_chart(table, "delivery_ratio", only={"protocol": "TinyMQ"}, title="One")
+    trends = views.trend_table(table, ["event_hops", "relays_busiest"], by="protocol")
+    yield "trend_table", trends
+    yield "trend_sentences", views.trend_sentences(trends)
+    yield "printed_losses", views.printed_losses(table)
+
+    cold_chain = wb.TinyMQ(roots=views.PAPER_ROOTS, key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)
+    asked, said = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90", "TEMP IS 0.25, HUMIDITY IS 88"
+    yield "mapping_table", views.mapping_table(cold_chain, asked)
+    yield "mapping_strings", views.mapping_strings(cold_chain, asked)
+    yield "mapping_drawing", views.mapping_drawing(cold_chain, asked, said)
+    yield "mapping_drawing of a query", views.mapping_drawing(cold_chain, "TEMP GE 0.3")
+    workload = [wb.subscribe(13, asked, start_s=3), wb.publish(18, said, start_s=5)]
+    graph, radio = views.paper_network(), wb.Radio(loss="none")
+    paper = wb.Scenario(graph, cold_chain, workload, radio, 6, views.PAPER_SEED).run(engine="reference")
+    yield "paper_network", paper.scenario.to_json()
+    yield "paper_facts", views.paper_facts(paper, 2)
+    yield "route_drawing of the paper", views.route_drawing(paper)
+
+
+def charts():
+    """Lines with bands of whatever is computed."""
+    one = {"name": "one", "x": [0, 1, 2.5], "y": [3.0, 1.5, 2.0], "low": [2.5, 1.0, 1.75], "high": [3.5, 2.0, 2.5]}
+    other = {"name": "other", "x": [0.5, 2], "y": [0.1, 2.2]}
+    yield "line_chart", views.line_chart([one, other], title="A title", x_label="x (s)", y_label="y", note="a note")
+    yield "line_chart in a range", views.line_chart([other], y_range=(0.0, 4.0), width=400, height=300)
+
+
+def messages():
+    """Messages of DPS taken apart."""
+    said = views.conversation(filter_bits=256)
+    for name, data in said.items():
+        yield f"conversation {name}", data.hex()
+        yield f"inspect_message {name}", views.inspect_message(data, ["house/+/temp", "garden/#"])
+    data = said["3: publication of the publisher"]
+    yield "inspect_message cut short", views.inspect_message(data[:40])
+    yield "message_explorer", views.message_explorer(said, ["house/#"]).still
+    with tempfile.TemporaryDirectory() as folder:
+        yield "save_message", _page(views.save_message(data, Path(folder) / "message.html", ["house/#"]))
+
+
+def filters():
+    """Topics, their bits, decisions, and what short filters cost."""
+    asked = ["house/+/temp", "garden/#"]
+    for is_published, topic in ((True, "house/kitchen/temp"), (False, "house/+/temp")):
+        yield f"topic_bits {topic}", views.topic_bits(topic, is_published, 256)
+    vectors = {name: wb.bloom.BitVector.at(bits, 128) for name, bits in {"a": [0, 63, 64], "b": [5, 64]}.items()}
+    yield "bits_drawing", views.bits_drawing(vectors, wb.bloom.BitVector.at([64], 128), title="Two vectors")
+    for topic, filter_bits in (("house/kitchen/temp", 256), ("cellar/pump/flow", 64), ("x", 128)):
+        decision = views.routing_steps(topic, [*asked, "house/attic/+", "shed/+/light"], filter_bits)
+        yield f"routing_steps {topic}", decision.drawing()
+        yield f"routing_steps {topic}, table", decision.table()
+        yield f"routing_steps {topic}, verdict", decision.verdict()
+    yield "topic_explorer", views.topic_explorer("house/kitchen/temp", asked, 256).still
+    table = views.false_positive_table((64, 256, 1024), (1, 3), (1, 10), publications=100, links=20)
+    yield "false_positive_table", table
+    yield "false_positive_chart", views.false_positive_chart(table)
+    workload = [
+        *(wb.subscribe(node, f'TOPIC EQ "a{node}/b/+"', start_s=3) for node in range(1, 5)),
+        *(wb.publish(0, f'TOPIC IS "x{node}/y/z"', start_s=15 + node / 5) for node in range(6)),
+        wb.publish(0, 'TOPIC IS "a4/b/c"', start_s=18),
+    ]
+    line = wb.Scenario(wb.topology.line(5), wb.DPS(update_s=0.2), workload, wb.Radio(loss="none"), duration_s=20)
+    table = views.vain_table(line, (64, 8192))
+    yield "vain_table", table
+    yield "vain_chart", views.vain_chart(table)
+
+
+def processes():
+    """A mesh of processes, made up: what stands in for it says what five processes would, one of them killed."""
+    links = {0: (1, 3), 1: (0, 2), 2: (1, 3), 3: (0, 2)}
+    bits = {0: 0, 1: 6, 2: 12, 3: 40}
+    state = {
+        node: {
+            "links": {peer: "muted" if {node, peer} == {2, 3} else "active" for peer in peers},
+            "told": {peer: bits[peer] for peer in peers},
+            "bits": bits[node],
+        }
+        for node, peers in links.items()
+    }
+    mesh = SimpleNamespace(
+        graph=wb.topology.grid(1, 5), filter_bits=256, alive=[0, 1, 2, 3], subscriptions={2: ["a/+"], 3: ["a/b"]}
+    )
+    mesh.state = lambda: state
+    outcome = SimpleNamespace(publisher=0, topic="a/b", wanted=(2, 3), answers={2: 3.25}, missing=(3,))
+    yield "processes_drawing", views.processes_drawing(mesh)
+    yield "processes_drawing of an outcome", views.processes_drawing(mesh, outcome)
+    yield "outcome_table", views.outcome_table({"one": outcome})
+
+
+OTHERS = (beside, coding, savings, trees, charts, messages, filters, processes)
+GROUPS = {name: partial(of_golden, name) for name in renew.NAMES} | {make.__name__: make for make in OTHERS}
+
+
+def texts(group):
+    """{name of a view: its text} of a group."""
+    return {name: text_of(thing) for name, thing in GROUPS[group]()}

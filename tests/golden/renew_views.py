@@ -1,0 +1,68 @@
+"""Golden views: what the views have always made of some runs, as digests in views.json.
+
+A digest that changes means that a picture, a table or a page is no longer the same text. When that is meant, renew them
+with
+
+    python tests/golden/renew_views.py [FOLDER]
+
+With a folder every text is written into it as well, as FOLDER/group/name.svg (.html, .json, .txt): do so before and
+after a change, and compare what differs by eye. The length of each text, and how many elements of each kind it has, are
+there to see at a glance what has changed. `pictures.py` makes the texts.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pictures
+
+VIEWS = Path(__file__).parent / "views.json"
+ENDINGS = {"<svg": ".svg", "<": ".html", "{": ".json"}
+
+
+def recorded():
+    """{"bokeh": its version, "views": {group: {view: what it gave}}} as it was recorded."""
+    return json.loads(VIEWS.read_text(encoding="utf-8"))
+
+
+def outcome(texts):
+    """What is recorded of some texts, by their names."""
+    return {
+        name: {
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "length": len(text),
+            "elements": pictures.elements(text),
+        }
+        for name, text in texts.items()
+    }
+
+
+def write(texts, folder):
+    """Write each text into a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        ending = next((ending for begin, ending in ENDINGS.items() if text.startswith(begin)), ".txt")
+        (folder / (re.sub(r"[^\w.+-]+", "-", name) + ending)).write_text(text, encoding="utf-8")
+
+
+def _lines(found):
+    """JSON with a line for each view, so that differences of the file can be read."""
+    groups = []
+    for group, views in found.items():
+        rows = ",\n".join(f"      {json.dumps(name)}: {json.dumps(view)}" for name, view in views.items())
+        groups.append(f"    {json.dumps(group)}: {{\n{rows}\n    }}")
+    begin = f'{{\n  "bokeh": {json.dumps(version("bokeh"))},\n  "views": {{\n'
+    return begin + ",\n".join(groups) + "\n  }\n}\n"
+
+
+if __name__ == "__main__":
+    found = {}
+    for group in pictures.GROUPS:
+        texts = pictures.texts(group)
+        found[group] = outcome(texts)
+        if len(sys.argv) > 1:
+            write(texts, Path(sys.argv[1]) / group)
+    VIEWS.write_text(_lines(found), encoding="utf-8")

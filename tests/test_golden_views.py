@@ -1,0 +1,40 @@
+"""Golden views: drawings, tables and pages of small runs, which must be the texts that they have always been."""
+
+import re
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import pictures
+import renew_views
+
+RECORDED = renew_views.recorded()
+
+
+def without_bokeh(views):
+    return {name: view for name, view in views.items() if not name.startswith(pictures.OF_BOKEH)}
+
+
+@pytest.mark.parametrize("group", pictures.GROUPS)
+def test_golden_views_are_what_they_have_always_been(group):
+    expected, found = RECORDED["views"][group], renew_views.outcome(pictures.texts(group))
+    if version("bokeh") != RECORDED["bokeh"]:
+        expected, found = without_bokeh(expected), without_bokeh(found)
+    assert list(found) == list(expected)
+    changed = {name: (expected[name], found[name]) for name in expected if found[name] != expected[name]}
+    assert not changed, "see tests/golden/renew_views.py"
+
+
+def test_every_group_that_was_recorded_is_still_made():
+    assert list(RECORDED["views"]) == list(pictures.GROUPS)
+
+
+def test_no_view_is_forgotten():
+    source = Path(pictures.__file__).read_text(encoding="utf-8")
+    looked_at = set(re.findall(r"\bviews\.(\w+)", source))
+    assert set(wb.views.__all__) - looked_at == set(pictures.LEFT_OUT)
