@@ -22,7 +22,13 @@ def say(at, to=None, size=50, delay_s=0, count=1, **times):
     return wb.publish(at, f"INSTANCE IS {size}, TIME IS {delay_s}, INTENSITY IS {count}{target}", **times)
 
 
+def describe(frame, broadcast=True):
+    return "talk", *struct.unpack_from("<HI", frame)
+
+
 class TalkerNode(Node):
+    describe = staticmethod(describe)
+
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.said = 0
@@ -62,13 +68,8 @@ class TalkerNode(Node):
         self.events.append(Held(neighbor, "quality", NOBODY, 0, round(1000 * inbound), str(outbound)))
 
 
-def describe(frame, broadcast=True):
-    return "talk", *struct.unpack_from("<HI", frame)
-
-
 class Talker(Protocol):
     node = TalkerNode
-    describe = staticmethod(describe)
 
 
 def network(*arcs):

@@ -3,7 +3,7 @@
 A digest that changes means that recorded results no longer come out as they did. When that is meant (a protocol or
 the radio behaves otherwise, a draw has another purpose), say so in the change log and renew them with
 
-    python tests/golden/renew.py
+    python -m tests.golden.renew
 
 The counts of events are there to see at a glance what has changed. The scenario files are never renewed: that an old
 file can still be read is a promise of its own.

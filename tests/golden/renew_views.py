@@ -3,7 +3,7 @@
 A digest that changes means that a picture, a table or a page is no longer the same text. When that is meant, renew them
 with
 
-    python tests/golden/renew_views.py [FOLDER]
+    python -m tests.golden.renew_views [FOLDER]
 
 With a folder every text is written into it as well, as FOLDER/group/name.svg (.html, .json, .txt): do so before and
 after a change, and compare what differs by eye. The length of each text, and how many elements of each kind it has, are
@@ -17,7 +17,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import pictures
+from tests.golden import pictures
 
 VIEWS = Path(__file__).parent / "views.json"
 ENDINGS = {"<svg": ".svg", "<": ".html", "{": ".json"}

@@ -195,7 +195,10 @@ def test_a_mote_that_is_not_there_ends_the_run_before_it_begins(three):
 @needs_node
 def test_a_host_of_another_version_is_told_which_the_mote_speaks(three, monkeypatch):
     monkeypatch.setattr(messages, "VERSION", VERSION + 1)
-    with pytest.raises(LinkError, match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}; put the program of the"):
+    with pytest.raises(
+        LinkError,
+        match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}; put the program of the",
+    ):
         Mote(three.urls[0]).open()
     with pytest.raises(LinkError, match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}"):
         scenario().run(on=motes.boards(three.urls))

@@ -31,7 +31,11 @@ def test_every_entry_costs_something_and_the_totals_follow_from_the_table():
 def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
     names = [file.name for file in memory.loaded_files()]
     assert names == list(memory.LOADED)
-    assert not {"workbench/attributes/keys", "workbench/attributes/text", "workbench/protocols/diffusion/filters"} & set(names)
+    assert not {
+        "workbench/attributes/keys",
+        "workbench/attributes/text",
+        "workbench/protocols/diffusion/filters",
+    } & set(names)
 
 
 @pytest.mark.parametrize("order", [2, 16, 256, 65536])
@@ -46,4 +50,6 @@ def test_program_and_what_decoding_takes_fit_in_64_KiB(order):
 def test_what_a_mote_loads_for_coded_diffusion_is_all_there():
     names = [file.name for file in memory.loaded_files(memory.LOADED_CODED)]
     assert names == list(memory.LOADED_CODED)
-    assert not {"workbench/protocols/diffusion/node", "workbench/attributes/keys", "workbench/attributes/text"} & set(names)
+    assert not {"workbench/protocols/diffusion/node", "workbench/attributes/keys", "workbench/attributes/text"} & set(
+        names
+    )

@@ -17,7 +17,7 @@ from workbench.errors import DataError, LinkError, ParameterError
 from workbench.motes import rack
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import renew
+from tests.golden import renew
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 

@@ -158,7 +158,3 @@ def show_doctor(_: argparse.Namespace) -> int:
     findings = doctor.examine()
     print(doctor.report(findings))
     return 0 if all(finding.is_ok for finding in findings if finding.is_required) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

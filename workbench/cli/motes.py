@@ -110,14 +110,16 @@ def _progress(duration_s: float) -> Callable[[float], None]:
 def monitor_mote(options: argparse.Namespace) -> int:
     """Print what a mote tells as it comes."""
     from workbench.attributes.text import to_text
-    from workbench.motes.live import EVENT_NAMES_ON_LINK
+    from workbench.motes.events import event_names
     from workbench.motes.mote import Mote
+
+    names = event_names(())
 
     def tell(kind: str, value: Any) -> None:
         if kind == "event":
             time_us, number, peer, message, origin, sequence, size_B, value, detail = value
             text = detail if isinstance(detail, str) else to_text(detail)
-            name = EVENT_NAMES_ON_LINK[number]
+            name = names.get(number, f"event {number}")
             print(
                 f"{time_us / 1e6:12.6f} s  {name:18} peer {peer:5}  {message:14} origin {origin:5}  "
                 f"sequence {sequence:<6} size {size_B:3} B  value {value}  {text}",

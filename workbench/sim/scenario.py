@@ -293,7 +293,10 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     name = cls.__name__
     if name not in public_names.PROTOCOLS or _public_class(name) is not cls:
         name = f"{cls.__module__}:{name}"
-    values = {"name": name, **{key: plain(value) for key, value in protocol.settings.items()}}
+    try:
+        values = {"name": name, **{key: plain(value) for key, value in protocol.settings.items()}}
+    except ParameterError as error:
+        raise ScenarioError(str(error)) from None
     for parameter in protocol.parameters:
         if isinstance(parameter.default, float):
             values[parameter.name] = float(values[parameter.name])  # 30 and 30.0 are the same scenario

@@ -15,7 +15,7 @@ from workbench.protocols.dps import series, wire
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.cose import A256KW, KeyStore, Security
 from workbench.protocols.dps.udp import addresses as dps_addresses
-from workbench.protocols.dps.udp import socket as dps_socket
+from workbench.protocols.dps.udp import endpoint as dps_socket
 from workbench.protocols.dps.udp.link_keeper import now_us
 from workbench.protocols.dps.udp.mailbox import Mailbox
 

@@ -18,7 +18,7 @@ from workbench.errors import ScenarioError
 from workbench.sim import fast as compiled
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import renew
+from tests.golden import renew
 
 GOLDEN = [name for name in renew.NAMES if name.startswith(("tinymq", "pub2sub"))]
 PRINTED = "tinymq-printed"

@@ -18,13 +18,14 @@ from workbench.protocols.flooding import Flooding, wire
 from workbench.sim.fast.air import let_go, make_message, send
 from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import BROADCAST, CHANCE, DUPLICATE, NONE, TTL, Needs
+from workbench.sim.fast.layout import BROADCAST, DUPLICATE, FIRST_REASON, NONE, TTL, Needs
 from workbench.sim.fast.matching import deliver
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined
 
 __all__ = [
+    "REASONS",
     "MESSAGES",
     "has_room",
     "longest_frame_B",
@@ -41,6 +42,9 @@ __all__ = [
     "with_more_messages",
     "with_more_room",
 ]
+
+REASONS = ("chance",)
+(CHANCE,) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
 
 MESSAGES = ("", "flood")
 _FLOOD = 1
@@ -96,7 +100,7 @@ def with_more_messages(state: State, messages: int) -> State:
 
 
 @inlined
-def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-def]
+def _hold(core, state, i, peer, message, hops, now):
     is_first = not state.known[message, i]
     state.known[message, i] = 1
     if state.forgets:
@@ -108,7 +112,7 @@ def _hold(core, state, i, peer, message, hops, now):  # type: ignore[no-untyped-
 
 
 @inlined
-def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish(core, state, i, content, number, now):
     """Flood a publication."""
     message = make_message(core, _FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
@@ -119,7 +123,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+def receive(core, state, i, sender, message, word, broadcast, now):
     """Hold, deliver and pass on a flood heard for the first time."""
     if state.known[message, i] and not (state.forgets and state.taken[i] - state.ordinals[message, i] > state.memory):
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)

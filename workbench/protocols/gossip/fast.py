@@ -19,13 +19,14 @@ from workbench.sim.fast import NotCompiledError
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import BROADCAST, CHANCE, DROPPED, DUPLICATE, EVICTED, NONE, TTL, Needs
+from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FIRST_REASON, NONE, TTL, Needs
 from workbench.sim.fast.matching import hold
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.record import add_row, drop, tell_forwarded, tell_originated
 from workbench.sim.fast.reference import inlined
 
 __all__ = [
+    "REASONS",
     "MESSAGES",
     "has_room",
     "longest_frame_B",
@@ -42,6 +43,15 @@ __all__ = [
     "with_more_messages",
     "with_more_room",
 ]
+
+REASONS = (
+    "chance",
+    "evicted",
+)
+(
+    CHANCE,
+    EVICTED,
+) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
 
 MESSAGES = ("", "piece")
 _PIECE = 1
@@ -184,29 +194,29 @@ def with_more_messages(state: State, messages: int) -> State:
 
 
 @inlined
-def _has(bits, event, i, number):  # type: ignore[no-untyped-def]
+def _has(bits, event, i, number):
     return bits[event, i, number >> 6] >> np.uint64(number & 63) & np.uint64(1) != 0
 
 
 @inlined
-def _add(bits, event, i, number):  # type: ignore[no-untyped-def]
+def _add(bits, event, i, number):
     bits[event, i, number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
 @inlined
-def _clear(bits, event, i):  # type: ignore[no-untyped-def]
+def _clear(bits, event, i):
     for word in range(bits.shape[2]):
         bits[event, i, word] = np.uint64(0)
 
 
 @inlined
-def _is_known(state, i, event):  # type: ignore[no-untyped-def]
+def _is_known(state, i, event):
     ordinal = state.pairs[event, i].ordinal
     return ordinal > 0 and state.nodes[i].taken - ordinal < state.memory
 
 
 @inlined
-def _take_in(state, i, event):  # type: ignore[no-untyped-def]
+def _take_in(state, i, event):
     """Remember a publication, none of whose pieces has come as far as node ``i`` remembers."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
@@ -214,7 +224,7 @@ def _take_in(state, i, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(core, state, i, event, pieces, now):  # type: ignore[no-untyped-def]
+def _begin(core, state, i, event, pieces, now):
     """Put a publication together, in place of the oldest if there are as many as may be."""
     node = state.nodes[i]
     if node.partial >= state.max_partial:
@@ -240,7 +250,7 @@ def _begin(core, state, i, event, pieces, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _forget(state, i, event):  # type: ignore[no-untyped-def]
+def _forget(state, i, event):
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.missing = 0
     node.partial -= 1
@@ -255,7 +265,7 @@ def _forget(state, i, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _keep(core, state, i, peer, message, ttl, now):  # type: ignore[no-untyped-def]
+def _keep(core, state, i, peer, message, ttl, now):
     event, number = state.parts[message].event, state.parts[message].number
     pair = state.pairs[event, i]
     is_known = _is_known(state, i, event)
@@ -279,7 +289,7 @@ def _keep(core, state, i, peer, message, ttl, now):  # type: ignore[no-untyped-d
 
 
 @inlined
-def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish(core, state, i, content, number, now):
     """Broadcast a publication piece by piece."""
     event = state.numbers[_PUBLISHED]
     state.numbers[_PUBLISHED] = event + 1
@@ -303,7 +313,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+def receive(core, state, i, sender, message, word, broadcast, now):
     """Keep a piece heard for the first time, and pass it on if chance has it."""
     peer = core.addresses[sender]
     event = state.parts[message].event

@@ -27,10 +27,10 @@ NEVER = np.int64(2**63 - 1)
 
 
 @intrinsic
-def _trailing_zeros(typing_context, word):  # type: ignore[no-untyped-def]
+def _trailing_zeros(typing_context, word):
     """The number of zeros below the lowest one of a uint64 that is not 0."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return builder.cttz(arguments[0], cgutils.true_bit)
 
     return types.int64(types.uint64), generate
@@ -40,7 +40,7 @@ trailing_zeros: Any = _trailing_zeros
 
 
 @inlined
-def push(core, frame, time, kind):  # type: ignore[no-untyped-def]
+def push(core, frame, time, kind):
     """The next event of a frame is ``kind``, at ``time``."""
     entry = core.frames[frame]
     entry.time = time
@@ -52,7 +52,7 @@ def push(core, frame, time, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _push_near(core, frame, time):  # type: ignore[no-untyped-def]
+def _push_near(core, frame, time):
     bucket = time & (len(core.tails) - 1)
     tail = core.tails[bucket]
     if tail == NONE:
@@ -68,7 +68,7 @@ def _push_near(core, frame, time):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def next_bucket(core, now):  # type: ignore[no-untyped-def]
+def next_bucket(core, now):
     """The bucket of the ring's earliest event; the ring is not empty and holds nothing before ``now``."""
     start = now & (len(core.tails) - 1)
     word = start >> 6
@@ -96,7 +96,7 @@ def next_bucket(core, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def pop_near(core, bucket):  # type: ignore[no-untyped-def]
+def pop_near(core, bucket):
     """Take the first event out of a bucket."""
     tail = core.tails[bucket]
     frame = core.frames[tail].next
@@ -114,7 +114,7 @@ def pop_near(core, bucket):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _push_far(core, frame, time):  # type: ignore[no-untyped-def]
+def _push_far(core, frame, time):
     counter = core.numbers[COUNTER]
     core.numbers[COUNTER] = counter + 1
     place = core.numbers[FAR]
@@ -129,21 +129,21 @@ def _push_far(core, frame, time):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _move(core, source, target):  # type: ignore[no-untyped-def]
+def _move(core, source, target):
     core.far_time[target] = core.far_time[source]
     core.far_counter[target] = core.far_counter[source]
     core.far_frame[target] = core.far_frame[source]
 
 
 @inlined
-def _far_before(core, one, other):  # type: ignore[no-untyped-def]
+def _far_before(core, one, other):
     if core.far_time[one] != core.far_time[other]:
         return core.far_time[one] < core.far_time[other]
     return core.far_counter[one] < core.far_counter[other]
 
 
 @outlined
-def pop_far(core):  # type: ignore[no-untyped-def]
+def pop_far(core):
     """Take the first event out of the heap."""
     frame = core.far_frame[0]
     core.numbers[FAR] -= 1

@@ -44,7 +44,7 @@ _FORGET_AT = 16  # a node's audible transmissions, before those that are over ar
 
 
 @inlined
-def take_frame(core):  # type: ignore[no-untyped-def]
+def take_frame(core):
     """A free entry for a frame or a wake-up."""
     frame = np.uint32(core.numbers[FREE_FRAME])
     core.numbers[FREE_FRAME] = core.frames[frame].next
@@ -53,7 +53,7 @@ def take_frame(core):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def free_frame(core, frame):  # type: ignore[no-untyped-def]
+def free_frame(core, frame):
     """The entry of a frame that is over, or of a wake-up that has been."""
     core.frames[frame].next = core.numbers[FREE_FRAME]
     core.numbers[FREE_FRAME] = frame
@@ -61,14 +61,14 @@ def free_frame(core, frame):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def make_message(core, name, origin, sequence, content):  # type: ignore[no-untyped-def]
+def make_message(core, name, origin, sequence, content):
     """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
     it = core.contents[content]
     return take_message(core, name, origin, sequence, content, it.size_B, it.airtime_us)
 
 
 @inlined
-def take_message(core, name, origin, sequence, content, size_B, airtime_us):  # type: ignore[no-untyped-def]
+def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     """A message of any size; what its content is, is the protocol's own affair."""
     message = core.numbers[FREE_MESSAGE]
     it = core.messages[message]
@@ -85,13 +85,13 @@ def take_message(core, name, origin, sequence, content, size_B, airtime_us):  # 
 
 
 @inlined
-def hold_message(core, message):  # type: ignore[no-untyped-def]
+def hold_message(core, message):
     """One more who needs the message."""
     core.messages[message].holders += 1
 
 
 @inlined
-def let_go(core, message):  # type: ignore[no-untyped-def]
+def let_go(core, message):
     """One less; without any its row is free."""
     it = core.messages[message]
     it.holders -= 1
@@ -102,7 +102,7 @@ def let_go(core, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end(core, frame):  # type: ignore[no-untyped-def]
+def end(core, frame):
     """Nothing more comes of a frame."""
     let_go(core, core.frames[frame].message)
     free_frame(core, frame)
@@ -112,7 +112,7 @@ def end(core, frame):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def send(core, now, i, receiver, message, word):  # type: ignore[no-untyped-def]
+def send(core, now, i, receiver, message, word):
     """Give node ``i``'s radio a frame: to the node at place ``receiver``, BROADCAST or UNREACHABLE."""
     frame = take_frame(core)
     it = core.frames[frame]
@@ -135,7 +135,7 @@ def send(core, now, i, receiver, message, word):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def begin(core, frame, start, now):  # type: ignore[no-untyped-def]
+def begin(core, frame, start, now):
     """A frame goes on the air at ``start``, now or later."""
     it = core.frames[frame]
     finish = start + core.messages[it.message].airtime_us
@@ -150,14 +150,14 @@ def begin(core, frame, start, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _be_heard(core, sender, start, finish, now):  # type: ignore[no-untyped-def]
+def _be_heard(core, sender, start, finish, now):
     for arc in range(core.first[sender], core.first[sender + 1]):
         _hear(core, core.receivers[arc], sender, start, finish, now)
     _hear(core, sender, sender, start, finish, now)
 
 
 @inlined
-def _hear(core, i, sender, start, finish, now):  # type: ignore[no-untyped-def]
+def _hear(core, i, sender, start, finish, now):
     if core.audible[i] >= core.forget_at[i]:
         # Whatever ends from now on began at most the longest airtime ago.
         _forget(core, i, now - core.longest_airtime_us)
@@ -175,7 +175,7 @@ def _hear(core, i, sender, start, finish, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _unlink(core, i, before, place):  # type: ignore[no-untyped-def]
+def _unlink(core, i, before, place):
     """Take an entry out of node ``i``'s list; returns the one behind it."""
     behind = core.audibles[place].next
     if before == NONE:
@@ -190,7 +190,7 @@ def _unlink(core, i, before, place):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _forget(core, i, horizon):  # type: ignore[no-untyped-def]
+def _forget(core, i, horizon):
     before, place = NONE, core.on_air[i]
     while place != NONE:
         if core.audibles[place].end <= horizon:
@@ -200,7 +200,7 @@ def _forget(core, i, horizon):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _forget_sender(core, i, sender, now):  # type: ignore[no-untyped-def]
+def _forget_sender(core, i, sender, now):
     """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
     before, place = NONE, core.on_air[i]
     while place != NONE:
@@ -214,7 +214,7 @@ def _forget_sender(core, i, sender, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_busy(core, i, now):  # type: ignore[no-untyped-def]
+def is_busy(core, i, now):
     """Whether node ``i`` hears anything now."""
     place = core.on_air[i]
     while place != NONE:
@@ -226,7 +226,7 @@ def is_busy(core, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def disturbance(core, i, sender, start, finish):  # type: ignore[no-untyped-def]
+def disturbance(core, i, sender, start, finish):
     """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
     reason = NO_REASON
     place = core.on_air[i]
@@ -243,7 +243,7 @@ def disturbance(core, i, sender, start, finish):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def why_lost(core, arc, frame, finish):  # type: ignore[no-untyped-def]
+def why_lost(core, arc, frame, finish):
     """Why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
     if core.down[i]:
@@ -257,7 +257,7 @@ def why_lost(core, arc, frame, finish):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def arc_between(core, sender, receiver):  # type: ignore[no-untyped-def]
+def arc_between(core, sender, receiver):
     """The arc from one place to another, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
     last = high
@@ -274,7 +274,7 @@ def arc_between(core, sender, receiver):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def contend(core, frame, now):  # type: ignore[no-untyped-def]
+def contend(core, frame, now):
     """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
     it = core.frames[frame]
     i = it.sender
@@ -292,7 +292,7 @@ def contend(core, frame, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _back_off(core, frame, now):  # type: ignore[no-untyped-def]
+def _back_off(core, frame, now):
     it = core.frames[frame]
     i = it.sender
     exponent = min(MIN_BACKOFF_EXPONENT + it.backoffs, MAX_BACKOFF_EXPONENT)
@@ -302,7 +302,7 @@ def _back_off(core, frame, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def check_channel(core, frame, now):  # type: ignore[no-untyped-def]
+def check_channel(core, frame, now):
     """The back-off is over: the frame goes on the air, waits again, or is given up."""
     it = core.frames[frame]
     i = it.sender
@@ -319,7 +319,7 @@ def check_channel(core, frame, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def give_up(core, frame, now, reason):  # type: ignore[no-untyped-def]
+def give_up(core, frame, now, reason):
     """A frame is not sent, or not to its end."""
     it = core.frames[frame]
     add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, reason)
@@ -327,7 +327,7 @@ def give_up(core, frame, now, reason):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def next_in_queue(core, i, now):  # type: ignore[no-untyped-def]
+def next_in_queue(core, i, now):
     """The first frame leaves a node's queue, and the next one begins to contend."""
     head = core.queue_head[i]
     if head != NONE:
@@ -338,7 +338,7 @@ def next_in_queue(core, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def acknowledge(core, frame, arrived, now):  # type: ignore[no-untyped-def]
+def acknowledge(core, frame, arrived, now):
     """Without an acknowledgement a unicast frame is sent again, up to ``retries`` times."""
     it = core.frames[frame]
     i = it.sender
@@ -366,7 +366,7 @@ def acknowledge(core, frame, arrived, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _acknowledgement_lost(core, sender, receiver, start):  # type: ignore[no-untyped-def]
+def _acknowledgement_lost(core, sender, receiver, start):
     arc = arc_between(core, receiver, sender)
     if arc == NONE:
         return True
@@ -380,7 +380,7 @@ def _acknowledgement_lost(core, sender, receiver, start):  # type: ignore[no-unt
 
 
 @outlined
-def fall_silent(core, i, now):  # type: ignore[no-untyped-def]
+def fall_silent(core, i, now):
     """Node ``i`` has failed: its queue is given up, and nothing of its transmissions disturbs anybody."""
     if core.csma:
         # The first in the queue, and what has not joined it yet, is given up when its time comes.

@@ -11,7 +11,7 @@ from workbench.sim.fast.reference import inlined
 
 
 @inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
+def has_room(core, state):
     """What nodes remember is made beforehand: an event cannot run out of it."""
     return True
 
@@ -27,20 +27,20 @@ def text(setup: Any, state: Any, number: int) -> str:
 
 
 @inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
+def start(core, state, i, now):
     """Nothing to begin with."""
 
 
 @inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def subscribe(core, state, i, what, now):
     """Subscriptions are never sent."""
 
 
 @inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def unsubscribe(core, state, i, what, now):
     """Nobody else knows of it."""
 
 
 @inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake(core, state, i, now):
     """No timers."""

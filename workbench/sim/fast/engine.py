@@ -18,7 +18,6 @@ from workbench.sim.fast.layout import (
     AUDIBLE,
     AUDIBLES_FULL,
     DONE,
-    EVENTS,
     FRAME,
     FRAMES_FULL,
     FREE_AUDIBLE,
@@ -33,7 +32,6 @@ from workbench.sim.fast.layout import (
     NONE,
     NOW,
     NUMBERS,
-    REASONS,
     ROW,
     ROWS,
     ROWS_FULL,
@@ -45,6 +43,7 @@ from workbench.sim.fast.layout import (
     free_list,
     longer,
 )
+from workbench.sim.fast.names import names_of
 from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
@@ -79,13 +78,16 @@ def play(
 ) -> Outcome:
     """Play a workload on a network; ``record`` is "trace" or "metrics"."""
     duration_us = round(duration_s * 1_000_000)
-    preparation = Preparation(network.addresses, network.positions_m, radio, lambda a: twin.size_B(protocol, a))
+    names = names_of(twin)
+    preparation = Preparation(
+        network.addresses, network.positions_m, radio, lambda a: twin.size_B(protocol, a), names.reasons
+    )
     work = preparation.work(items, duration_us, seed)
     setup = Setup(protocol, network, work, radio)
     needs = _needs(twin, setup)
     core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = twin.make_state(setup, len(core.messages))
-    outcome = Outcome(record == "metrics", twin.MESSAGES, work.texts, twin.COUNTS_HOLDERS)
+    outcome = Outcome(record == "metrics", names, work.texts, twin.COUNTS_HOLDERS)
     state = _play(twin, core, state, needs, outcome, progress)
     outcome.name_details(lambda number: twin.text(setup, state, number))
     return outcome
@@ -183,7 +185,8 @@ def _core(
     needs: tuple[Needs, Needs],
 ) -> Core:
     _, network, work, radio = setup
-    names = len(twin.MESSAGES)
+    names = names_of(twin)
+    messages_named, reasons = len(names.messages), len(names.reasons)
     count = len(network.addresses)
     ratios = _delivery_ratios(radio, network.pdr)
     loses = bool(len(ratios) and ratios.min() < 1.0)
@@ -211,7 +214,7 @@ def _core(
         arc_keys=_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         duration_us=duration_us,
         traces=traces,
-        kept=np.array([traces or name in trace.KEPT for name in EVENTS]),
+        kept=np.array([traces or name in trace.KEPT for name in names.events]),
         collisions=radio.collisions,
         csma=radio.csma,
         loses=loses,
@@ -252,10 +255,10 @@ def _core(
         messages=free_list(MESSAGE, messages),
         audibles=free_list(AUDIBLE, audibles),
         rows=np.zeros(rows, ROW),
-        traffic=np.zeros((names, 4), np.int64),
-        lost=np.zeros((names, len(REASONS), 2), np.int64),
-        given_up=np.zeros((names, len(REASONS), 2), np.int64),
-        dropped=np.zeros(len(REASONS), np.int64),
+        traffic=np.zeros((messages_named, 4), np.int64),
+        lost=np.zeros((messages_named, reasons, 2), np.int64),
+        given_up=np.zeros((messages_named, reasons, 2), np.int64),
+        dropped=np.zeros(reasons, np.int64),
         numbers=numbers,
     )
 

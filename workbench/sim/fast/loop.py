@@ -76,9 +76,13 @@ from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
 
+def _is_compiled(module: str) -> bool:
+    """Whether a loop may have functions of a module in it: the engine's, a twin's, the rules that a twin shares."""
+    return not {"fast", "rules"}.isdisjoint(module.split("."))
+
+
 def sources_digest(twin: ModuleType) -> int:
     """A number of 63 bits that changes with any source, and any number taken from elsewhere, that a loop is made of."""
-    package = __name__.rpartition(".")[0]
     found: dict[str, ModuleType] = {}
     waiting = [sys.modules[__name__], twin]
     while waiting:
@@ -86,7 +90,7 @@ def sources_digest(twin: ModuleType) -> int:
         if module.__name__ not in found:
             found[module.__name__] = module
             origins = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-            waiting += [sys.modules[name] for name in origins if name.startswith(package + ".") and name in sys.modules]
+            waiting += [sys.modules[name] for name in origins if name in sys.modules and _is_compiled(name)]
     digest = hashlib.sha256()
     for name, module in sorted(found.items()):
         numbers = sorted((key, value) for key, value in vars(module).items() if isinstance(value, int))
@@ -95,7 +99,7 @@ def sources_digest(twin: ModuleType) -> int:
 
 
 @inlined
-def plan_wake(core, i, now):  # type: ignore[no-untyped-def]
+def plan_wake(core, i, now):
     """Note when node ``i`` wants to be woken; what lies in the past is due now."""
     wake = core.next_wake[i]
     if wake != core.wake_at[i]:
@@ -113,7 +117,7 @@ def plan_wake(core, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _fail(core, i, now):  # type: ignore[no-untyped-def]
+def _fail(core, i, now):
     core.down[i] += 1
     if core.down[i] == 1:
         add_action(core, now, i, FAILED, 0, 0, NO_REASON)
@@ -123,7 +127,7 @@ def _fail(core, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _recover(core, i, now):  # type: ignore[no-untyped-def]
+def _recover(core, i, now):
     core.down[i] -= 1
     if core.down[i] == 0:
         core.numbers[DOWN_NODES] -= 1
@@ -132,7 +136,7 @@ def _recover(core, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _subscribe(core, i, now, what):  # type: ignore[no-untyped-def]
+def _subscribe(core, i, now, what):
     it = core.subscriptions[what]
     it.is_open = 1
     it.number = core.subscribed[i]
@@ -142,7 +146,7 @@ def _subscribe(core, i, now, what):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take_reading_number(core, i, now, content):  # type: ignore[no-untyped-def]
+def _take_reading_number(core, i, now, content):
     number = core.readings[i]
     core.readings[i] += 1
     add_action(core, now, i, PUBLISHED, number, 0, core.contents[content].detail)
@@ -150,7 +154,7 @@ def _take_reading_number(core, i, now, content):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tell_sent(core, frame, now):  # type: ignore[no-untyped-def]
+def _tell_sent(core, frame, now):
     it = core.frames[frame]
     peer = NONE if it.receiver < 0 else core.addresses[it.receiver]
     add_frame_row(core, now, it.sender, SENT, peer, it.message, now - it.start, NO_REASON)
@@ -173,7 +177,7 @@ def make_loop(
     """
 
     @kept_on_disk
-    def loop(arrays, memory, receive_needs, act_needs, events):  # type: ignore[no-untyped-def]
+    def loop(arrays, memory, receive_needs, act_needs, events):
         core, state = by_reference(arrays), by_reference(memory)
         numbers = core.numbers
         # Of the sources' digest nothing but its presence is wanted: it is a part of the name under which this is kept.

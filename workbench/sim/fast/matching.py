@@ -11,7 +11,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined
-def satisfies(value, operator, bound):  # type: ignore[no-untyped-def]
+def satisfies(value, operator, bound):
     """`attributes.satisfies` of integers."""
     return (
         operator == EQ_ANY
@@ -25,7 +25,7 @@ def satisfies(value, operator, bound):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def one_way_match(attributes, first, last, sample_first, sample_last):  # type: ignore[no-untyped-def]
+def one_way_match(attributes, first, last, sample_first, sample_last):
     """`attributes.one_way_match` of rows first:last (a subscription) and sample_first:sample_last of ``attributes``."""
     for a in range(first, last):
         if attributes[a, 1] == IS:
@@ -40,7 +40,7 @@ def one_way_match(attributes, first, last, sample_first, sample_last):  # type: 
 
 
 @outlined
-def deliver(core, now, i, peer, message):  # type: ignore[no-untyped-def]
+def deliver(core, now, i, peer, message):
     """Hand each sample of a publication to the open subscriptions of node ``i`` that it matches."""
     content = core.contents[core.messages[message].content]
     place = core.nodes[i].first_subscription
@@ -55,7 +55,7 @@ def deliver(core, now, i, peer, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def hold(core, pairs, i, peer, message, event, hops, now):  # type: ignore[no-untyped-def]
+def hold(core, pairs, i, peer, message, event, hops, now):
     """Node ``i`` has a publication: tell so and deliver it; ``pairs[event, i].held`` says whether it ever held it."""
     pair = pairs[event, i]
     is_first = not pair.held

@@ -8,20 +8,22 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim.fast.layout import EVENTS, HELD, HELD_EVENT, REASONS, ROW, Core
+from workbench.sim.fast.layout import HELD, HELD_EVENT, ROW, Core
+from workbench.sim.fast.names import Names
 from workbench.sim.trace import SCHEMA, tally
 
 
 class Outcome:
-    """Rows as they come, in batches of codes; ``names`` are the message names, ``texts`` the details.
+    """Rows as they come, in batches of codes; ``names``: what codes stand for; ``texts``: the details.
 
     ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
     """
 
-    def __init__(self, metrics_only: bool, names: Sequence[str], texts: Sequence[str], holders: bool) -> None:
+    def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
         self.metrics_only = metrics_only
         self._counts_holders = holders
-        self._texts = {"event": EVENTS, "message": tuple(names), "detail": tuple(texts)}
+        self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
+        self._reasons = names.reasons
         self._batches: list[np.ndarray] = []
         self._numbers: tuple[Counter, Counter] | None = None
 
@@ -45,7 +47,7 @@ class Outcome:
         counts: Counter = Counter()
         sizes: Counter = Counter()
         for row in np.concatenate(self._batches or [np.zeros(0, ROW)])[["event", "message"]].tolist():
-            event, message = EVENTS[row[0]], self._texts["message"][row[1]]
+            event, message = self._texts["event"][row[0]], self._texts["message"][row[1]]
             if event in _COUNTED:
                 counts[event, message, ""] += 1
         counts["held", "", ""] += int(core.numbers[HELD]) if self._counts_holders else self._holders()
@@ -57,9 +59,9 @@ class Outcome:
         for event, table in (("lost", core.lost), ("given_up", core.given_up)):
             for message, reason in np.argwhere(table[:, :, 0]).tolist():
                 number, size_B = table[message, reason].tolist()
-                counts[event, self._texts["message"][message], REASONS[reason]] += number
-                sizes[event, REASONS[reason]] += size_B
-        for text, number in zip(REASONS, core.dropped.tolist(), strict=True):
+                counts[event, self._texts["message"][message], self._reasons[reason]] += number
+                sizes[event, self._reasons[reason]] += size_B
+        for text, number in zip(self._reasons, core.dropped.tolist(), strict=True):
             counts["dropped", "", text] += number
         self._numbers = +counts, +sizes
 

@@ -22,7 +22,7 @@ from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
-from workbench.sim.fast.layout import ACTION, CONTENT, NONE, REASONS, SAMPLE, SUBSCRIPTION
+from workbench.sim.fast.layout import ACTION, CONTENT, NONE, SAMPLE, SUBSCRIPTION
 from workbench.sim.fast.network import Network
 from workbench.sim.radio import Radio
 
@@ -66,14 +66,19 @@ class Preparation:
     """Collects the tables of a workload; ``positions_m`` (n, 2), and `extent_m` of them, are for sensor fields."""
 
     def __init__(
-        self, addresses: np.ndarray, positions_m: np.ndarray, radio: Radio, size_B: Callable[[tuple], int]
+        self,
+        addresses: np.ndarray,
+        positions_m: np.ndarray,
+        radio: Radio,
+        size_B: Callable[[tuple], int],
+        reasons: Sequence[str],
     ) -> None:
         self._addresses = addresses
         self._positions_m = positions_m
         self._extent_m: tuple[float, float] | None = None
         self._radio = radio
         self._size_B = size_B
-        self._texts = Codes(REASONS)
+        self._texts = Codes(reasons)
         self._blobs = Codes()
         self._attributes: list[tuple[int, int, int]] = []
         self._samples: list[tuple[int, int, int]] = []

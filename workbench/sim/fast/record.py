@@ -19,7 +19,7 @@ from workbench.sim.fast.reference import inlined
 
 
 @inlined
-def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):  # type: ignore[no-untyped-def]
+def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):
     """A row of the trace at node ``i``; what happened, the message's name and the detail are codes."""
     place = core.numbers[ROWS]
     core.numbers[ROWS] = place + 1
@@ -37,20 +37,20 @@ def add_row(core, time, i, event, peer, name, origin, sequence, size, value, det
 
 
 @inlined
-def add_action(core, now, i, event, sequence, value, detail):  # type: ignore[no-untyped-def]
+def add_action(core, now, i, event, sequence, value, detail):
     """A row of what the application did, or what became of the node: always kept."""
     add_row(core, now, i, event, NONE, 0, core.addresses[i], sequence, 0, value, detail)
 
 
 @inlined
-def add_frame_row(core, now, i, event, peer, message, value, reason):  # type: ignore[no-untyped-def]
+def add_frame_row(core, now, i, event, peer, message, value, reason):
     """A row of what became of a frame of ``message`` at node ``i``."""
     it = core.messages[message]
     add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, it.size_B, value, reason)
 
 
 @inlined
-def count_sent(core, message, heard):  # type: ignore[no-untyped-def]
+def count_sent(core, message, heard):
     """A frame was sent, and ``heard`` nodes heard it: counted where no trace is kept."""
     it = core.messages[message]
     core.traffic[it.name, FRAMES_SENT] += 1
@@ -60,7 +60,7 @@ def count_sent(core, message, heard):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_loss(core, now, i, event, table, peer, message, reason):  # type: ignore[no-untyped-def]
+def add_loss(core, now, i, event, table, peer, message, reason):
     """A frame was lost or given up: a row, or counted in ``table`` under its reason."""
     if core.traces:
         add_frame_row(core, now, i, event, peer, message, 0, reason)
@@ -74,7 +74,7 @@ def add_loss(core, now, i, event, table, peer, message, reason):  # type: ignore
 
 
 @inlined
-def tell(core, now, i, event, peer, message, value, detail):  # type: ignore[no-untyped-def]
+def tell(core, now, i, event, peer, message, value, detail):
     """A protocol's event about a message, if its rows are wanted: for a trace, or for metrics that look at them."""
     if core.kept[event]:
         it = core.messages[message]
@@ -82,14 +82,14 @@ def tell(core, now, i, event, peer, message, value, detail):  # type: ignore[no-
 
 
 @inlined
-def tell_originated(core, now, i, message, number):  # type: ignore[no-untyped-def]
+def tell_originated(core, now, i, message, number):
     """A message starts its travel here; it carries the reading with that number."""
     it = core.messages[message]
     add_row(core, now, i, ORIGINATED, NONE, it.name, it.origin, it.sequence, 0, number, NO_REASON)
 
 
 @inlined
-def tell_held(core, now, i, peer, message, hops, is_first):  # type: ignore[no-untyped-def]
+def tell_held(core, now, i, peer, message, hops, is_first):
     """A node holds a publication; ``is_first``: it never held it before."""
     if is_first:
         core.numbers[HELD] += 1
@@ -99,21 +99,21 @@ def tell_held(core, now, i, peer, message, hops, is_first):  # type: ignore[no-u
 
 
 @inlined
-def tell_delivered(core, now, i, peer, message, number, detail):  # type: ignore[no-untyped-def]
+def tell_delivered(core, now, i, peer, message, number, detail):
     """A subscription was handed a sample."""
     it = core.messages[message]
     add_row(core, now, i, DELIVERED, peer, it.name, it.origin, it.sequence, 0, number, detail)
 
 
 @inlined
-def tell_forwarded(core, now, i, peer, message, neighbors):  # type: ignore[no-untyped-def]
+def tell_forwarded(core, now, i, peer, message, neighbors):
     """A message was sent on: for a trace alone, as nodes do not tell it where only metrics are wanted."""
     if core.traces:
         tell(core, now, i, FORWARDED, peer, message, neighbors, NO_REASON)
 
 
 @inlined
-def drop(core, now, i, peer, message, reason):  # type: ignore[no-untyped-def]
+def drop(core, now, i, peer, message, reason):
     """A message ended here."""
     if core.traces:
         tell(core, now, i, DROPPED, peer, message, 0, reason)

@@ -27,6 +27,7 @@ Theory of operation
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +80,7 @@ class Intervals:
         rows = (table["from_us"] <= time_us) & (table["until_us"] > time_us)
         return {name: column[rows] for name, column in table.items()}
 
-    def frame(self):  # type: ignore[no-untyped-def]
+    def frame(self) -> Any:
         """All kinds in one pandas frame, with a column ``what``, in order of ``from_us``."""
         import pandas as pd
 

@@ -11,6 +11,16 @@ from __future__ import annotations
 
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, insert
+from workbench.protocols.coded_diffusion.fast.names import (
+    DECODED,
+    DECODED_ALREADY,
+    EVENTS,
+    EXPIRED,
+    FULL,
+    INNOVATIVE,
+    NOT_INNOVATIVE,
+    REASONS,
+)
 from workbench.protocols.coded_diffusion.fast.state import (
     CODED_MESSAGE,
     EVENT_MESSAGE,
@@ -30,25 +40,14 @@ from workbench.protocols.coded_diffusion.fast.state import (
 from workbench.sim.fast.air import let_go, make_message, send, take_message
 from workbench.sim.fast.defaults import start, subscribe, unsubscribe
 from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import (
-    BROADCAST,
-    DECODED,
-    DECODED_ALREADY,
-    DROPPED,
-    DUPLICATE,
-    EXPIRED,
-    FORWARDED,
-    FULL,
-    INNOVATIVE,
-    NO_REASON,
-    NONE,
-    NOT_INNOVATIVE,
-)
+from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
 from workbench.sim.fast.matching import hold
 from workbench.sim.fast.record import add_row, drop, tell, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
+    "EVENTS",
+    "REASONS",
     "MESSAGES",
     "longest_frame_B",
     "make_state",
@@ -69,7 +68,7 @@ _MOST_HOPS = wire.U16 - 1
 
 
 @inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
+def has_room(core, state):
     """Whether each node that hears a frame may begin a generation."""
     return state.numbers[FREE_GENERATIONS] >= state.most_new
 
@@ -78,7 +77,7 @@ def has_room(core, state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _know(state, i, event, now):  # type: ignore[no-untyped-def]
+def _know(state, i, event, now):
     """Node ``i`` has heard of an event now, or sent it."""
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
@@ -90,7 +89,7 @@ def _know(state, i, event, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_over(core, state, i, origin, event, now):  # type: ignore[no-untyped-def]
+def _is_over(core, state, i, origin, event, now):
     """Whether nothing more is wanted of an event: it is this node's own, or known and not being decoded."""
     if origin == core.addresses[i]:
         return True
@@ -107,13 +106,13 @@ def _is_over(core, state, i, origin, event, now):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _is_full(state, i, matrices):  # type: ignore[no-untyped-def]
+def _is_full(state, i, matrices):
     node = state.nodes[i]
     return node.known >= state.max_known or node.generations + matrices > state.max_events
 
 
 @inlined
-def _can_know_another(core, state, i, matrices, now):  # type: ignore[no-untyped-def]
+def _can_know_another(core, state, i, matrices, now):
     """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
     if _is_full(state, i, matrices) and now >= state.nodes[i].all_known_until_us:
         _forget_the_quiet(core, state, i, now)
@@ -121,7 +120,7 @@ def _can_know_another(core, state, i, matrices, now):  # type: ignore[no-untyped
 
 
 @outlined
-def _forget_the_quiet(core, state, i, now):  # type: ignore[no-untyped-def]
+def _forget_the_quiet(core, state, i, now):
     node = state.nodes[i]
     generation = node.first_generation
     while generation != NO_GENERATION:
@@ -153,7 +152,7 @@ def _forget_the_quiet(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tell_expired(core, state, i, event, now):  # type: ignore[no-untyped-def]
+def _tell_expired(core, state, i, event, now):
     if core.traces:
         it = state.events[event]
         add_row(core, now, i, DROPPED, NONE, CODED_MESSAGE, it.origin, it.sequence, 0, 0, EXPIRED)
@@ -165,7 +164,7 @@ def _tell_expired(core, state, i, event, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(state, i, event):  # type: ignore[no-untyped-def]
+def _begin(state, i, event):
     """A generation without packets, the youngest of node ``i``."""
     generation = state.numbers[FREE_GENERATION]
     it, node = state.generations[generation], state.nodes[i]
@@ -191,7 +190,7 @@ def _begin(state, i, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _forget(core, state, i, event):  # type: ignore[no-untyped-def]
+def _forget(core, state, i, event):
     """Give up what node ``i`` has of an event; nothing to do if it has nothing."""
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
@@ -213,7 +212,7 @@ def _forget(core, state, i, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
+def _plan_wake(core, state, i):
     earliest_us = NONE
     generation = state.nodes[i].first_generation
     while generation != NO_GENERATION:
@@ -225,7 +224,7 @@ def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _plan_sending(core, state, i, generation, now):  # type: ignore[no-untyped-def]
+def _plan_sending(core, state, i, generation, now):
     it = state.generations[generation]
     if it.has_sent and not state.rearm:
         return
@@ -238,7 +237,7 @@ def _plan_sending(core, state, i, generation, now):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _make_packet(core, state, event):  # type: ignore[no-untyped-def]
+def _make_packet(core, state, event):
     """A coded packet of an event whose encoding vector is still to be written."""
     it = state.events[event]
     size_B, airtime_us = state.sizes_B[it.content], state.airtimes_us[it.content]
@@ -248,7 +247,7 @@ def _make_packet(core, state, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tell_forwarded(core, state, i, peer, event, count, now):  # type: ignore[no-untyped-def]
+def _tell_forwarded(core, state, i, peer, event, count, now):
     if core.traces:
         it = state.events[event]
         detail = state.first_text + count
@@ -256,7 +255,7 @@ def _tell_forwarded(core, state, i, peer, event, count, now):  # type: ignore[no
 
 
 @outlined
-def _bootstrap(core, state, i, event, now):  # type: ignore[no-untyped-def]
+def _bootstrap(core, state, i, event, now):
     """Broadcast combinations of an event's chunks."""
     for _ in range(state.bootstrap_factor):
         message = _make_packet(core, state, event)
@@ -268,7 +267,7 @@ def _bootstrap(core, state, i, event, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _send_combinations(core, state, i, generation, count, now):  # type: ignore[no-untyped-def]
+def _send_combinations(core, state, i, generation, count, now):
     """Broadcast combinations of what has come of an event."""
     it = state.generations[generation]
     for _ in range(count):
@@ -280,7 +279,7 @@ def _send_combinations(core, state, i, generation, count, now):  # type: ignore[
 
 
 @inlined
-def _receive_event(core, state, i, sender, message, event, now):  # type: ignore[no-untyped-def]
+def _receive_event(core, state, i, sender, message, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
         drop(core, now, i, peer, message, DUPLICATE)
@@ -296,7 +295,7 @@ def _receive_event(core, state, i, sender, message, event, now):  # type: ignore
 
 
 @inlined
-def _receive_coded(core, state, i, sender, message, hops, event, now):  # type: ignore[no-untyped-def]
+def _receive_coded(core, state, i, sender, message, hops, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
         drop(core, now, i, peer, message, DECODED_ALREADY)
@@ -331,7 +330,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):  # type: 
 
 
 @inlined
-def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish(core, state, i, content, number, now):
     """Broadcast an event."""
     event = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = event + 1
@@ -348,7 +347,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's event or coded packet; its ``word`` is the hops."""
     event = state.events_of[message]
     if core.messages[message].name == EVENT_MESSAGE:
@@ -358,7 +357,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
 
 
 @inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake(core, state, i, now):
     """Send for the events whose collecting time is over."""
     generation = state.nodes[i].first_generation
     while generation != NO_GENERATION:

@@ -51,12 +51,12 @@ def tables(order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @inlined
-def _negative(state, symbol):  # type: ignore[no-untyped-def]
+def _negative(state, symbol):
     return state.modulus - symbol if state.modulus else symbol
 
 
 @inlined
-def _sum(state, a, b):  # type: ignore[no-untyped-def]
+def _sum(state, a, b):
     if state.modulus:
         total = np.int64(a) + np.int64(b)
         return total - state.modulus if total >= state.modulus else total
@@ -64,7 +64,7 @@ def _sum(state, a, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _product(state, logarithm, symbol):  # type: ignore[no-untyped-def]
+def _product(state, logarithm, symbol):
     """Of a symbol with the one that has that logarithm."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
 
@@ -73,7 +73,7 @@ def _product(state, logarithm, symbol):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def draw_coefficients(core, state, i, count):  # type: ignore[no-untyped-def]
+def draw_coefficients(core, state, i, count):
     """Draw ``state.coefficients[:count]`` from node ``i``'s stream, as `rlnc.draw_coefficients` does."""
     coefficients = state.coefficients
     any_is_set = False
@@ -96,7 +96,7 @@ def draw_coefficients(core, state, i, count):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def insert(state, generation, message):  # type: ignore[no-untyped-def]
+def insert(state, generation, message):
     """Add a message's encoding vector to a matrix unless it depends on its rows; its pivot, or NONE."""
     size, row, matrices = state.generation_size, state.row, state.matrices
     for k in range(size):
@@ -127,7 +127,7 @@ def insert(state, generation, message):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def combine(state, generation, message):  # type: ignore[no-untyped-def]
+def combine(state, generation, message):
     """A message's encoding vector is the rows of a matrix times ``state.coefficients``, in the order of the pivots."""
     size, vectors, matrices = state.generation_size, state.vectors, state.matrices
     for k in range(size):
@@ -146,7 +146,7 @@ def combine(state, generation, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def clear(state, generation):  # type: ignore[no-untyped-def]
+def clear(state, generation):
     """Make a matrix one without rows."""
     for p in range(state.generation_size):
         for k in range(state.generation_size):

@@ -32,6 +32,7 @@ from workbench.protocols.diffusion.fast.memory import (
     NEEDS_MEMORIES,
 )
 from workbench.protocols.diffusion.fast.messages import is_black
+from workbench.protocols.diffusion.fast.names import BLACKLISTED, BLACKLISTED_REASON, EVENTS, REASONS
 from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
 from workbench.protocols.diffusion.fast.state import (
     longest_frame_B,
@@ -42,11 +43,13 @@ from workbench.protocols.diffusion.fast.state import (
     with_more_messages,
     with_more_room,
 )
-from workbench.sim.fast.layout import BLACKLISTED, BLACKLISTED_REASON, NO_REASON, NONE, TTL
+from workbench.sim.fast.layout import NO_REASON, NONE, TTL
 from workbench.sim.fast.record import add_row, drop
 from workbench.sim.fast.reference import inlined
 
 __all__ = [
+    "EVENTS",
+    "REASONS",
     "MESSAGES",
     "longest_frame_B",
     "make_state",
@@ -62,7 +65,7 @@ COUNTS_HOLDERS = False
 
 
 @inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
+def has_room(core, state):
     """Whether the pools have what an event may take."""
     numbers, room = state.numbers, state.room
     return (
@@ -74,7 +77,7 @@ def has_room(core, state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
+def start(core, state, i, now):
     """Node ``i`` knows from the start which neighbors it cannot talk with."""
     if core.kept[BLACKLISTED]:
         for place in range(state.black_first[i], state.black_first[i + 1]):
@@ -83,25 +86,25 @@ def start(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish(core, state, i, content, number, now):
     """Offer a sample."""
     offer(core, state, i, content, number, now)
 
 
 @inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def subscribe(core, state, i, what, now):
     """Ask the network for data that matches."""
     begin_subscription(core, state, i, what, now)
 
 
 @inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def unsubscribe(core, state, i, what, now):
     """End a subscription."""
     end_subscription(core, state, i, what, now)
 
 
 @inlined
-def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its ttl."""
     reason = NO_REASON
     if is_black(state, i, sender):
@@ -119,7 +122,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
 
 
 @inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake(core, state, i, now):
     """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
     refresh(core, state, i, now)
     node = state.nodes[i]

@@ -17,14 +17,14 @@ _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
 
 @inlined
-def matches(state, one, other):  # type: ignore[no-untyped-def]
+def matches(state, one, other):
     """`attributes.one_way_match` of two lists."""
     subscription, publication = state.lists[one], state.lists[other]
     return one_way_match(state.attributes, subscription.first, subscription.last, publication.first, publication.last)
 
 
 @inlined
-def append(state, key, operator, value):  # type: ignore[no-untyped-def]
+def append(state, key, operator, value):
     """One more attribute for the list that is being made; `interned` ends it."""
     place = state.numbers[ATTRIBUTES]
     state.numbers[ATTRIBUTES] = place + 1
@@ -34,7 +34,7 @@ def append(state, key, operator, value):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def append_list(state, number):  # type: ignore[no-untyped-def]
+def append_list(state, number):
     """All attributes of a list for the one that is being made."""
     it = state.lists[number]
     for a in range(it.first, it.last):
@@ -42,7 +42,7 @@ def append_list(state, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _bucket(state, first, last):  # type: ignore[no-untyped-def]
+def _bucket(state, first, last):
     hashed = np.uint64(14695981039346656037)
     for a in range(first, last):
         for column in range(3):
@@ -51,7 +51,7 @@ def _bucket(state, first, last):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _remember(state, number):  # type: ignore[no-untyped-def]
+def _remember(state, number):
     """Let a list be found by its content."""
     it = state.lists[number]
     bucket = _bucket(state, it.first, it.last)
@@ -61,7 +61,7 @@ def _remember(state, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _same(state, first, last, other_first, other_last):  # type: ignore[no-untyped-def]
+def _same(state, first, last, other_first, other_last):
     if last - first != other_last - other_first:
         return False
     for a in range(last - first):
@@ -72,7 +72,7 @@ def _same(state, first, last, other_first, other_last):  # type: ignore[no-untyp
 
 
 @inlined
-def _size_B(state, first, last):  # type: ignore[no-untyped-def]
+def _size_B(state, first, last):
     size_B = 0
     for a in range(first, last):
         is_blob = state.is_blob[state.attributes[a, 0]]
@@ -81,7 +81,7 @@ def _size_B(state, first, last):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def interned(state, first):  # type: ignore[no-untyped-def]
+def interned(state, first):
     """The list of the attributes from row ``first`` to the end: a known one with that content, or a new one."""
     last = state.numbers[ATTRIBUTES]
     while state.numbers[REMEMBERED] < state.numbers[LISTS]:
@@ -106,7 +106,7 @@ def interned(state, first):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def constraints_of(state, number):  # type: ignore[no-untyped-def]
+def constraints_of(state, number):
     """The list of `attributes.constraints` of a list: the same for interests that share an entry."""
     it = state.lists[number]
     if it.constraints != NONE:
@@ -124,7 +124,7 @@ def constraints_of(state, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _sink(state, start):  # type: ignore[no-untyped-def]
+def _sink(state, start):
     """Move the last attribute to its place among the sorted ones from ``start``."""
     rows = state.attributes
     a = state.numbers[ATTRIBUTES] - 1
@@ -135,7 +135,7 @@ def _sink(state, start):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _before(rows, one, other):  # type: ignore[no-untyped-def]
+def _before(rows, one, other):
     for column in range(3):
         if rows[one, column] != rows[other, column]:
             return rows[one, column] < rows[other, column]
@@ -146,7 +146,7 @@ def _before(rows, one, other):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def is_within(state, inner, outer):  # type: ignore[no-untyped-def]
+def is_within(state, inner, outer):
     """`attributes.is_within` of two lists."""
     rows = state.attributes
     inside, outside = state.lists[inner], state.lists[outer]
@@ -165,7 +165,7 @@ def is_within(state, inner, outer):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _constrains(rows, key, first, last):  # type: ignore[no-untyped-def]
+def _constrains(rows, key, first, last):
     found = False
     for a in range(first, last):
         found = found or (rows[a, 0] == key and rows[a, 1] != IS)
@@ -173,7 +173,7 @@ def _constrains(rows, key, first, last):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _has(rows, key, operator, value, first, last):  # type: ignore[no-untyped-def]
+def _has(rows, key, operator, value, first, last):
     found = False
     for a in range(first, last):
         found = found or (rows[a, 0] == key and rows[a, 1] == operator and rows[a, 2] == value)
@@ -181,7 +181,7 @@ def _has(rows, key, operator, value, first, last):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _bounds(rows, key, first, last):  # type: ignore[no-untyped-def]
+def _bounds(rows, key, first, last):
     """The lowest and the highest integer that meets all constraints of a key; lowest > highest if none does."""
     low, high = np.int64(LOWEST), np.int64(HIGHEST)
     for a in range(first, last):
@@ -204,7 +204,7 @@ def _bounds(rows, key, first, last):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _integers_within(rows, key, first, last, outer_first, outer_last):  # type: ignore[no-untyped-def]
+def _integers_within(rows, key, first, last, outer_first, outer_last):
     low, high = _bounds(rows, key, first, last)
     outer_low, outer_high = _bounds(rows, key, outer_first, outer_last)
     if low > high:
@@ -224,7 +224,7 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):  # type: 
 
 
 @inlined
-def _blobs_within(rows, key, first, last, outer_first, outer_last):  # type: ignore[no-untyped-def]
+def _blobs_within(rows, key, first, last, outer_first, outer_last):
     some_allowed = False
     for a in range(first, last):
         if rows[a, 0] == key and rows[a, 1] == EQ:
@@ -243,7 +243,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):  # type: ign
 
 
 @inlined
-def _meets(rows, key, value, first, last):  # type: ignore[no-untyped-def]
+def _meets(rows, key, value, first, last):
     """Whether a value meets all constraints of a key."""
     for a in range(first, last):
         if rows[a, 0] == key and rows[a, 1] != IS and not satisfies(value, rows[a, 1], rows[a, 2]):
@@ -255,7 +255,7 @@ def _meets(rows, key, value, first, last):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def sample_end(state, number, first):  # type: ignore[no-untyped-def]
+def sample_end(state, number, first):
     """The row behind the sample that begins at row ``first`` of a list."""
     it = state.lists[number]
     key = state.attributes[it.first, 0]
@@ -266,7 +266,7 @@ def sample_end(state, number, first):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def part_of(state, number, first, last):  # type: ignore[no-untyped-def]
+def part_of(state, number, first, last):
     """The list that is the rows first:last of another."""
     it = state.lists[number]
     if first == it.first and last == it.last:

@@ -2,17 +2,17 @@
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
 from workbench.protocols.diffusion.fast.memory import FOREVER_US, INTEREST, REINFORCEMENT, STAMP
-from workbench.protocols.diffusion.fast.paths import clear_data_gradients
-from workbench.sim.fast.layout import (
+from workbench.protocols.diffusion.fast.names import (
     EVICTED,
     EXPIRED,
     GRADIENT_REMOVED,
     GRADIENT_SET,
     INTEREST_REMOVED,
-    NONE,
     SET_BY_INTEREST,
     SET_BY_REINFORCEMENT,
 )
+from workbench.protocols.diffusion.fast.paths import clear_data_gradients
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -21,7 +21,7 @@ OF_SINK, EXPIRED_BY, SET_UP_TO = range(3)
 
 
 @outlined
-def find(state, i, constraints):  # type: ignore[no-untyped-def]
+def find(state, i, constraints):
     """Node ``i``'s entry with these constraints, or NONE."""
     for place in range(state.nodes[i].entries):
         entry = state.order[i, place]
@@ -31,7 +31,7 @@ def find(state, i, constraints):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def new_entry(core, state, now, i, number):  # type: ignore[no-untyped-def]
+def new_entry(core, state, now, i, number):
     """A new entry for a list, in place of the oldest if the cache is full."""
     if state.nodes[i].entries >= state.max_interests:
         oldest = state.order[i, 0]
@@ -54,7 +54,7 @@ def new_entry(core, state, now, i, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def take_out(state, i, place):  # type: ignore[no-untyped-def]
+def take_out(state, i, place):
     """Take the entry at a place out of node ``i``'s cache."""
     state.entries[state.order[i, place]].is_used = 0
     state.nodes[i].entries -= 1
@@ -63,7 +63,7 @@ def take_out(state, i, place):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):  # type: ignore[no-untyped-def]
+def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):
     """Take gradients out of an entry: OF_SINK, EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
 
     Those that a reinforcement alone has set have NONE for the interest, which is below any bound.
@@ -87,7 +87,7 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):  #
 
 
 @outlined
-def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiration_s, wave):  # type: ignore[no-untyped-def]
+def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiration_s, wave):
     """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement."""
     expires_us = now + expiration_s * 1_000_000
     g = _gradient(state, entry, sink, neighbor)
@@ -117,7 +117,7 @@ def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiratio
 
 
 @inlined
-def _gradient(state, entry, sink, neighbor):  # type: ignore[no-untyped-def]
+def _gradient(state, entry, sink, neighbor):
     for g in range(state.entries[entry].gradients):
         it = state.gradients[entry, g]
         if it.sink == sink and it.neighbor == neighbor:
@@ -126,7 +126,7 @@ def _gradient(state, entry, sink, neighbor):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):  # type: ignore[no-untyped-def]
+def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
     if state.entries[entry].gradients >= state.max_gradients:
         victim = _victim(state, entry, sink, wave)
@@ -148,7 +148,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):  # type:
 
 
 @inlined
-def _victim(state, entry, sink, wave):  # type: ignore[no-untyped-def]
+def _victim(state, entry, sink, wave):
     """Which gradient of a full list goes, as the replacement rule and the protection of a sink's only one say."""
     count = state.entries[entry].gradients
     if wave == NONE:
@@ -164,7 +164,7 @@ def _victim(state, entry, sink, wave):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _first_of(state, entry, sink, count):  # type: ignore[no-untyped-def]
+def _first_of(state, entry, sink, count):
     """The first of the first ``count`` gradients that is a sink's, or ``count``."""
     for g in range(count):
         if state.gradients[entry, g].sink == sink:
@@ -173,7 +173,7 @@ def _first_of(state, entry, sink, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _to_front(state, entry, g):  # type: ignore[no-untyped-def]
+def _to_front(state, entry, g):
     it = state.gradients[entry, g]
     expires_us, sequence, wave, neighbor, sink = it.expires_us, it.sequence, it.wave, it.neighbor, it.sink
     for place in range(g, 0, -1):
@@ -184,7 +184,7 @@ def _to_front(state, entry, g):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def newest_wave(state, entry, sink):  # type: ignore[no-untyped-def]
+def newest_wave(state, entry, sink):
     """The newest reinforcement of a sink among an entry's gradients, NONE if there is none."""
     newest = NONE
     for g in range(state.entries[entry].gradients):
@@ -194,21 +194,21 @@ def newest_wave(state, entry, sink):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def has_sink(state, entry, sink):  # type: ignore[no-untyped-def]
+def has_sink(state, entry, sink):
     """Whether an entry has a gradient towards a sink."""
     count = state.entries[entry].gradients
     return _first_of(state, entry, sink, count) < count
 
 
 @outlined
-def clean(core, state, now, i):  # type: ignore[no-untyped-def]
+def clean(core, state, now, i):
     """Drop what has expired."""
     if now >= state.nodes[i].first_expiry_us:
         _clean(core, state, now, i)
 
 
 @outlined
-def _clean(core, state, now, i):  # type: ignore[no-untyped-def]
+def _clean(core, state, now, i):
     first_us = FOREVER_US
     place = 0
     while place < state.nodes[i].entries:
@@ -226,7 +226,7 @@ def _clean(core, state, now, i):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def add_next_hops(state, entry, now, not_to, count):  # type: ignore[no-untyped-def]
+def add_next_hops(state, entry, now, not_to, count):
     """Add the neighbors that data goes to by an entry to the first ``count`` of ``hops``; returns how many there are.
 
     Per sink the reinforced gradient or the first few; never ``not_to``, and no neighbor twice.
@@ -251,7 +251,7 @@ def add_next_hops(state, entry, now, not_to, count):  # type: ignore[no-untyped-
 
 
 @inlined
-def _is_among(values, count, value):  # type: ignore[no-untyped-def]
+def _is_among(values, count, value):
     found = False
     for k in range(count):
         found = found or (values[k] == value)
@@ -259,7 +259,7 @@ def _is_among(values, count, value):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def tell_removed(core, state, now, i, gradient, reason):  # type: ignore[no-untyped-def]
+def tell_removed(core, state, now, i, gradient, reason):
     """A gradient is gone; the number is its interest's, or its reinforcement's where no interest has set it."""
     if core.kept[GRADIENT_REMOVED]:
         sequence = max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
@@ -268,7 +268,7 @@ def tell_removed(core, state, now, i, gradient, reason):  # type: ignore[no-unty
 
 
 @inlined
-def tell_interest_removed(core, now, i, sink, sequence, reason):  # type: ignore[no-untyped-def]
+def tell_interest_removed(core, now, i, sink, sequence, reason):
     """An entry is gone; ``sink`` is an address."""
     if core.kept[INTEREST_REMOVED]:
         add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST, sink, sequence, 0, 0, reason)

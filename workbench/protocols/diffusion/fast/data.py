@@ -13,10 +13,11 @@ from workbench.protocols.diffusion.fast.messages import (
     note_data,
     take_sequence,
 )
+from workbench.protocols.diffusion.fast.names import FILTER, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.layout import DROPPED, DUPLICATE, FILTER, NO_GRADIENT, NO_INTEREST, NONE, TTL
+from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE, TTL
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_forwarded, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
@@ -25,7 +26,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def offer(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def offer(core, state, i, content, number, now):
     """A sample to be sent as soon as an interest matches; the oldest goes if too many wait."""
     node = state.nodes[i]
     first = state.samples_first[i]
@@ -41,7 +42,7 @@ def offer(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tell_overflow(core, now, i):  # type: ignore[no-untyped-def]
+def _tell_overflow(core, now, i):
     """A sample that nobody wanted in time has no message yet, hence no number."""
     if core.traces:
         add_row(core, now, i, DROPPED, NONE, DATA, core.addresses[i], 0, 0, 0, NO_INTEREST)
@@ -50,7 +51,7 @@ def _tell_overflow(core, now, i):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def send_samples(core, state, i, now):  # type: ignore[no-untyped-def]
+def send_samples(core, state, i, now):
     """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
     clean(core, state, now, i)
     wanted = _take_wanted(state, i)
@@ -69,7 +70,7 @@ def send_samples(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take_wanted(state, i):  # type: ignore[no-untyped-def]
+def _take_wanted(state, i):
     """Move the samples that some interest wants to ``wanted``; returns how many."""
     node = state.nodes[i]
     first = state.samples_first[i]
@@ -87,7 +88,7 @@ def _take_wanted(state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_wanted(state, i, number):  # type: ignore[no-untyped-def]
+def _is_wanted(state, i, number):
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
         if matches(state, state.own_interests[state.own_order[place]].list, number):
@@ -99,7 +100,7 @@ def _is_wanted(state, i, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _aggregate(state, first, wanted):  # type: ignore[no-untyped-def]
+def _aggregate(state, first, wanted):
     """(last, list): the samples first:last fit in one message, and its attributes."""
     number = state.wanted[first].list
     room_B = state.room_B - state.lists[number].size_B
@@ -123,7 +124,7 @@ def _aggregate(state, first, wanted):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def receive_data(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+def receive_data(core, state, i, sender, message, ttl, now):
     """Data from a neighbor: on it goes, unless it has been here."""
     origin = state.interest_fields[message].origin
     id = id_of(origin, core.messages[message].sequence)
@@ -136,7 +137,7 @@ def receive_data(core, state, i, sender, message, ttl, now):  # type: ignore[no-
 
 
 @outlined
-def _route(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+def _route(core, state, i, sender, message, ttl, now):
     """Filters, own interests, interest cache: where new data goes; ``sender`` is NONE for the node's own."""
     number = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
@@ -177,7 +178,7 @@ def _route(core, state, i, sender, message, ttl, now):  # type: ignore[no-untype
 
 
 @inlined
-def _send_on(core, state, i, peer, message, hops, ttl, now):  # type: ignore[no-untyped-def]
+def _send_on(core, state, i, peer, message, hops, ttl, now):
     if ttl <= 1:
         drop(core, now, i, peer, message, TTL)
         return
@@ -187,7 +188,7 @@ def _send_on(core, state, i, peer, message, hops, ttl, now):  # type: ignore[no-
 
 
 @outlined
-def _deliver(core, state, i, own, sender, message, now):  # type: ignore[no-untyped-def]
+def _deliver(core, state, i, own, sender, message, now):
     """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
     number = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
@@ -212,7 +213,7 @@ def _deliver(core, state, i, own, sender, message, now):  # type: ignore[no-unty
 
 
 @inlined
-def _hand_over(core, state, i, what, peer, message, number, now):  # type: ignore[no-untyped-def]
+def _hand_over(core, state, i, what, peer, message, number, now):
     constraints = state.lists[state.subscription_lists[what]]
     first, last = state.lists[number].first, state.lists[number].last
     while first < last:

@@ -13,9 +13,10 @@ import numpy as np
 from workbench.attributes.model import IS
 from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA, FILTER, INTEREST, MEMORIES
+from workbench.protocols.diffusion.fast.names import FILTER_DROPS, FILTER_REPLACES, FILTERED
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
 from workbench.sim.fast import NotCompiledError
-from workbench.sim.fast.layout import FILTER_DROPS, FILTER_REPLACES, FILTERED, NONE
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
@@ -78,7 +79,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
 
 
 @outlined
-def filtered(core, state, now, i, message, origin):  # type: ignore[no-untyped-def]
+def filtered(core, state, now, i, message, origin):
     """The list of a message's attributes after all filters of node ``i`` that want them, or NONE if nothing is left."""
     it = core.messages[message]
     number = it.content
@@ -113,7 +114,7 @@ def filtered(core, state, now, i, message, origin):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _carries_any(state, i):  # type: ignore[no-untyped-def]
+def _carries_any(state, i):
     found = False
     for f in range(len(state.filters)):
         found = found or state.carries[f, i]
@@ -121,7 +122,7 @@ def _carries_any(state, i):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _filtered_part(core, state, now, i, message, origin, number):  # type: ignore[no-untyped-def]
+def _filtered_part(core, state, now, i, message, origin, number):
     name = core.messages[message].name
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
@@ -138,7 +139,7 @@ def _filtered_part(core, state, now, i, message, origin, number):  # type: ignor
 
 
 @inlined
-def _wants(state, f, name, number):  # type: ignore[no-untyped-def]
+def _wants(state, f, name, number):
     match, it = state.lists[state.filters[f].match], state.lists[number]
     if name == DATA:
         return one_way_match(state.attributes, match.first, match.last, it.first, it.last)
@@ -153,7 +154,7 @@ def _wants(state, f, name, number):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _decide(state, f, i, origin, number, now):  # type: ignore[no-untyped-def]
+def _decide(state, f, i, origin, number, now):
     """The list that a filter answers, or NONE to drop the message."""
     it = state.filters[f]
     kind = it.kind
@@ -191,7 +192,7 @@ def _decide(state, f, i, origin, number, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _place_of_value(state, number, key):  # type: ignore[no-untyped-def]
+def _place_of_value(state, number, key):
     """The row of the first IS value of a key, or NONE."""
     it = state.lists[number]
     for a in range(it.first, it.last):
@@ -201,7 +202,7 @@ def _place_of_value(state, number, key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _with_value(state, number, place, value):  # type: ignore[no-untyped-def]
+def _with_value(state, number, place, value):
     """The list with another value in the row ``place``."""
     it = state.lists[number]
     if state.attributes[place, 2] == value:
@@ -213,13 +214,13 @@ def _with_value(state, number, place, value):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _mean(total, count):  # type: ignore[no-untyped-def]
+def _mean(total, count):
     """The mean of integers, rounded to the nearest (half up)."""
     return (2 * total + count) // (2 * count)
 
 
 @inlined
-def _summary(kind, window, count):  # type: ignore[no-untyped-def]
+def _summary(kind, window, count):
     total, low, high = np.int64(0), window[0], window[0]
     for k in range(count):
         total += window[k]
@@ -231,7 +232,7 @@ def _summary(kind, window, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _average(state, f, i, origin, number, place, value, now):  # type: ignore[no-untyped-def]
+def _average(state, f, i, origin, number, place, value, now):
     all_ = state.averages[f, i]
     memory, is_new = _memory(state, f, i, origin)
     row = state.memories[memory]
@@ -255,7 +256,7 @@ def _average(state, f, i, origin, number, place, value, now):  # type: ignore[no
 
 
 @outlined
-def _memory(state, f, i, origin):  # type: ignore[no-untyped-def]
+def _memory(state, f, i, origin):
     """(the row in which filter ``f`` on node ``i`` remembers an origin, whether it is new)"""
     count = state.carries.shape[1]
     id = (np.int64(f) * count + i) * count + origin

@@ -22,19 +22,10 @@ from workbench.protocols.diffusion.fast.messages import (
     note_interest,
     take_sequence,
 )
+from workbench.protocols.diffusion.fast.names import CANCELLED, FILTER, INTEREST_CACHED, NEW_ROUND, STALE
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
 from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.layout import (
-    BROADCAST,
-    CANCELLED,
-    DUPLICATE,
-    FILTER,
-    INTEREST_CACHED,
-    NEW_ROUND,
-    NONE,
-    STALE,
-    TTL,
-)
+from workbench.sim.fast.layout import BROADCAST, DUPLICATE, NONE, TTL
 from workbench.sim.fast.record import add_row, drop, tell_forwarded
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -44,7 +35,7 @@ SECOND_US = 1_000_000
 
 
 @outlined
-def begin_subscription(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def begin_subscription(core, state, i, what, now):
     """Ask the network: by an interest of its own, or by a new round of one with the same constraints."""
     number = state.subscription_lists[what]
     own = _own_interest(state, i, constraints_of(state, number))
@@ -64,7 +55,7 @@ def begin_subscription(core, state, i, what, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _own_interest(state, i, constraints):  # type: ignore[no-untyped-def]
+def _own_interest(state, i, constraints):
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
         own = state.own_order[place]
@@ -74,7 +65,7 @@ def _own_interest(state, i, constraints):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _new_own_interest(state, i, number):  # type: ignore[no-untyped-def]
+def _new_own_interest(state, i, number):
     own = state.own_first[i]
     while state.own_interests[own].is_used:
         own += 1
@@ -93,13 +84,13 @@ def _new_own_interest(state, i, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def block_of(state, own):  # type: ignore[no-untyped-def]
+def block_of(state, own):
     """The block of an own interest's data gradients."""
     return len(state.entries) + own
 
 
 @outlined
-def end_subscription(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def end_subscription(core, state, i, what, now):
     """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
     place = state.own_first[i]
     while place < state.own_first[i] + state.nodes[i].own_interests:
@@ -117,7 +108,7 @@ def end_subscription(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _unlink(state, own, what):  # type: ignore[no-untyped-def]
+def _unlink(state, own, what):
     """Take a subscription out of an own interest; whether it was there."""
     it = state.own_interests[own]
     before, one = NONE, it.first
@@ -135,7 +126,7 @@ def _unlink(state, own, what):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take_out_own(state, i, place):  # type: ignore[no-untyped-def]
+def _take_out_own(state, i, place):
     state.own_interests[state.own_order[place]].is_used = 0
     state.nodes[i].own_interests -= 1
     for later in range(place, state.own_first[i] + state.nodes[i].own_interests):
@@ -146,7 +137,7 @@ def _take_out_own(state, i, place):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def refresh(core, state, i, now):  # type: ignore[no-untyped-def]
+def refresh(core, state, i, now):
     """End subscriptions that have expired, and send the interests that are due again."""
     place = state.own_first[i]
     while place < state.own_first[i] + state.nodes[i].own_interests:
@@ -168,7 +159,7 @@ def refresh(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def plan_wake_up(core, state, i):  # type: ignore[no-untyped-def]
+def plan_wake_up(core, state, i):
     """When the node wants to be woken: for its tick, a refresh, or the end of a subscription."""
     wake = state.nodes[i].tick_us
     first = state.own_first[i]
@@ -183,14 +174,14 @@ def plan_wake_up(core, state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _earlier(one, other):  # type: ignore[no-untyped-def]
+def _earlier(one, other):
     if one == NONE or other == NONE:
         return max(one, other)
     return min(one, other)
 
 
 @inlined
-def plan_tick(core, state, i, now):  # type: ignore[no-untyped-def]
+def plan_tick(core, state, i, now):
     """The cache has changed: samples that wait are matched again at the next tick."""
     node = state.nodes[i]
     if node.samples and node.tick_us == NONE:
@@ -199,7 +190,7 @@ def plan_tick(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin_round(state, i, own):  # type: ignore[no-untyped-def]
+def _begin_round(state, i, own):
     it = state.own_interests[own]
     it.round = (it.round + 1) & 0xFF
     it.reinforcements = 0
@@ -207,7 +198,7 @@ def _begin_round(state, i, own):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _send_interest(core, state, i, own, now):  # type: ignore[no-untyped-def]
+def _send_interest(core, state, i, own, now):
     """Flood an interest of the node's own: a new one, a longer one, or the next round."""
     it = state.own_interests[own]
     message = make(core, state, INTEREST, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
@@ -220,7 +211,7 @@ def _send_interest(core, state, i, own, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def expiration_s(core, state, own, now):  # type: ignore[no-untyped-def]
+def expiration_s(core, state, own, now):
     """What a gradient may live: to the end of the longest subscription, or as long as one that is refreshed should."""
     ends_us = now
     what = state.own_interests[own].first
@@ -237,7 +228,7 @@ def expiration_s(core, state, own, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def receive_interest(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+def receive_interest(core, state, i, sender, message, ttl, now):
     """Cache a neighbor's interest, or cancel it, and pass it on."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
@@ -280,7 +271,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):  # type: ignore
 
 
 @outlined
-def _cache_interest(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+def _cache_interest(core, state, i, sender, message, now):
     """Keep a new interest, or a known one's new round."""
     number = core.messages[message].content
     sequence = core.messages[message].sequence
@@ -300,7 +291,7 @@ def _cache_interest(core, state, i, sender, message, now):  # type: ignore[no-un
 
 
 @outlined
-def _cancel(core, state, i, message, now):  # type: ignore[no-untyped-def]
+def _cancel(core, state, i, message, now):
     """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
     number, sequence = core.messages[message].content, core.messages[message].sequence
     sink = state.interest_fields[message].origin
@@ -321,7 +312,7 @@ def _cancel(core, state, i, message, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tell_cached(core, state, now, i, peer, message):  # type: ignore[no-untyped-def]
+def _tell_cached(core, state, now, i, peer, message):
     it = core.messages[message]
     round_ = state.interest_fields[message].round
     detail = detail_of(state, it.content)
@@ -329,7 +320,7 @@ def _tell_cached(core, state, now, i, peer, message):  # type: ignore[no-untyped
 
 
 @inlined
-def detail_of(state, number):  # type: ignore[no-untyped-def]
+def detail_of(state, number):
     """The code of a list's text in the trace."""
     detail = state.lists[number].detail
     return state.text_base + number if detail == NONE else detail

@@ -10,14 +10,14 @@ _U32 = 0xFFFFFFFF
 
 
 @inlined
-def take_sequence(state, i):  # type: ignore[no-untyped-def]
+def take_sequence(state, i):
     """The next sequence number of node ``i``'s messages."""
     state.nodes[i].messages += 1
     return (state.nodes[i].messages - 1) & _U32
 
 
 @outlined
-def make(core, state, name, origin, sequence, number, round_, expiration_s):  # type: ignore[no-untyped-def]
+def make(core, state, name, origin, sequence, number, round_, expiration_s):
     """A message from the node at place ``origin`` with the attributes of a list; whoever makes it lets it go."""
     header_B = 1 + (DATA_HEADER_B if name == DATA else INTEREST_HEADER_B)
     size_B = header_B + state.lists[number].size_B
@@ -31,7 +31,7 @@ def make(core, state, name, origin, sequence, number, round_, expiration_s):  # 
 
 
 @inlined
-def changed(core, state, message, number):  # type: ignore[no-untyped-def]
+def changed(core, state, message, number):
     """The same message with other attributes."""
     it = core.messages[message]
     fields = state.interest_fields[message]
@@ -42,13 +42,13 @@ def changed(core, state, message, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def id_of(origin, sequence):  # type: ignore[no-untyped-def]
+def id_of(origin, sequence):
     """A message's id: its origin's place and its number there."""
     return (origin << 32) | sequence
 
 
 @inlined
-def _find_newest_first(ids, count, oldest, id):  # type: ignore[no-untyped-def]
+def _find_newest_first(ids, count, oldest, id):
     for place in range(oldest - 1, -1, -1):
         if ids[place] == id:
             return place
@@ -59,14 +59,14 @@ def _find_newest_first(ids, count, oldest, id):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def has_seen_data(state, i, id):  # type: ignore[no-untyped-def]
+def has_seen_data(state, i, id):
     """Whether an id is among the data that node ``i`` remembers."""
     node = state.nodes[i]
     return _find_newest_first(state.seen_data[i], node.seen_data, node.oldest_data, id) != NONE
 
 
 @outlined
-def note_data(state, i, id):  # type: ignore[no-untyped-def]
+def note_data(state, i, id):
     """Node ``i`` remembers an id that it does not know, in place of the oldest if its memory is full."""
     node = state.nodes[i]
     if node.seen_data < state.seen_data.shape[1]:
@@ -78,20 +78,20 @@ def note_data(state, i, id):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _seen_interest(state, i, id):  # type: ignore[no-untyped-def]
+def _seen_interest(state, i, id):
     node = state.nodes[i]
     return _find_newest_first(state.seen_interests[i], node.seen_interests, node.oldest_interest, id)
 
 
 @inlined
-def known_round(state, i, id):  # type: ignore[no-untyped-def]
+def known_round(state, i, id):
     """The round under which node ``i`` knows an interest or a reinforcement, NONE if it does not."""
     place = _seen_interest(state, i, id)
     return NONE if place == NONE else state.seen_rounds[i, place]
 
 
 @outlined
-def note_interest(state, i, id, round_):  # type: ignore[no-untyped-def]
+def note_interest(state, i, id, round_):
     """Node ``i`` remembers an interest's round, in place of the oldest id if its memory is full."""
     node = state.nodes[i]
     place = _seen_interest(state, i, id)
@@ -107,7 +107,7 @@ def note_interest(state, i, id, round_):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_black(state, i, neighbor):  # type: ignore[no-untyped-def]
+def is_black(state, i, neighbor):
     """Whether a neighbor is on node ``i``'s black list."""
     found = False
     for place in range(state.black_first[i], state.black_first[i + 1]):

@@ -5,13 +5,14 @@ those to own interests. The sinks that a data gradient is reinforced for are a l
 """
 
 from workbench.protocols.diffusion.fast.memory import FREE_MARK, FREE_MARKS
-from workbench.sim.fast.layout import DATA_GRADIENT_SET, NONE
+from workbench.protocols.diffusion.fast.names import DATA_GRADIENT_SET
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import tell
 from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined
-def clear_data_gradients(state, block):  # type: ignore[no-untyped-def]
+def clear_data_gradients(state, block):
     """Forget all data gradients of a block."""
     for place in range(state.data_gradient_counts[block]):
         _forget_marks(state, block, place)
@@ -19,7 +20,7 @@ def clear_data_gradients(state, block):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):  # type: ignore[no-untyped-def]
+def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):
     """Note new data of a source from a neighbor; returns the place of the source's data gradient."""
     place = _of_source(state, block, source)
     count = state.data_gradient_counts[block]
@@ -47,7 +48,7 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
 
 
 @inlined
-def _of_source(state, block, source):  # type: ignore[no-untyped-def]
+def _of_source(state, block, source):
     for place in range(state.data_gradient_counts[block]):
         if state.data_gradients[block, place].source == source:
             return place
@@ -58,7 +59,7 @@ def _of_source(state, block, source):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_reinforced_for(state, block, place, sink):  # type: ignore[no-untyped-def]
+def is_reinforced_for(state, block, place, sink):
     """Whether a sink's reinforcement went along a data gradient."""
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
@@ -69,7 +70,7 @@ def is_reinforced_for(state, block, place, sink):  # type: ignore[no-untyped-def
 
 
 @inlined
-def mark_reinforced(state, block, place, sink):  # type: ignore[no-untyped-def]
+def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
     mark = state.numbers[FREE_MARK]
     state.numbers[FREE_MARK] = state.marks[mark].next
@@ -80,14 +81,14 @@ def mark_reinforced(state, block, place, sink):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _free_mark(state, mark):  # type: ignore[no-untyped-def]
+def _free_mark(state, mark):
     state.marks[mark].next = state.numbers[FREE_MARK]
     state.numbers[FREE_MARK] = mark
     state.numbers[FREE_MARKS] += 1
 
 
 @inlined
-def _forget_marks(state, block, place):  # type: ignore[no-untyped-def]
+def _forget_marks(state, block, place):
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
         behind = state.marks[mark].next
@@ -97,7 +98,7 @@ def _forget_marks(state, block, place):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def forget_reinforcements(state, block, sink):  # type: ignore[no-untyped-def]
+def forget_reinforcements(state, block, sink):
     """A new round of a sink's interest begins: its paths are open again."""
     for place in range(state.data_gradient_counts[block]):
         before, mark = NONE, state.data_gradients[block, place].marks

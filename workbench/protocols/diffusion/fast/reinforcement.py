@@ -10,15 +10,16 @@ from workbench.protocols.diffusion.fast.cache import clean, find, has_sink, new_
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import REINFORCEMENT
 from workbench.protocols.diffusion.fast.messages import id_of, known_round, make, note_interest, take_sequence
+from workbench.protocols.diffusion.fast.names import NO_INTEREST, REINFORCED, STALE
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, mark_reinforced
 from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.layout import DUPLICATE, NO_INTEREST, NO_REASON, NONE, REINFORCED, STALE, TTL
+from workbench.sim.fast.layout import DUPLICATE, NO_REASON, NONE, TTL
 from workbench.sim.fast.record import drop, tell
 from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def reinforce(core, state, i, own, place, now):  # type: ignore[no-untyped-def]
+def reinforce(core, state, i, own, place, now):
     """A sink sends a reinforcement of an own interest along one of its data gradients."""
     it = state.own_interests[own]
     sequence = take_sequence(state, i)
@@ -34,7 +35,7 @@ def reinforce(core, state, i, own, place, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def receive_reinforcement(core, state, i, sender, message, ttl, now):  # type: ignore[no-untyped-def]
+def receive_reinforcement(core, state, i, sender, message, ttl, now):
     """Prefer the neighbor that sent a reinforcement for its sink's data, and send it on to the sources."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
@@ -77,7 +78,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):  # type: i
 
 
 @outlined
-def _add_paths(state, number, sink, block, sender, same, count):  # type: ignore[no-untyped-def]
+def _add_paths(state, number, sink, block, sender, same, count):
     """Add an interest's data gradients that lead to sources a reinforcement means to the first ``count`` paths.
 
     The reinforcement is one of ``sink`` with the attributes of list ``number``; ``same``: it asks for as much as the
@@ -100,7 +101,7 @@ def _add_paths(state, number, sink, block, sender, same, count):  # type: ignore
 
 
 @inlined
-def _leads_to(state, count, neighbor):  # type: ignore[no-untyped-def]
+def _leads_to(state, count, neighbor):
     found = False
     for k in range(count):
         found = found or (state.paths[k, 0] == neighbor)

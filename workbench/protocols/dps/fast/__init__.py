@@ -29,6 +29,7 @@ from workbench.protocols.dps.fast.filters import (
 )
 from workbench.protocols.dps.fast.links import ask, take_acknowledgement, take_subscription, update, wake_links
 from workbench.protocols.dps.fast.mesh_ids import stream_bits, swapped
+from workbench.protocols.dps.fast.names import EVENTS, REASONS
 from workbench.protocols.dps.fast.outgoing import tell_sum
 from workbench.protocols.dps.fast.publications import (
     give_retained,
@@ -57,6 +58,8 @@ from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
+    "EVENTS",
+    "REASONS",
     "MESSAGES",
     "longest_frame_B",
     "make_state",
@@ -72,14 +75,14 @@ COUNTS_HOLDERS = True
 
 
 @inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
+def has_room(core, state):
     """Whether the filters and needs that an event may make have room."""
     filters, rows = state.numbers[FILTERS] + state.most_new, state.numbers[NEEDS] + state.most_new
     return filters < len(state.filters) and rows < len(state.needs)
 
 
 @inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
+def start(core, state, i, now):
     """Draw a mesh id, and when to ask those neighbors for a link that are the topology's."""
     i = np.int64(i)
     node = state.nodes[i]
@@ -92,7 +95,7 @@ def start(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
+def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(node.update_us, node.next_end_us)
     link = np.int64(node.first_link)
@@ -114,7 +117,7 @@ def _plan_wake(core, state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _earlier(one_us, other_us):  # type: ignore[no-untyped-def]
+def _earlier(one_us, other_us):
     if other_us == NONE:
         return one_us
     return other_us if one_us == NONE else min(one_us, other_us)
@@ -124,7 +127,7 @@ def _earlier(one_us, other_us):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _change_own(core, state, i, what, asks, now):  # type: ignore[no-untyped-def]
+def _change_own(core, state, i, what, asks, now):
     """A subscription of the node's own begins or ends: their sum is another, and every neighbor is told."""
     state.asks[what] = asks
     node = state.nodes[i]
@@ -146,7 +149,7 @@ def _change_own(core, state, i, what, asks, now):  # type: ignore[no-untyped-def
 
 
 @inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def subscribe(core, state, i, what, now):
     """Ask for what matches."""
     i = np.int64(i)
     _change_own(core, state, i, what, 1, now)
@@ -155,7 +158,7 @@ def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def unsubscribe(core, state, i, what, now):
     """Ask for it no longer, if the subscription has not ended already."""
     i = np.int64(i)
     if state.asks[what]:
@@ -167,7 +170,7 @@ def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish(core, state, i, content, number, now):
     """Publish a reading."""
     i = np.int64(i)
     publish_content(core, state, i, content, number, now)
@@ -176,7 +179,7 @@ def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's message; of a publication ``word`` has the hops before this one."""
     i, sender = np.int64(i), np.int64(sender)
     name = core.messages[message].name
@@ -200,7 +203,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):  # type: ign
 
 
 @inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake(core, state, i, now):
     """Do what is due: subscriptions that end, messages of links, links to ask for."""
     i = np.int64(i)
     if state.nodes[i].entries:
@@ -218,7 +221,7 @@ def wake(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _ask_neighbors(core, state, i, now):  # type: ignore[no-untyped-def]
+def _ask_neighbors(core, state, i, now):
     before = np.int64(NONE)
     link = np.int64(state.nodes[i].first_asked)
     while link != NONE:

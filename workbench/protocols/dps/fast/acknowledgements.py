@@ -3,16 +3,17 @@
 import numpy as np
 
 from workbench.protocols.dps.fast.history import way_back
+from workbench.protocols.dps.fast.names import ACKNOWLEDGED, NO_WAY_BACK, UNASKED
 from workbench.protocols.dps.fast.remotes import address_of
 from workbench.protocols.dps.fast.state import ANSWER_MESSAGE
 from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.layout import ACKNOWLEDGED, NO_REASON, NO_WAY_BACK, NONE, UNASKED
+from workbench.sim.fast.layout import NO_REASON, NONE
 from workbench.sim.fast.record import drop, tell, tell_forwarded
 from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def acknowledge(core, state, i, peer, publication, now):  # type: ignore[no-untyped-def]
+def acknowledge(core, state, i, peer, publication, now):
     """Answer a publication that was delivered here; without a ``peer`` it was published here."""
     it = state.publications[publication]
     size_B = state.answer_B
@@ -30,7 +31,7 @@ def acknowledge(core, state, i, peer, publication, now):  # type: ignore[no-unty
 
 
 @outlined
-def take_answer(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+def take_answer(core, state, i, link, message, now):
     """One from a neighbor: for a publication of this node's own, or to be passed on."""
     publication = np.int64(state.letters[message].publication)
     peer = address_of(core, state, link)
@@ -49,13 +50,13 @@ def take_answer(core, state, i, link, message, now):  # type: ignore[no-untyped-
 
 
 @inlined
-def _is_expected(core, state, i, publication):  # type: ignore[no-untyped-def]
+def _is_expected(core, state, i, publication):
     """Whether it is one of those that this node published last."""
     it = state.publications[publication]
     return it.origin == core.addresses[i] and (it.sequence >> 32) >= core.readings[i] - state.max_history
 
 
 @inlined
-def _hand_over(core, state, i, peer, message, publication, now):  # type: ignore[no-untyped-def]
+def _hand_over(core, state, i, peer, message, publication, now):
     if _is_expected(core, state, i, publication):
         tell(core, now, i, ACKNOWLEDGED, peer, message, 0, NO_REASON)

@@ -41,10 +41,10 @@ _SPARSE_PERCENT, _DENSE_PERCENT = 30, 70
 
 
 @intrinsic
-def _ones(typing_context, word):  # type: ignore[no-untyped-def]
+def _ones(typing_context, word):
     """How many bits of a uint64 are set."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
@@ -78,7 +78,7 @@ def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
 
 
 @inlined
-def _hash(rows, row):  # type: ignore[no-untyped-def]
+def _hash(rows, row):
     found = _START
     for k in range(rows.shape[1]):
         found = (found ^ rows[row, k]) * _FACTOR
@@ -87,7 +87,7 @@ def _hash(rows, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_same(rows, one, other):  # type: ignore[no-untyped-def]
+def _is_same(rows, one, other):
     same = True
     for k in range(rows.shape[1]):
         same = same and rows[one, k] == rows[other, k]
@@ -95,7 +95,7 @@ def _is_same(rows, one, other):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _find(rows, hashes, table, row):  # type: ignore[no-untyped-def]
+def _find(rows, hashes, table, row):
     """The number of what is in ``row``, which is free: of the row that has been there before, or its own."""
     wanted = _hash(rows, row)
     last = len(table) - 1
@@ -111,7 +111,7 @@ def _find(rows, hashes, table, row):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def keep_filter(state):  # type: ignore[no-untyped-def]
+def keep_filter(state):
     """The number of the filter in the first free row."""
     row = state.numbers[FILTERS]
     number = _find(state.filters, state.filter_hashes, state.filter_table, row)
@@ -123,7 +123,7 @@ def keep_filter(state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def keep_needs(state):  # type: ignore[no-untyped-def]
+def keep_needs(state):
     """The number of the needs in the first free row."""
     row = state.numbers[NEEDS]
     number = _find(state.needs, state.needs_hashes, state.needs_table, row)
@@ -134,7 +134,7 @@ def keep_needs(state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def ones_of(rows, row):  # type: ignore[no-untyped-def]
+def ones_of(rows, row):
     """How many bits of a row are set."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
@@ -146,7 +146,7 @@ def ones_of(rows, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def clear_sum(state):  # type: ignore[no-untyped-def]
+def clear_sum(state):
     """Begin a sum of no entries, in the first free rows."""
     row = state.numbers[FILTERS]
     for k in range(state.filters.shape[1]):
@@ -157,7 +157,7 @@ def clear_sum(state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_to_sum(state, interests, needs):  # type: ignore[no-untyped-def]
+def add_to_sum(state, interests, needs):
     """One entry more: filters are united, needs intersected."""
     row = state.numbers[FILTERS]
     for k in range(state.filters.shape[1]):
@@ -168,7 +168,7 @@ def add_to_sum(state, interests, needs):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_sum(state, entries):  # type: ignore[no-untyped-def]
+def end_sum(state, entries):
     """All entries are in it; where there are none nothing is needed."""
     if entries == 0:
         row = state.numbers[NEEDS]
@@ -177,7 +177,7 @@ def end_sum(state, entries):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def change_between(state, one, other):  # type: ignore[no-untyped-def]
+def change_between(state, one, other):
     """The number of the filter of the bits in which two differ."""
     if one == other:
         return np.int64(EMPTY)
@@ -191,12 +191,12 @@ def change_between(state, one, other):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _head_B(argument):  # type: ignore[no-untyped-def]
+def _head_B(argument):
     return 1 + more_B(argument)
 
 
 @inlined
-def more_B(argument):  # type: ignore[no-untyped-def]
+def more_B(argument):
     """Bytes that CBOR takes for an unsigned integer beyond the first."""
     if argument < 24:
         return 0
@@ -206,7 +206,7 @@ def more_B(argument):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _runs_bits(state, row, complement):  # type: ignore[no-untyped-def]
+def _runs_bits(state, row, complement):
     """Bits of the run lengths of a filter, or of its complement."""
     bits = np.int64(0)
     behind = np.int64(0)  # where the run began
@@ -225,7 +225,7 @@ def _runs_bits(state, row, complement):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _encoded_B(state, row):  # type: ignore[no-untyped-def]
+def _encoded_B(state, row):
     """Bytes of `BitVector.encode`."""
     length = state.filters.shape[1] * WORD
     load = 100 * state.filter_ones[row] + 1
@@ -247,17 +247,17 @@ def longest_B(length: int) -> int:
 
 
 @inlined
-def _smeared(word, by):  # type: ignore[no-untyped-def]
+def _smeared(word, by):
     return word | (word << np.uint64(by)) | (word >> np.uint64(WORD - by))
 
 
 @inlined
-def _lacks(state, needs, k, word):  # type: ignore[no-untyped-def]
+def _lacks(state, needs, k, word):
     return (state.needs[needs, k] & ~word) != _NOTHING
 
 
 @outlined
-def routes(state, topics, interests, needs):  # type: ignore[no-untyped-def]
+def routes(state, topics, interests, needs):
     """Whether a publication on ``topics`` (a row of ``topic_first``) may meet interests: `bloom.routes`."""
     folded = _NOTHING
     count = np.int64(0)

@@ -19,7 +19,7 @@ _ORDER = (1 << _ORDER_BITS) - 1
 
 
 @inlined
-def _take_out(state, i, publication):  # type: ignore[no-untyped-def]
+def _take_out(state, i, publication):
     node, pair = state.nodes[i], state.pairs[publication, i]
     if pair.previous == 0:
         node.first_seen = pair.next
@@ -33,7 +33,7 @@ def _take_out(state, i, publication):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _append(state, i, publication, now):  # type: ignore[no-untyped-def]
+def _append(state, i, publication, now):
     node, pair = state.nodes[i], state.pairs[publication, i]
     pair.noted_us = now
     pair.next = 0
@@ -47,7 +47,7 @@ def _append(state, i, publication, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _forget_first(state, i):  # type: ignore[no-untyped-def]
+def _forget_first(state, i):
     publication = np.int64(state.nodes[i].first_seen) - 1
     _take_out(state, i, publication)
     state.pairs[publication, i].is_seen = 0
@@ -56,7 +56,7 @@ def _forget_first(state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _make_room(state, i, now):  # type: ignore[no-untyped-def]
+def _make_room(state, i, now):
     node = state.nodes[i]
     node.since_cleared += 1
     if node.seen >= node.clear_at or node.since_cleared > max(FEWEST_TO_CLEAR, state.max_history // 2):
@@ -69,7 +69,7 @@ def _make_room(state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def note(state, i, publication, now):  # type: ignore[no-untyped-def]
+def note(state, i, publication, now):
     """A publication was here; whether it is known already."""
     pair = state.pairs[publication, i]
     if pair.is_seen:
@@ -83,7 +83,7 @@ def note(state, i, publication, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def note_neighbor(state, i, publication, link, hops):  # type: ignore[no-untyped-def]
+def note_neighbor(state, i, publication, link, hops):
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
     if state.links[link].state == GONE and not came_from(state, i, publication, link):
@@ -106,14 +106,14 @@ def note_neighbor(state, i, publication, link, hops):  # type: ignore[no-untyped
 
 
 @inlined
-def came_from(state, i, publication, link):  # type: ignore[no-untyped-def]
+def came_from(state, i, publication, link):
     """Whether a neighbor has sent this publication."""
     place = link - state.link_first[i]
     return (state.came_from[publication, i, place >> 6] >> np.uint64(place & 63)) & _ONE != _NOTHING
 
 
 @inlined
-def way_back(state, i, publication):  # type: ignore[no-untyped-def]
+def way_back(state, i, publication):
     """The neighbor that it came from with the fewest hops, the first of several; NONE if there is none."""
     best, fewest = np.int64(NONE), np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):

@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
 from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_loop, lowest_but
+from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
     send_acknowledgement,
@@ -31,7 +32,7 @@ from workbench.protocols.dps.fast.state import SECOND_US, SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, ACTIVE, GONE, LINKING, MUTED, UNMUTING
 from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import INTERESTS_SET, NO_BASE, NONE, STALE, UNKNOWN
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row, drop
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -39,7 +40,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def update(core, state, i, now):  # type: ignore[no-untyped-def]
+def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].first_link)
     while link != NONE:
@@ -53,7 +54,7 @@ def update(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _update_later(state, i, now):  # type: ignore[no-untyped-def]
+def _update_later(state, i, now):
     if state.nodes[i].update_us == NONE:
         state.nodes[i].update_us = now + state.update_after_us
 
@@ -62,7 +63,7 @@ def _update_later(state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _stays_muted(state, i, link, message):  # type: ignore[no-untyped-def]
+def _stays_muted(state, i, link, message):
     if state.links[link].state != MUTED:
         return False
     letter = state.letters[message]
@@ -71,7 +72,7 @@ def _stays_muted(state, i, link, message):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _mute(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _mute(core, state, i, link, now):
     it = state.links[link]
     forget_outbound(it)
     it.is_delta = 0
@@ -82,7 +83,7 @@ def _mute(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _recheck(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+def _recheck(core, state, i, link, message, now):
     if (state.letters[message].flags & MUTE) != 0 or _stays_muted(state, i, link, message):
         _mute(core, state, i, link, now)
     else:
@@ -91,7 +92,7 @@ def _recheck(core, state, i, link, message, now):  # type: ignore[no-untyped-def
 
 
 @outlined
-def _unmute(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _unmute(core, state, i, link, now):
     """Take a link into use again: this side forgets what was told both ways, and tells its interests in full."""
     it = state.links[link]
     go_below(core, state, i)
@@ -102,7 +103,7 @@ def _unmute(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _replace(core, state, i, high, low, now):  # type: ignore[no-untyped-def]
+def _replace(core, state, i, high, low, now):
     """An active link with this mesh id behind it has ended: take a muted one in its place, if need be."""
     chosen = np.int64(NONE)
     is_alike = False
@@ -124,7 +125,7 @@ def _replace(core, state, i, high, low, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def ask(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def ask(core, state, i, link, now):
     """Ask a neighbor for a link; there is none."""
     add_link(core, state, i, link, now, LINKING, 1)
     find_changes(state, i, link)
@@ -132,7 +133,7 @@ def ask(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _give_up(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _give_up(core, state, i, link, now):
     """A neighbor does not answer."""
     it = state.links[link]
     take_out_link(state, i, link)
@@ -147,13 +148,13 @@ def _give_up(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _set_inbound(it, interests, needs):  # type: ignore[no-untyped-def]
+def _set_inbound(it, interests, needs):
     it.inbound = interests
     it.inbound_needs = needs
 
 
 @inlined
-def _begin_anew(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _begin_anew(core, state, i, link, now):
     """The other side has forgotten what was told both ways; so does this one."""
     it = state.links[link]
     _set_inbound(it, NONE, EMPTY)
@@ -166,7 +167,7 @@ def _begin_anew(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _has_begun_anew(core, state, i, link, message):  # type: ignore[no-untyped-def]
+def _has_begun_anew(core, state, i, link, message):
     """Whether a neighbor that sends its interests in full has given this link up, or started again."""
     it = state.links[link]
     if it.inbound_revision == 0 or _stays_muted(state, i, link, message):
@@ -175,7 +176,7 @@ def _has_begun_anew(core, state, i, link, message):  # type: ignore[no-untyped-d
 
 
 @outlined
-def take_subscription(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+def take_subscription(core, state, i, link, message, now):
     """A SUB from a neighbor."""
     it, letter = state.links[link], state.letters[message]
     is_full, unmutes = (letter.flags & DELTA) == 0, (letter.flags & UNMUTE) != 0
@@ -201,7 +202,7 @@ def take_subscription(core, state, i, link, message, now):  # type: ignore[no-un
 
 
 @outlined
-def take_acknowledgement(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+def take_acknowledgement(core, state, i, link, message, now):
     """A SAK from a neighbor."""
     it, letter = state.links[link], state.letters[message]
     if it.state == GONE:
@@ -222,7 +223,7 @@ def take_acknowledgement(core, state, i, link, message, now):  # type: ignore[no
 
 
 @inlined
-def _go_on(state, i, link, now):  # type: ignore[no-untyped-def]
+def _go_on(state, i, link, now):
     """Do what had to wait, if nothing is outstanding any more."""
     it = state.links[link]
     if not it.pending and it.is_behind:
@@ -230,14 +231,14 @@ def _go_on(state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _lacks_base(it, flags, revision):  # type: ignore[no-untyped-def]
+def _lacks_base(it, flags, revision):
     """Whether it tells what has changed in interests that never came here; they would be taken for all of them."""
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and it.state != UNMUTING
     return is_change and revision > it.inbound_revision + 1
 
 
 @outlined
-def _take(core, state, i, link, message, is_new, is_acknowledgement, now):  # type: ignore[no-untyped-def]
+def _take(core, state, i, link, message, is_new, is_acknowledgement, now):
     """What SUB and SAK have in common."""
     it, letter = state.links[link], state.letters[message]
     revision = core.messages[message].sequence
@@ -276,7 +277,7 @@ def _take(core, state, i, link, message, is_new, is_acknowledgement, now):  # ty
 
 
 @outlined
-def _apply(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
+def _apply(core, state, i, link, message, now):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
     if it.state == MUTED and not state.count_muted:
@@ -295,7 +296,7 @@ def _apply(core, state, i, link, message, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _answer(core, state, i, link, in_full, now):  # type: ignore[no-untyped-def]
+def _answer(core, state, i, link, in_full, now):
     """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
     it = state.links[link]
     with_interests = it.pending == ACKNOWLEDGEMENT
@@ -311,7 +312,7 @@ def _answer(core, state, i, link, in_full, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _next_sign_us(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again, NONE for never."""
     it = state.links[link]
     if it.state != MUTED:
@@ -322,7 +323,7 @@ def _next_sign_us(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def wake_links(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake_links(core, state, i, now):
     """Tell what is due, repeat what was not answered, give signs of life."""
     node = state.nodes[i]
     if node.update_us != NONE and node.update_us <= now:
@@ -343,7 +344,7 @@ def wake_links(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _give_sign(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _give_sign(core, state, i, link, now):
     """A link was silent. A muted one is asked for as if there were none, and tells of no interests yet."""
     it = state.links[link]
     if it.state == MUTED:
@@ -356,7 +357,7 @@ def _give_sign(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _tick(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def _tick(core, state, i, link, now):
     """A unit of waiting for an answer is over; whether the neighbor was given up."""
     it = state.links[link]
     it.ticks += 1

@@ -18,14 +18,14 @@ _PAIRS = np.uint64(0x0000FFFF0000FFFF)
 
 
 @inlined
-def stream_bits(core, i):  # type: ignore[no-untyped-def]
+def stream_bits(core, i):
     """The next 64 random bits of node ``i``'s own stream."""
     core.drawn[i] += 1
     return bits(core.protocol_keys[i], core.drawn[i] - 1)
 
 
 @inlined
-def swapped(word):  # type: ignore[no-untyped-def]
+def swapped(word):
     """The bytes of a word the other way round."""
     word = ((word >> np.uint64(8)) & _BYTES) | ((word & _BYTES) << np.uint64(8))
     word = ((word >> np.uint64(16)) & _PAIRS) | ((word & _PAIRS) << np.uint64(16))
@@ -33,13 +33,13 @@ def swapped(word):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_less(high, low, than_high, than_low):  # type: ignore[no-untyped-def]
+def is_less(high, low, than_high, than_low):
     """Whether one mesh id is below another."""
     return high < than_high or (high == than_high and low < than_low)
 
 
 @inlined
-def _below(high, low, by):  # type: ignore[no-untyped-def]
+def _below(high, low, by):
     """The mesh id that is ``by`` and one below another, no less than 0."""
     borrow = _ONE if low <= by else _NOTHING
     if high < borrow:
@@ -48,14 +48,14 @@ def _below(high, low, by):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def forget_mesh(it):  # type: ignore[no-untyped-def]
+def forget_mesh(it):
     """A neighbor has told no mesh id."""
     it.mesh_high = _UNTOLD
     it.mesh_low = _UNTOLD
 
 
 @inlined
-def lowest_but(state, i, but):  # type: ignore[no-untyped-def]
+def lowest_but(state, i, but):
     """The lowest mesh id on this side of a link."""
     node = state.nodes[i]
     high, low = node.mesh_high, node.mesh_low
@@ -70,7 +70,7 @@ def lowest_but(state, i, but):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_loop(state, i, link, high, low):  # type: ignore[no-untyped-def]
+def is_loop(state, i, link, high, low):
     """Whether this id from a neighbor shows a loop; what it has told before shows none that is new."""
     it = state.links[link]
     if high == it.mesh_high and low == it.mesh_low:
@@ -80,7 +80,7 @@ def is_loop(state, i, link, high, low):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def heard(state, i, high, low):  # type: ignore[no-untyped-def]
+def heard(state, i, high, low):
     """An id has come; one that is made later will be below it."""
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
@@ -88,7 +88,7 @@ def heard(state, i, high, low):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def go_below(core, state, i):  # type: ignore[no-untyped-def]
+def go_below(core, state, i):
     """Take an own id below all that were seen, by 64 random bits."""
     node = state.nodes[i]
     heard(state, i, node.mesh_high, node.mesh_low)

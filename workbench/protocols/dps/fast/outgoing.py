@@ -19,12 +19,13 @@ from workbench.protocols.dps.fast.filters import (
     ones_of,
 )
 from workbench.protocols.dps.fast.mesh_ids import lowest_but
+from workbench.protocols.dps.fast.names import INTERESTS_SET
 from workbench.protocols.dps.fast.remotes import await_answer, forget_outbound
 from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNMUTING
 from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
 from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.layout import INTERESTS_SET, NONE
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -32,7 +33,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def _sum_all_but(state, i, but):  # type: ignore[no-untyped-def]
+def _sum_all_but(state, i, but):
     """Sum up what is asked for here and behind all links but one (NONE: all of them), in the first free rows."""
     node = state.nodes[i]
     entries = np.int64(node.entries)
@@ -50,7 +51,7 @@ def _sum_all_but(state, i, but):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def tell_sum(core, state, i, now):  # type: ignore[no-untyped-def]
+def tell_sum(core, state, i, now):
     """What is asked for here and behind all links together, if a trace is kept."""
     if core.traces:
         _sum_all_but(state, i, NONE)
@@ -60,7 +61,7 @@ def tell_sum(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def find_changes(state, i, link):  # type: ignore[no-untyped-def]
+def find_changes(state, i, link):
     """Work out what to tell a neighbor; whether that is another thing than the last time."""
     it = state.links[link]
     _sum_all_but(state, i, link)
@@ -84,7 +85,7 @@ def find_changes(state, i, link):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _send(core, state, i, link, now, name, flags, with_interests):  # type: ignore[no-untyped-def]
+def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
     if name == SUBSCRIPTION_MESSAGE:
@@ -107,7 +108,7 @@ def _send(core, state, i, link, now, name, flags, with_interests):  # type: igno
 
 
 @inlined
-def send_subscription(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def send_subscription(core, state, i, link, now):
     it = state.links[link]
     flags = SAK_REQUESTED
     if it.is_delta:
@@ -119,7 +120,7 @@ def send_subscription(core, state, i, link, now):  # type: ignore[no-untyped-def
 
 
 @inlined
-def send_acknowledgement(core, state, i, link, now, with_interests):  # type: ignore[no-untyped-def]
+def send_acknowledgement(core, state, i, link, now, with_interests):
     it = state.links[link]
     flags = 0
     if it.is_delta:
@@ -134,7 +135,7 @@ def send_acknowledgement(core, state, i, link, now, with_interests):  # type: ig
 
 
 @inlined
-def tell_in_full(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def tell_in_full(core, state, i, link, now):
     """Tell a neighbor all interests, as if it had been told none."""
     state.links[link].interests = NONE
     find_changes(state, i, link)
@@ -142,7 +143,7 @@ def tell_in_full(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def tell_nothing(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def tell_nothing(core, state, i, link, now):
     """Tell a neighbor that nothing is asked for here, as if it had been told nothing; the rest is for later."""
     it = state.links[link]
     forget_outbound(it)
@@ -154,7 +155,7 @@ def tell_nothing(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def send_again(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def send_again(core, state, i, link, now):
     """Repeat what was not answered."""
     if state.links[link].pending == ACKNOWLEDGEMENT:
         send_acknowledgement(core, state, i, link, now, True)

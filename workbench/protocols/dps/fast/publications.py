@@ -10,6 +10,7 @@ from workbench.attributes.model import IS, TOPIC
 from workbench.protocols.dps.fast.acknowledgements import acknowledge
 from workbench.protocols.dps.fast.filters import PUBLISHED, more_B, routes
 from workbench.protocols.dps.fast.history import came_from, note, note_neighbor
+from workbench.protocols.dps.fast.names import DEAD_END, FULL, HOPS, NO_MATCH, OUT_OF_RANGE
 from workbench.protocols.dps.fast.remotes import address_of, link_of
 from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
 from workbench.protocols.dps.fast.state import PUBLICATION_MESSAGE
@@ -18,7 +19,7 @@ from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.publications import MOST_HOPS
 from workbench.protocols.dps.remotes import ACTIVE
 from workbench.sim.fast.air import let_go, make_message, send, take_message
-from workbench.sim.fast.layout import DEAD_END, DUPLICATE, FULL, HOPS, NO_MATCH, NONE, OUT_OF_RANGE
+from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import satisfies
 from workbench.sim.fast.record import drop, tell_delivered, tell_forwarded, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
@@ -30,7 +31,7 @@ _HOPS_BITS = 16
 
 
 @inlined
-def publish_content(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish_content(core, state, i, content, number, now):
     """A publication of the node's own, the first and only one of its series."""
     publication = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = publication + 1
@@ -52,7 +53,7 @@ def publish_content(core, state, i, content, number, now):  # type: ignore[no-un
 
 
 @inlined
-def take_publication(core, state, i, sender, message, word, now):  # type: ignore[no-untyped-def]
+def take_publication(core, state, i, sender, message, word, now):
     """A publication from a neighbor, with the hops before this one and the life that is left."""
     peer = core.addresses[sender]
     hops, ttl_s = np.int64(word) & MOST_HOPS, np.int64(word) >> _HOPS_BITS
@@ -76,7 +77,7 @@ def take_publication(core, state, i, sender, message, word, now):  # type: ignor
 
 
 @inlined
-def _hold(core, state, i, peer, message, publication, hops, now):  # type: ignore[no-untyped-def]
+def _hold(core, state, i, peer, message, publication, hops, now):
     pair = state.pairs[publication, i]
     is_first = pair.held == 0
     pair.held = 1
@@ -84,7 +85,7 @@ def _hold(core, state, i, peer, message, publication, hops, now):  # type: ignor
 
 
 @outlined
-def _keep(core, state, i, link, publication, hops, ttl_s, now):  # type: ignore[no-untyped-def]
+def _keep(core, state, i, link, publication, hops, ttl_s, now):
     if not state.retains:
         return
     evicted = np.int64(NONE)
@@ -105,7 +106,7 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):  # type: ignore[
 
 
 @inlined
-def _peer_of(core, state, link):  # type: ignore[no-untyped-def]
+def _peer_of(core, state, link):
     return NONE if link == NONE else np.int64(address_of(core, state, link))
 
 
@@ -113,13 +114,13 @@ def _peer_of(core, state, link):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _size_B(core, state, publication, hops, ttl_s):  # type: ignore[no-untyped-def]
+def _size_B(core, state, publication, hops, ttl_s):
     content = core.contents[state.publications[publication].content]
     return content.size_B + more_B(hops) + more_B(ttl_s) - more_B(state.ttl_s)
 
 
 @inlined
-def _message(core, state, publication, hops, ttl_s):  # type: ignore[no-untyped-def]
+def _message(core, state, publication, hops, ttl_s):
     """A message of a publication, which the caller holds."""
     it = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
@@ -130,13 +131,13 @@ def _message(core, state, publication, hops, ttl_s):  # type: ignore[no-untyped-
 
 
 @inlined
-def takes_publications(state, link):  # type: ignore[no-untyped-def]
+def takes_publications(state, link):
     """Whether publications go to this neighbor, if it asks for them."""
     return state.links[link].state == ACTIVE and state.links[link].inbound != NONE
 
 
 @inlined
-def _is_for(state, i, sender, link, publication):  # type: ignore[no-untyped-def]
+def _is_for(state, i, sender, link, publication):
     """Whether a publication goes to a neighbor: it may ask for it, and it did not come from there."""
     if link == sender or came_from(state, i, publication, link):
         return False
@@ -146,7 +147,7 @@ def _is_for(state, i, sender, link, publication):  # type: ignore[no-untyped-def
 
 
 @outlined
-def _send(core, state, i, sender, message, publication, hops, ttl_s, now):  # type: ignore[no-untyped-def]
+def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     """Send a publication to everybody whose interests it may meet; returns to how many.
 
     ``sender``: the link it came over, NONE if it was published here. ``message``: one of its messages, or NONE.
@@ -169,7 +170,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):  # ty
 
 
 @inlined
-def _carried(core, state, message, publication, hops, ttl_s):  # type: ignore[no-untyped-def]
+def _carried(core, state, message, publication, hops, ttl_s):
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
         return np.int64(message)
@@ -177,7 +178,7 @@ def _carried(core, state, message, publication, hops, ttl_s):  # type: ignore[no
 
 
 @outlined
-def send_retained(core, state, i, link, now):  # type: ignore[no-untyped-def]
+def send_retained(core, state, i, link, now):
     """A neighbor asks for something else: send it what is kept and may matter to it, now or when its turn comes."""
     if not takes_publications(state, link) or state.nodes[i].kept == 0:
         return
@@ -203,7 +204,7 @@ def send_retained(core, state, i, link, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def wake_resending(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake_resending(core, state, i, now):
     """The turn of some neighbors has come to be sent what is kept."""
     link = np.int64(state.nodes[i].first_link)
     while link != NONE:
@@ -219,7 +220,7 @@ def wake_resending(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def give_retained(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def give_retained(core, state, i, what, now):
     """A new subscription of this node's own: hand it what is kept here."""
     publication = np.int64(state.nodes[i].first_kept) - 1
     while publication != NONE:
@@ -232,7 +233,7 @@ def give_retained(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _finds(core, state, topics, what, only, now):  # type: ignore[no-untyped-def]
+def _finds(core, state, topics, what, only, now):
     """What a subscription says to a publication on these topics; ``only``: the others say no, NONE if none is alone."""
     expires_us = core.subscriptions[what].expires_us
     if (only != NONE and what != only) or not state.asks[what] or (expires_us >= 0 and now >= expires_us):
@@ -241,7 +242,7 @@ def _finds(core, state, topics, what, only, now):  # type: ignore[no-untyped-def
 
 
 @outlined
-def _deliver(core, state, i, peer, message, only, now):  # type: ignore[no-untyped-def]
+def _deliver(core, state, i, peer, message, only, now):
     """Hand a publication to the subscriptions that it matches; whether what became of it here is told."""
     if state.nodes[i].entries == 0:
         return False
@@ -267,7 +268,7 @@ def _deliver(core, state, i, peer, message, only, now):  # type: ignore[no-untyp
 
 
 @inlined
-def _deliver_samples(core, state, i, peer, message, what, now):  # type: ignore[no-untyped-def]
+def _deliver_samples(core, state, i, peer, message, what, now):
     content = core.contents[core.messages[message].content]
     matched = 0
     for sample in range(content.first_sample, content.last_sample):
@@ -281,7 +282,7 @@ def _deliver_samples(core, state, i, peer, message, what, now):  # type: ignore[
 
 
 @inlined
-def _matches(core, state, what, sample):  # type: ignore[no-untyped-def]
+def _matches(core, state, what, sample):
     """`mapping.samples`: whether a subscription is handed a sample."""
     texts = state.texts_of[what]
     if texts != NONE and not state.text_met[texts, sample]:

@@ -4,7 +4,8 @@ import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY
 from workbench.protocols.dps.fast.mesh_ids import forget_mesh
-from workbench.sim.fast.layout import LINK_SET, NONE
+from workbench.protocols.dps.fast.names import LINK_SET
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined
 
@@ -12,7 +13,7 @@ from workbench.sim.fast.reference import inlined
 
 
 @inlined
-def link_of(state, i, neighbor):  # type: ignore[no-untyped-def]
+def link_of(state, i, neighbor):
     """The row of node ``i``'s neighbor at that place, which is one."""
     low, high = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
     while low < high:
@@ -25,13 +26,13 @@ def link_of(state, i, neighbor):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def address_of(core, state, link):  # type: ignore[no-untyped-def]
+def address_of(core, state, link):
     """The address of a neighbor."""
     return core.addresses[state.neighbors[link]]
 
 
 @inlined
-def append_link(state, i, link):  # type: ignore[no-untyped-def]
+def append_link(state, i, link):
     """A link begins: it is the last in its node's list."""
     node, it = state.nodes[i], state.links[link]
     it.next = NONE
@@ -44,7 +45,7 @@ def append_link(state, i, link):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def take_out_link(state, i, link):  # type: ignore[no-untyped-def]
+def take_out_link(state, i, link):
     """A link ends; it keeps its own place in the list, from which one may go on."""
     node, it = state.nodes[i], state.links[link]
     if it.previous == NONE:
@@ -58,7 +59,7 @@ def take_out_link(state, i, link):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def ask_at(state, i, link, time_us):  # type: ignore[no-untyped-def]
+def ask_at(state, i, link, time_us):
     """A neighbor is to be asked for a link; one that was to be asked already keeps its place."""
     node, it = state.nodes[i], state.links[link]
     it.ask_us = time_us
@@ -73,7 +74,7 @@ def ask_at(state, i, link, time_us):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def take_out_asked(state, i, before, link):  # type: ignore[no-untyped-def]
+def take_out_asked(state, i, before, link):
     """A neighbor is not to be asked any more; ``before`` it in the list is another, or NONE."""
     node, it = state.nodes[i], state.links[link]
     it.is_asked = 0
@@ -89,7 +90,7 @@ def take_out_asked(state, i, before, link):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def set_state(core, state, i, link, now, to):  # type: ignore[no-untyped-def]
+def set_state(core, state, i, link, now, to):
     """A link is in another state now."""
     it = state.links[link]
     if it.state == to:
@@ -101,7 +102,7 @@ def set_state(core, state, i, link, now, to):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_link(core, state, i, link, now, to, asked):  # type: ignore[no-untyped-def]
+def add_link(core, state, i, link, now, to, asked):
     """A link begins; ``asked``: by this node. Its revision goes on from that of the link before it."""
     it = state.links[link]
     append_link(state, i, link)
@@ -123,7 +124,7 @@ def add_link(core, state, i, link, now, to, asked):  # type: ignore[no-untyped-d
 
 
 @inlined
-def forget_outbound(it):  # type: ignore[no-untyped-def]
+def forget_outbound(it):
     """From now on what goes out is told against no interests at all."""
     it.interests = EMPTY
     it.needs = EMPTY
@@ -133,7 +134,7 @@ def forget_outbound(it):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def await_answer(it, pending, tick_us):  # type: ignore[no-untyped-def]
+def await_answer(it, pending, tick_us):
     """A message went out that asks for an answer; the first to be answered keeps its clock."""
     if not it.pending:
         it.ticks = 0
@@ -143,7 +144,7 @@ def await_answer(it, pending, tick_us):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def settle(it, keep_alive_us):  # type: ignore[no-untyped-def]
+def settle(it, keep_alive_us):
     """Nothing is outstanding any more."""
     it.pending = 0
     it.tick_us = NONE

@@ -12,19 +12,19 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined
-def is_kept(state, i, publication):  # type: ignore[no-untyped-def]
+def is_kept(state, i, publication):
     """Whether a publication is kept."""
     return state.retains and state.kept[publication, i].is_kept
 
 
 @inlined
-def left_s(state, i, publication, now):  # type: ignore[no-untyped-def]
+def left_s(state, i, publication, now):
     """Seconds that are left of one that is kept, rounded up."""
     return -((now - state.kept[publication, i].expires_us) // SECOND_US)
 
 
 @outlined
-def remove(state, i, publication):  # type: ignore[no-untyped-def]
+def remove(state, i, publication):
     """Keep it no longer."""
     node, it = state.nodes[i], state.kept[publication, i]
     it.is_kept = 0
@@ -47,7 +47,7 @@ def remove(state, i, publication):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def next_to_end(state, i):  # type: ignore[no-untyped-def]
+def next_to_end(state, i):
     """The one that would end first, the oldest of several; there is one."""
     one = np.int64(state.nodes[i].first_kept) - 1
     while state.kept[one, i].expires_us != state.nodes[i].next_end_us:
@@ -56,7 +56,7 @@ def next_to_end(state, i):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def next_to_go(state, i):  # type: ignore[no-untyped-def]
+def next_to_go(state, i):
     """Of others' the one that would end first, NONE if all are this node's own."""
     found = np.int64(NONE)
     one = np.int64(state.nodes[i].first_kept) - 1
@@ -69,7 +69,7 @@ def next_to_go(state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put(state, i, publication, link, hops, expires_us):  # type: ignore[no-untyped-def]
+def put(state, i, publication, link, hops, expires_us):
     """Keep one that is not kept, and for which there is room; ``link``: where it came from, NONE if from here."""
     node, it = state.nodes[i], state.kept[publication, i]
     it.expires_us = expires_us
@@ -89,7 +89,7 @@ def put(state, i, publication, link, hops, expires_us):  # type: ignore[no-untyp
 
 
 @inlined
-def remove_ended(state, i, now):  # type: ignore[no-untyped-def]
+def remove_ended(state, i, now):
     """Take out those whose time is over."""
     while state.nodes[i].next_end_us != NONE and state.nodes[i].next_end_us <= now:
         remove(state, i, next_to_end(state, i))

@@ -58,8 +58,8 @@ from workbench.protocols.dps.remotes import STATE_NAMES
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, tell_of
+from workbench.protocols.dps.udp.endpoint import DatagramSocket
 from workbench.protocols.dps.udp.link_keeper import LinkKeeper, now_us
-from workbench.protocols.dps.udp.socket import DatagramSocket
 
 if TYPE_CHECKING:
     from workbench.protocols.dps.udp.blocking import BlockingNode

@@ -44,6 +44,7 @@ from workbench.protocols.tinymq.fast.messages import (
     make_event,
     measure,
 )
+from workbench.protocols.tinymq.fast.names import EVENTS, NO_PLACE, REASONS, REPEATED, UNASKED
 from workbench.protocols.tinymq.fast.node import ask, hold_event, route, send_to_trees, send_what_waits, write_hull
 from workbench.protocols.tinymq.fast.overlay import (
     heard,
@@ -70,11 +71,13 @@ from workbench.protocols.tinymq.fast.state import (
 from workbench.protocols.tinymq.fast.unicast import acknowledged, free_pending, repeat, take
 from workbench.sim.fast.air import let_go, take_message
 from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import MORE, NO_PLACE, NONE, REPEATED, TTL, UNASKED
+from workbench.sim.fast.layout import MORE, NONE, TTL
 from workbench.sim.fast.record import tell_originated
 from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
+    "EVENTS",
+    "REASONS",
     "MESSAGES",
     "longest_frame_B",
     "make_state",
@@ -92,7 +95,7 @@ _NUMBERS = 0x10000
 
 
 @inlined
-def has_room(core, state):  # type: ignore[no-untyped-def]
+def has_room(core, state):
     """Whether the pools have what an event may take, and all is well so far."""
     most = state.least_room + core.numbers[MORE]
     state.numbers[WANTED] = most
@@ -103,43 +106,43 @@ def has_room(core, state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
+def start(core, state, i, now):
     """Begin; a root takes its place."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
 @inlined
-def publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def publish(core, state, i, content, number, now):
     """Send an event to its rendezvous nodes."""
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
 @inlined
-def subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def subscribe(core, state, i, what, now):
     """Ask all trees for what matches."""
     _subscribe(core, state, np.int64(i), np.int64(what), now)
 
 
 @inlined
-def unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def unsubscribe(core, state, i, what, now):
     """End a subscription: its query is sent again with lease 0; one that has ended already is no error."""
     _unsubscribe(core, state, np.int64(i), np.int64(what), now)
 
 
 @inlined
-def receive(core, state, i, sender, message, word, broadcast, now):  # type: ignore[no-untyped-def]
+def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its number."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
 
 
 @inlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake(core, state, i, now):
     """Repeat, give up, join, refresh: whatever is due."""
     _wake(core, state, np.int64(i), now)
 
 
 @outlined
-def _start(core, state, i, now):  # type: ignore[no-untyped-def]
+def _start(core, state, i, now):
     if state.numbers[ACKNOWLEDGEMENT] == NONE:
         message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
@@ -150,7 +153,7 @@ def _start(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _publish(core, state, i, content, number, now):  # type: ignore[no-untyped-def]
+def _publish(core, state, i, content, number, now):
     publication = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = publication + 1
     event = make_event(core, state, i, content, number, publication)
@@ -163,7 +166,7 @@ def _publish(core, state, i, content, number, now):  # type: ignore[no-untyped-d
 
 
 @outlined
-def _subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def _subscribe(core, state, i, what, now):
     own = state.own_queries[what]
     own.is_asked = 1
     own.round = NONE
@@ -175,7 +178,7 @@ def _subscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
+def _unsubscribe(core, state, i, what, now):
     own = state.own_queries[what]
     if own.is_asked:
         own.is_asked = 0
@@ -186,7 +189,7 @@ def _unsubscribe(core, state, i, what, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _receive(core, state, i, sender, message, word, now):  # type: ignore[no-untyped-def]
+def _receive(core, state, i, sender, message, word, now):
     link = link_from(state, i, sender)
     heard(state, link, now)
     name = core.messages[message].name
@@ -202,7 +205,7 @@ def _receive(core, state, i, sender, message, word, now):  # type: ignore[no-unt
 
 
 @outlined
-def _take(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+def _take(core, state, i, sender, message, now):
     name = core.messages[message].name
     if name == JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
@@ -220,7 +223,7 @@ def _take(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def _wake(core, state, i, now):
     _give_up_silent(core, state, i, now)
     wake_overlay(core, state, i, now)
     end_leases(core, state, i, now)
@@ -232,7 +235,7 @@ def _wake(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _give_up_silent(core, state, i, now):  # type: ignore[no-untyped-def]
+def _give_up_silent(core, state, i, now):
     """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
     place = repeat(core, state, i, now)
     lost = NONE
@@ -250,7 +253,7 @@ def _give_up_silent(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _ask_what_is_due(core, state, i, now):  # type: ignore[no-untyped-def]
+def _ask_what_is_due(core, state, i, now):
     node = state.nodes[i]
     if node.own == 0 and node.ask_again_us == NONE:
         return
@@ -275,7 +278,7 @@ def _ask_what_is_due(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _plan_wake_up(core, state, i):  # type: ignore[no-untyped-def]
+def _plan_wake_up(core, state, i):
     """Note when something is due, and the room that it may take."""
     node = state.nodes[i]
     due_us = sooner(next_due_us(state, i), node.next_expiry_us)

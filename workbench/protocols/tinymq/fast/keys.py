@@ -23,7 +23,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def child_key(state, parent, slot):  # type: ignore[no-untyped-def]
+def child_key(state, parent, slot):
     """The key of the child in a slot."""
     keys = state.keys
     place = keys[parent].first
@@ -58,19 +58,19 @@ def key_text(keys: Any, key: int) -> str:
 
 
 @inlined
-def has_universe(state, length):  # type: ignore[no-untyped-def]
+def has_universe(state, length):
     """Whether a key of that length has strings in the key space."""
     return length <= state.key_bits
 
 
 @inlined
-def last_of(state, low, length):  # type: ignore[no-untyped-def]
+def last_of(state, low, length):
     """The largest string of a universe that begins at ``low``."""
     return low + (1 << (state.key_bits - length)) - 1
 
 
 @inlined
-def is_prefix(state, prefix, key):  # type: ignore[no-untyped-def]
+def is_prefix(state, prefix, key):
     """Whether a key begins with another one."""
     keys = state.keys
     length = keys[prefix].length
@@ -83,7 +83,7 @@ def is_prefix(state, prefix, key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def load(state, message, row):  # type: ignore[no-untyped-def]
+def load(state, message, row):
     """Put a message's region into a row of scratch."""
     count = state.fields[message].intervals
     for k in range(count):
@@ -93,7 +93,7 @@ def load(state, message, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def save(state, row, message):  # type: ignore[no-untyped-def]
+def save(state, row, message):
     """Make a row of scratch a message's region."""
     count = state.scratch_counts[row]
     for k in range(count):
@@ -103,7 +103,7 @@ def save(state, row, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def intersect(state, source, row, low, high):  # type: ignore[no-untyped-def]
+def intersect(state, source, row, low, high):
     """Put into ``row`` what of ``source``, which may be the same, lies from low to high."""
     scratch = state.scratch
     count = 0
@@ -117,7 +117,7 @@ def intersect(state, source, row, low, high):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def overlaps(state, row, low, high):  # type: ignore[no-untyped-def]
+def overlaps(state, row, low, high):
     for k in range(state.scratch_counts[row]):
         if state.scratch[row, k, 0] <= high and low <= state.scratch[row, k, 1]:
             return True
@@ -125,7 +125,7 @@ def overlaps(state, row, low, high):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def subtract(state, row, low, high):  # type: ignore[no-untyped-def]
+def subtract(state, row, low, high):
     """Take what lies from low to high out of a row."""
     scratch = state.scratch
     count = state.scratch_counts[row]
@@ -160,7 +160,7 @@ def subtract(state, row, low, high):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def unite(state, message, row):  # type: ignore[no-untyped-def]
+def unite(state, message, row):
     """Add to a message's region what of a row of scratch, which is used up, it does not have yet."""
     regions, count = state.regions, state.fields[message].intervals
     for k in range(count):
@@ -185,7 +185,7 @@ def unite(state, message, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _lowest_from(state, box, place):  # type: ignore[no-untyped-def]
+def _lowest_from(state, box, place):
     number = 0
     for behind in range(place, len(state.dimension_bits)):
         number |= state.boxes[box, behind, 0] << state.dimension_shifts[behind]
@@ -193,18 +193,18 @@ def _lowest_from(state, box, place):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _part(state, number, place):  # type: ignore[no-untyped-def]
+def _part(state, number, place):
     return (number >> state.dimension_shifts[place]) & ((1 << state.dimension_bits[place]) - 1)
 
 
 @inlined
-def _head(state, number, place):  # type: ignore[no-untyped-def]
+def _head(state, number, place):
     shift = state.dimension_shifts[place] + state.dimension_bits[place]
     return (number >> shift) << shift
 
 
 @outlined
-def first_cell(state, box, at_least):  # type: ignore[no-untyped-def]
+def first_cell(state, box, at_least):
     """`Mapping.first_cell`; NONE if there is none."""
     boxes = state.boxes
     for place in range(len(state.dimension_bits)):
@@ -225,7 +225,7 @@ def first_cell(state, box, at_least):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def clip(state, box, row):  # type: ignore[no-untyped-def]
+def clip(state, box, row):
     """`Mapping.clip` of a row of scratch."""
     scratch = state.scratch
     count = 0

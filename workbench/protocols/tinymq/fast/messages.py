@@ -28,7 +28,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined
-def has_room_for(core, state, most):  # type: ignore[no-untyped-def]
+def has_room_for(core, state, most):
     """Whether the pools have ``most`` free rows each."""
     numbers = state.numbers
     return (
@@ -42,7 +42,7 @@ def has_room_for(core, state, most):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def is_short(core, state, i):  # type: ignore[no-untyped-def]
+def is_short(core, state, i):
     """Whether there may be too little room for one step more; then the run is given up."""
     node = state.nodes[i]
     most = state.most_parts + node.stored + 8
@@ -59,13 +59,13 @@ def is_short(core, state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def address_of(core, place):  # type: ignore[no-untyped-def]
+def address_of(core, place):
     """A node's address, for the trace; NONE if it is none."""
     return NONE if place < 0 else core.addresses[place]
 
 
 @inlined
-def make_join(core, state, tree):  # type: ignore[no-untyped-def]
+def make_join(core, state, tree):
     """A join; whoever makes a message holds it."""
     message = take_message(core, JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
@@ -73,7 +73,7 @@ def make_join(core, state, tree):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def make_grant(core, state, tree, epoch, key):  # type: ignore[no-untyped-def]
+def make_grant(core, state, tree, epoch, key):
     """A grant."""
     message = take_message(core, GRANT, NONE, 0, NONE, 0, 0)
     it = state.fields[message]
@@ -84,7 +84,7 @@ def make_grant(core, state, tree, epoch, key):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):  # type: ignore[no-untyped-def]
+def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
     """The query of a subscription for a tree; its region is still to be written."""
     number = core.subscriptions[what].number
     message = take_message(core, QUERY, core.addresses[i], number, NONE, 0, 0)
@@ -103,7 +103,7 @@ def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):  # typ
 
 
 @outlined
-def make_event(core, state, i, content, number, publication):  # type: ignore[no-untyped-def]
+def make_event(core, state, i, content, number, publication):
     """The event of a publication, for no tree yet; its region is still to be written."""
     message = take_message(core, EVENT, core.addresses[i], number, content, 0, 0)
     it = state.fields[message]
@@ -116,7 +116,7 @@ def make_event(core, state, i, content, number, publication):  # type: ignore[no
 
 
 @outlined
-def make_notification(core, state, event, query):  # type: ignore[no-untyped-def]
+def make_notification(core, state, event, query):
     """The notification of an event for a stored query's sink."""
     source = core.messages[event]
     message = take_message(core, NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
@@ -134,7 +134,7 @@ def make_notification(core, state, event, query):  # type: ignore[no-untyped-def
 
 
 @outlined
-def copy_without_region(core, state, message):  # type: ignore[no-untyped-def]
+def copy_without_region(core, state, message):
     """The same message, but for a region, which is still to be written."""
     source = core.messages[message]
     copy = take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
@@ -144,7 +144,7 @@ def copy_without_region(core, state, message):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def copy_message(core, state, message):  # type: ignore[no-untyped-def]
+def copy_message(core, state, message):
     """The same message once more."""
     copy = copy_without_region(core, state, message)
     count = state.fields[message].intervals
@@ -156,13 +156,13 @@ def copy_message(core, state, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def key_B(state, key):  # type: ignore[no-untyped-def]
+def key_B(state, key):
     """Bytes of a key's bits."""
     return (state.keys[key].length + 7) >> 3
 
 
 @outlined
-def measure(core, state, message):  # type: ignore[no-untyped-def]
+def measure(core, state, message):
     """Give a message that is to be sent its size."""
     it, fields = core.messages[message], state.fields[message]
     size_B = state.base_B[it.name]
@@ -179,25 +179,25 @@ def measure(core, state, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def set_size(core, state, message, size_B):  # type: ignore[no-untyped-def]
+def set_size(core, state, message, size_B):
     """A message's size in a frame, and with it its airtime."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 
 
 @inlined
-def drop_message(core, state, i, previous_hop, message, reason, now):  # type: ignore[no-untyped-def]
+def drop_message(core, state, i, previous_hop, message, reason, now):
     """`TinyMQNode.drop_message`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
 @outlined
-def _drop(core, i, previous_hop, message, reason, now):  # type: ignore[no-untyped-def]
+def _drop(core, i, previous_hop, message, reason, now):
     drop(core, now, i, address_of(core, previous_hop), message, reason)
 
 
 @inlined
-def foresee(core, state, i):  # type: ignore[no-untyped-def]
+def foresee(core, state, i):
     """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
     node = state.nodes[i]
     parts, trees, seats = state.most_parts + 1, state.trees, state.seats

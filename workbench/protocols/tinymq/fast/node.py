@@ -25,6 +25,7 @@ from workbench.protocols.tinymq.fast.messages import (
     make_notification,
     make_query,
 )
+from workbench.protocols.tinymq.fast.names import FULL, NO_SINK, NO_ZONE, STALE, WAITED
 from workbench.protocols.tinymq.fast.places import (
     is_attached,
     is_known_tree,
@@ -40,7 +41,7 @@ from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, split
 from workbench.protocols.tinymq.fast.unicast import send_to
 from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
 from workbench.sim.fast.air import hold_message, let_go
-from workbench.sim.fast.layout import DUPLICATE, FULL, NO_SINK, NO_ZONE, NONE, STALE, WAITED
+from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import deliver as hand_over
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import tell_forwarded, tell_held
@@ -50,7 +51,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @outlined
-def _wait(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+def _wait(core, state, i, message, previous_hop, now):
     node = state.nodes[i]
     if node.waiting >= state.max_waiting:
         first = node.first_waiting
@@ -77,7 +78,7 @@ def _wait(core, state, i, message, previous_hop, now):  # type: ignore[no-untype
 
 
 @inlined
-def _take_first(state, i):  # type: ignore[no-untyped-def]
+def _take_first(state, i):
     node = state.nodes[i]
     node.first_waiting = state.waitings[node.first_waiting].next
     if node.first_waiting == NONE:
@@ -86,14 +87,14 @@ def _take_first(state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _free_waiting(state, place):  # type: ignore[no-untyped-def]
+def _free_waiting(state, place):
     state.waitings[place].next = state.numbers[FREE_WAITING]
     state.numbers[FREE_WAITING] = place
     state.numbers[FREE_WAITINGS] += 1
 
 
 @outlined
-def send_what_waits(core, state, i, now):  # type: ignore[no-untyped-def]
+def send_what_waits(core, state, i, now):
     """Send all that waits, as far as it can be sent now."""
     node = state.nodes[i]
     place = node.first_waiting
@@ -122,7 +123,7 @@ def send_what_waits(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def hold_event(core, state, i, peer, message, now):  # type: ignore[no-untyped-def]
+def hold_event(core, state, i, peer, message, now):
     """Tell that an event is held, the first time."""
     it, node = state.fields[message], state.nodes[i]
     id = event_id(i, it.publication)
@@ -136,7 +137,7 @@ def hold_event(core, state, i, peer, message, now):  # type: ignore[no-untyped-d
 
 
 @outlined
-def deliver(core, state, i, peer, message, now):  # type: ignore[no-untyped-def]
+def deliver(core, state, i, peer, message, now):
     """Hand an event to the subscriptions that it matches, once."""
     id = event_id(i, state.fields[message].publication)
     place = find(state.recents, id)
@@ -149,7 +150,7 @@ def deliver(core, state, i, peer, message, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _matches(core, query, content):  # type: ignore[no-untyped-def]
+def _matches(core, query, content):
     subscription, publication = core.subscriptions[query], core.contents[content]
     for s in range(publication.first_sample, publication.last_sample):
         sample = core.samples[s]
@@ -159,7 +160,7 @@ def _matches(core, query, content):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _match(core, state, i, event, previous_hop, now):  # type: ignore[no-untyped-def]
+def _match(core, state, i, event, previous_hop, now):
     """An event is in this node's zone: match it with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
@@ -185,7 +186,7 @@ def _match(core, state, i, event, previous_hop, now):  # type: ignore[no-untyped
 
 
 @outlined
-def _send_on(core, state, i, neighbor, message, previous_hop, now):  # type: ignore[no-untyped-def]
+def _send_on(core, state, i, neighbor, message, previous_hop, now):
     if neighbor == NONE:
         _wait(core, state, i, message, previous_hop, now)
         return
@@ -194,7 +195,7 @@ def _send_on(core, state, i, neighbor, message, previous_hop, now):  # type: ign
 
 
 @inlined
-def _must_wait(core, state, i, message):  # type: ignore[no-untyped-def]
+def _must_wait(core, state, i, message):
     it = state.fields[message]
     tree = it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
     place = place_in(state, i, tree)
@@ -202,7 +203,7 @@ def _must_wait(core, state, i, message):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _route_notification(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+def _route_notification(core, state, i, message, previous_hop, now):
     it = state.fields[message]
     if it.sink == i:
         deliver(core, state, i, previous_hop, message, now)
@@ -232,7 +233,7 @@ def _route_notification(core, state, i, message, previous_hop, now):  # type: ig
 
 
 @outlined
-def _route(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+def _route(core, state, i, message, previous_hop, now):
     """A notification's way, which is asked for within that of an event."""
     if is_short(core, state, i):
         return
@@ -243,7 +244,7 @@ def _route(core, state, i, message, previous_hop, now):  # type: ignore[no-untyp
 
 
 @outlined
-def route(core, state, i, message, previous_hop, now):  # type: ignore[no-untyped-def]
+def route(core, state, i, message, previous_hop, now):
     """Bring a query, event or notification further: towards its tree, or within it."""
     if is_short(core, state, i):
         return
@@ -285,7 +286,7 @@ def route(core, state, i, message, previous_hop, now):  # type: ignore[no-untype
 
 
 @outlined
-def send_to_trees(core, state, i, event, now):  # type: ignore[no-untyped-def]
+def send_to_trees(core, state, i, event, now):
     """Send an event of this node's to all trees that it knows, or to its own."""
     if not is_attached(state, i):
         _wait(core, state, i, event, NOBODY, now)
@@ -303,7 +304,7 @@ def send_to_trees(core, state, i, event, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def write_hull(state, box, message):  # type: ignore[no-untyped-def]
+def write_hull(state, box, message):
     """The strings of a box from the first to the last, as a message's region."""
     first, last = 0, 0
     for place in range(len(state.dimension_bits)):
@@ -315,7 +316,7 @@ def write_hull(state, box, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _lease_s(core, state, what, now):  # type: ignore[no-untyped-def]
+def _lease_s(core, state, what, now):
     longest_s = state.longest_lease_s
     expires_us = core.subscriptions[what].expires_us
     if expires_us == NONE:
@@ -324,7 +325,7 @@ def _lease_s(core, state, what, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def ask(core, state, i, what, end, now):  # type: ignore[no-untyped-def]
+def ask(core, state, i, what, end, now):
     """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
     own = state.own_queries[what]
     own.round = (own.round + 1) & 0xFF
@@ -343,7 +344,7 @@ def ask(core, state, i, what, end, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def ask_again(state, i, now):  # type: ignore[no-untyped-def]
+def ask_again(state, i, now):
     """Ask everything again soon: keys and trees come and change many at a time."""
     if state.nodes[i].ask_again_us == NONE:
         state.nodes[i].ask_again_us = now + state.settle_us
@@ -353,14 +354,14 @@ def ask_again(state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def tree_found(core, state, i, now):  # type: ignore[no-untyped-def]
+def tree_found(core, state, i, now):
     """The node knows the way to one more tree."""
     send_what_waits(core, state, i, now)
     ask_again(state, i, now)
 
 
 @outlined
-def child_added(core, state, i, place, child, key, now):  # type: ignore[no-untyped-def]
+def child_added(core, state, i, place, child, key, now):
     """A child has a key, and with it a part of what is stored here."""
     tree = state.places[place].tree
     length, low = state.keys[key].length, state.keys[key].low
@@ -393,7 +394,7 @@ def child_added(core, state, i, place, child, key, now):  # type: ignore[no-unty
 
 
 @outlined
-def key_changed(core, state, i, place, now):  # type: ignore[no-untyped-def]
+def key_changed(core, state, i, place, now):
     """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
     send_what_waits(core, state, i, now)
     tree = state.places[place].tree
@@ -413,7 +414,7 @@ def key_changed(core, state, i, place, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _before(state, i, stored):  # type: ignore[no-untyped-def]
+def _before(state, i, stored):
     before, place = NONE, state.nodes[i].first_stored
     while place != stored:
         before, place = place, state.storeds[place].next

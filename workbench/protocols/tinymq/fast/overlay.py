@@ -8,6 +8,7 @@ import numpy as np
 from workbench.protocols.tinymq.fast.keys import child_key
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
 from workbench.protocols.tinymq.fast.messages import address_of, is_short, key_B, make_grant, make_join, set_size
+from workbench.protocols.tinymq.fast.names import KEY_SET
 from workbench.protocols.tinymq.fast.node import child_added, key_changed, tree_found
 from workbench.protocols.tinymq.fast.places import (
     add_child,
@@ -27,7 +28,7 @@ from workbench.protocols.tinymq.fast.unicast import is_waiting_for, send_to
 from workbench.protocols.tinymq.wire import LONGEST_KEY, U16
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import BROADCAST, KEY_SET, NO_REASON, NONE
+from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -36,7 +37,7 @@ HELLO_AFTER = 1.5
 
 
 @outlined
-def start(core, state, i, now):  # type: ignore[no-untyped-def]
+def start(core, state, i, now):
     """A root takes its place; nodes that tick do so out of step."""
     tree = state.root_tree[i]
     if tree != NONE:
@@ -59,7 +60,7 @@ def start(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def heard(state, link, now):  # type: ignore[no-untyped-def]
+def heard(state, link, now):
     """A neighbor was heard, whatever it said."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
@@ -69,7 +70,7 @@ def heard(state, link, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def take_info(core, state, i, sender, link, message, now):  # type: ignore[no-untyped-def]
+def take_info(core, state, i, sender, link, message, now):
     """A neighbor's info."""
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
@@ -89,7 +90,7 @@ def take_info(core, state, i, sender, link, message, now):  # type: ignore[no-un
 
 
 @inlined
-def _note_place(state, link, seat, message, now):  # type: ignore[no-untyped-def]
+def _note_place(state, link, seat, message, now):
     told, known = state.info_places[message, seat], state.told_places[link, seat]
     if told.is_told and not (known.was_told and known.tree == told.tree):
         known.since_us = now
@@ -102,7 +103,7 @@ def _note_place(state, link, seat, message, now):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _told_seat(state, message, tree):  # type: ignore[no-untyped-def]
+def _told_seat(state, message, tree):
     """Where an info has a tree, or NONE."""
     seat = seat_of(state, tree)
     told = state.info_places[message, seat]
@@ -110,7 +111,7 @@ def _told_seat(state, message, tree):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take_distances(core, state, i, sender, message, now):  # type: ignore[no-untyped-def]
+def _take_distances(core, state, i, sender, message, now):
     for tree in range(state.trees):
         told = state.info_distances[message, tree]
         is_told = told.is_told and told.hops < U16
@@ -123,7 +124,7 @@ def _take_distances(core, state, i, sender, message, now):  # type: ignore[no-un
 
 
 @inlined
-def _is_better(state, i, tree, epoch, hops, neighbor, now):  # type: ignore[no-untyped-def]
+def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_WAY:
         return True
@@ -138,7 +139,7 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):  # type: ignore[no-u
 
 
 @outlined
-def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):  # type: ignore[no-untyped-def]
+def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     is_found = known.next_hop == NO_WAY or known.next_hop == BROKEN_WAY
     is_change = is_found or known.hops != hops
@@ -153,13 +154,13 @@ def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):  # type: ig
 
 
 @inlined
-def _break(core, state, i, tree, now):  # type: ignore[no-untyped-def]
+def _break(core, state, i, tree, now):
     state.distances[i, tree].next_hop = BROKEN_WAY
     _tell_change(core, state, i, now)
 
 
 @outlined
-def _take_claim(core, state, i, place, link, message, told_seat, now):  # type: ignore[no-untyped-def]
+def _take_claim(core, state, i, place, link, message, told_seat, now):
     """What a neighbor's info says of being this node's child."""
     it, seat = state.places[place], place - i * state.seats
     slot = state.children[link, seat].slot
@@ -177,7 +178,7 @@ def _take_claim(core, state, i, place, link, message, told_seat, now):  # type: 
 
 
 @outlined
-def _follow_parent(core, state, i, place, message, told_seat, now):  # type: ignore[no-untyped-def]
+def _follow_parent(core, state, i, place, message, told_seat, now):
     it = state.places[place]
     if told_seat == NONE:
         _lose_place(core, state, i, place, now)
@@ -197,20 +198,20 @@ def _follow_parent(core, state, i, place, message, told_seat, now):  # type: ign
 
 
 @inlined
-def _tell_change(core, state, i, now):  # type: ignore[no-untyped-def]
+def _tell_change(core, state, i, now):
     state.nodes[i].repeat_after_us = FIRST_REPEAT_US
     _info_soon(core, state, i, now)
 
 
 @outlined
-def _info_soon(core, state, i, now):  # type: ignore[no-untyped-def]
+def _info_soon(core, state, i, now):
     node = state.nodes[i]
     if node.info_due_us == NONE:
         node.info_due_us = now + state.gather_us // 2 + stream_below(core, i, state.gather_us // 2 + 1)
 
 
 @outlined
-def _send_info(core, state, i, now):  # type: ignore[no-untyped-def]
+def _send_info(core, state, i, now):
     node = state.nodes[i]
     node.info_due_us = NONE
     node.repeat_us = NONE
@@ -250,7 +251,7 @@ def _send_info(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def look_for_parent(core, state, i, now):  # type: ignore[no-untyped-def]
+def look_for_parent(core, state, i, now):
     """Join where a place is missing and a neighbor could be the parent."""
     if state.every_tree:
         for tree in range(state.trees):
@@ -261,7 +262,7 @@ def look_for_parent(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _join_first_heard(core, state, i, seat, now):  # type: ignore[no-untyped-def]
+def _join_first_heard(core, state, i, seat, now):
     """Join at the neighbor that was first heard to have a place that may be above this node's."""
     first = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -279,7 +280,7 @@ def _join_first_heard(core, state, i, seat, now):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _may_join(state, i, told):  # type: ignore[no-untyped-def]
+def _may_join(state, i, told):
     known = state.left[i, told.tree]
     place = place_in(state, i, told.tree)
     if place != NONE:
@@ -288,7 +289,7 @@ def _may_join(state, i, told):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def take_join(core, state, i, child, tree, now):  # type: ignore[no-untyped-def]
+def take_join(core, state, i, child, tree, now):
     """A neighbor wants to be a child; returns whether there is a place for it to have."""
     place = keyed_place_in(state, i, tree)
     if place == NONE or state.places[place].parent == child:
@@ -299,7 +300,7 @@ def take_join(core, state, i, child, tree, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _adopt(core, state, i, place, link, slot, now):  # type: ignore[no-untyped-def]
+def _adopt(core, state, i, place, link, slot, now):
     """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
     if is_short(core, state, i):
         return False
@@ -320,7 +321,7 @@ def _adopt(core, state, i, place, link, slot, now):  # type: ignore[no-untyped-d
 
 
 @outlined
-def take_grant(core, state, i, parent, message, now):  # type: ignore[no-untyped-def]
+def take_grant(core, state, i, parent, message, now):
     """A key; returns whether it was waited for, or comes from the parent."""
     grant = state.fields[message]
     tree, epoch, key = grant.tree, grant.epoch, grant.key
@@ -357,7 +358,7 @@ def take_grant(core, state, i, parent, message, now):  # type: ignore[no-untyped
 
 
 @outlined
-def _set_key(core, state, i, place, key, now):  # type: ignore[no-untyped-def]
+def _set_key(core, state, i, place, key, now):
     if key == state.places[place].key:
         return
     state.places[place].key = key
@@ -367,7 +368,7 @@ def _set_key(core, state, i, place, key, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tell_key(core, state, i, place, now):  # type: ignore[no-untyped-def]
+def _tell_key(core, state, i, place, now):
     if core.kept[KEY_SET]:
         it = state.places[place]
         length, text = state.keys[it.key].length, state.first_text + it.key
@@ -378,7 +379,7 @@ def _tell_key(core, state, i, place, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def lose(core, state, i, neighbor, now):  # type: ignore[no-untyped-def]
+def lose(core, state, i, neighbor, now):
     """A neighbor is gone: as parent, as child, as next hop."""
     link = link_from(state, i, neighbor)
     state.neighbors[link].is_known = 0
@@ -404,7 +405,7 @@ def lose(core, state, i, neighbor, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _lose_place(core, state, i, place, now):  # type: ignore[no-untyped-def]
+def _lose_place(core, state, i, place, now):
     it = state.places[place]
     if core.kept[KEY_SET]:
         add_row(core, now, i, KEY_SET, address_of(core, it.parent), 0, it.tree, it.epoch, 0, NONE, NO_REASON)
@@ -416,7 +417,7 @@ def _lose_place(core, state, i, place, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def sooner(time, other):  # type: ignore[no-untyped-def]
+def sooner(time, other):
     """The earlier of two times that may be NONE."""
     if other == NONE or (time != NONE and time <= other):
         return time
@@ -424,7 +425,7 @@ def sooner(time, other):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def next_due_us(state, i):  # type: ignore[no-untyped-def]
+def next_due_us(state, i):
     """When something is due, or NONE."""
     node = state.nodes[i]
     due_us = sooner(sooner(node.info_due_us, node.repeat_us), node.tick_us)
@@ -436,7 +437,7 @@ def next_due_us(state, i):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def wake(core, state, i, now):  # type: ignore[no-untyped-def]
+def wake(core, state, i, now):
     """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
     node = state.nodes[i]
     for seat in range(state.seats):
@@ -463,7 +464,7 @@ def wake(core, state, i, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _tick(core, state, i, now):  # type: ignore[no-untyped-def]
+def _tick(core, state, i, now):
     node = state.nodes[i]
     node.tick_us = now + state.info_us
     tree = state.root_tree[i]

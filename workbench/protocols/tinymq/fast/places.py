@@ -7,7 +7,7 @@ from workbench.sim.fast.reference import inlined, outlined
 
 
 @inlined
-def link_from(state, i, sender):  # type: ignore[no-untyped-def]
+def link_from(state, i, sender):
     """The link by which node ``i`` hears a neighbor, or NONE."""
     low = state.in_first[i]
     count = state.in_first[i + 1] - low
@@ -20,13 +20,13 @@ def link_from(state, i, sender):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def seat_of(state, tree):  # type: ignore[no-untyped-def]
+def seat_of(state, tree):
     """Which of a node's seats a tree has."""
     return tree if state.every_tree else 0
 
 
 @inlined
-def place_in(state, i, tree):  # type: ignore[no-untyped-def]
+def place_in(state, i, tree):
     """A node's place in a tree, whether it has a key there now or not, or NONE."""
     place = i * state.seats + seat_of(state, tree)
     it = state.places[place]
@@ -34,14 +34,14 @@ def place_in(state, i, tree):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def keyed_place_in(state, i, tree):  # type: ignore[no-untyped-def]
+def keyed_place_in(state, i, tree):
     """A node's place in a tree, if it has a key there now, or NONE."""
     place = place_in(state, i, tree)
     return NONE if place == NONE or state.places[place].key == NO_KEY else place
 
 
 @inlined
-def is_attached(state, i):  # type: ignore[no-untyped-def]
+def is_attached(state, i):
     """Whether a node has a key in any tree."""
     for place in range(i * state.seats, (i + 1) * state.seats):
         if state.places[place].is_used and state.places[place].key != NO_KEY:
@@ -50,13 +50,13 @@ def is_attached(state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_known_tree(state, i, tree):  # type: ignore[no-untyped-def]
+def is_known_tree(state, i, tree):
     """Whether a node knows the way to a tree."""
     return state.distances[i, tree].next_hop > BROKEN_WAY
 
 
 @inlined
-def own_tree(state, i):  # type: ignore[no-untyped-def]
+def own_tree(state, i):
     """The tree whose root is nearest among those the node has a key in, or NO_TREE."""
     best, fewest = NO_TREE, 0
     for place in range(i * state.seats, (i + 1) * state.seats):
@@ -69,7 +69,7 @@ def own_tree(state, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def towards(state, i, tree):  # type: ignore[no-untyped-def]
+def towards(state, i, tree):
     """The neighbor that is nearest to a tree's root, or NONE; a root asks for no way to its own tree."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_WAY, BROKEN_WAY) else hop
@@ -79,14 +79,14 @@ def towards(state, i, tree):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def child_of(state, place, i, neighbor):  # type: ignore[no-untyped-def]
+def child_of(state, place, i, neighbor):
     """The link of a neighbor that is a child at a place of node ``i``, or NONE."""
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, place - i * state.seats].slot != NONE else NONE
 
 
 @outlined
-def remove_child(state, place, i, link):  # type: ignore[no-untyped-def]
+def remove_child(state, place, i, link):
     """A child is one no more."""
     seat = place - i * state.seats
     it = state.children[link, seat]
@@ -101,7 +101,7 @@ def remove_child(state, place, i, link):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def add_child(state, place, i, link, slot):  # type: ignore[no-untyped-def]
+def add_child(state, place, i, link, slot):
     """A neighbor has a slot, be it a child already or not."""
     seat = place - i * state.seats
     if state.children[link, seat].slot != NONE:
@@ -118,7 +118,7 @@ def add_child(state, place, i, link, slot):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def has_slot(state, place, i, link, slot):  # type: ignore[no-untyped-def]
+def has_slot(state, place, i, link, slot):
     """Whether another child than the one at ``link`` has a slot."""
     seat = place - i * state.seats
     other = state.places[place].first_child
@@ -130,7 +130,7 @@ def has_slot(state, place, i, link, slot):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def free_slot(state, place, i, link):  # type: ignore[no-untyped-def]
+def free_slot(state, place, i, link):
     """The first slot that no other child than the one at ``link`` has."""
     seat = place - i * state.seats
     slot = 0
@@ -143,7 +143,7 @@ def free_slot(state, place, i, link):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def remove_all_children(state, place, i):  # type: ignore[no-untyped-def]
+def remove_all_children(state, place, i):
     """A place has been left, and whoever was below it is forgotten."""
     seat = place - i * state.seats
     link = state.places[place].first_child

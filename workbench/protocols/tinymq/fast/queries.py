@@ -6,10 +6,11 @@ A node's stored queries are a list in the order of (tree, sink, number); each ho
 from workbench.protocols.tinymq.fast.keys import load, save, unite
 from workbench.protocols.tinymq.fast.memory import FREE_STORED, FREE_STOREDS, INSIDE, NOBODY, PATHS, REST
 from workbench.protocols.tinymq.fast.messages import address_of, copy_message, copy_without_region, drop_message
+from workbench.protocols.tinymq.fast.names import FULL, QUERY_STORED
 from workbench.protocols.tinymq.fast.recent import find, is_recent, path_id, put
 from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
 from workbench.sim.fast.air import let_go
-from workbench.sim.fast.layout import FULL, NONE, QUERY_STORED
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import tell
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -20,12 +21,12 @@ SECOND_US = 1_000_000
 
 
 @inlined
-def _is_newer(one, known):  # type: ignore[no-untyped-def]
+def _is_newer(one, known):
     return 0 < (one - known) & 0xFF < 128
 
 
 @outlined
-def note_path(state, i, message, previous_hop):  # type: ignore[no-untyped-def]
+def note_path(state, i, message, previous_hop):
     """Note where a query came from; False for one of an older round than is known already."""
     it, node = state.fields[message], state.nodes[i]
     id = path_id(i, it.what * state.trees + it.tree)
@@ -44,7 +45,7 @@ def note_path(state, i, message, previous_hop):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def path(state, i, message):  # type: ignore[no-untyped-def]
+def path(state, i, message):
     """The neighbor that the query which a notification answers came from, or NONE."""
     it = state.fields[message]
     place = find(state.paths, path_id(i, it.what * state.trees + it.tree))
@@ -57,7 +58,7 @@ def path(state, i, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_before(core, state, one, other):  # type: ignore[no-untyped-def]
+def _is_before(core, state, one, other):
     a, b = state.fields[one], state.fields[other]
     if a.tree != b.tree:
         return a.tree < b.tree
@@ -67,12 +68,12 @@ def _is_before(core, state, one, other):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _expiry(query, now):  # type: ignore[no-untyped-def]
+def _expiry(query, now):
     return NONE if query.lease_s == LEASE_FOREVER_S else now + query.lease_s * SECOND_US
 
 
 @outlined
-def store(core, state, i, query, previous_hop, now):  # type: ignore[no-untyped-def]
+def store(core, state, i, query, previous_hop, now):
     """Store a query's part in INSIDE, renew it, or with lease 0 forget it."""
     node, it = state.nodes[i], state.fields[query]
     before, place = NOBODY, node.first_stored
@@ -113,7 +114,7 @@ def store(core, state, i, query, previous_hop, now):  # type: ignore[no-untyped-
 
 
 @outlined
-def forget(core, state, i, before, place, now):  # type: ignore[no-untyped-def]
+def forget(core, state, i, before, place, now):
     """Remove a stored query; ``before``: the one in front of it, or NONE."""
     node, it = state.nodes[i], state.storeds[place]
     detail = core.subscriptions[state.fields[it.message].what].detail
@@ -130,13 +131,13 @@ def forget(core, state, i, before, place, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_over(stored, now):  # type: ignore[no-untyped-def]
+def is_over(stored, now):
     """Whether a stored query's lease has ended."""
     return stored.expires_us != NONE and stored.expires_us <= now
 
 
 @outlined
-def take_out(core, state, place, now):  # type: ignore[no-untyped-def]
+def take_out(core, state, place, now):
     """The stored query as a message of its own, with what is left of its lease; it stays stored."""
     it = state.storeds[place]
     copy = copy_message(core, state, it.message)
@@ -146,7 +147,7 @@ def take_out(core, state, place, now):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def end_leases(core, state, i, now):  # type: ignore[no-untyped-def]
+def end_leases(core, state, i, now):
     """Forget the queries whose lease is over."""
     node = state.nodes[i]
     if node.next_expiry_us == NONE or node.next_expiry_us > now:

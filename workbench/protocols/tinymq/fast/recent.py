@@ -20,25 +20,25 @@ _TOGETHER = 3  # bits
 
 
 @inlined
-def heard_id(link, number):  # type: ignore[no-untyped-def]
+def heard_id(link, number):
     """The id of a neighbor's frame."""
     return (np.int64(_HEARD) << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @inlined
-def event_id(i, publication):  # type: ignore[no-untyped-def]
+def event_id(i, publication):
     """The id of an event at node ``i``."""
     return (np.int64(_EVENTS) << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
 @inlined
-def path_id(i, query):  # type: ignore[no-untyped-def]
+def path_id(i, query):
     """The id of a query in a tree at node ``i``."""
     return (np.int64(_PATHS) << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
 @inlined
-def find(recents, id):  # type: ignore[no-untyped-def]
+def find(recents, id):
     """The place of an id, or the free one where it belongs."""
     mask = np.int64(len(recents) - 1)
     block = np.int64(mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
@@ -49,13 +49,13 @@ def find(recents, id):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def is_recent(state, recents, place, taken):  # type: ignore[no-untyped-def]
+def is_recent(state, recents, place, taken):
     """Whether what is at a place is remembered by a node that has ``taken`` so many ids."""
     return recents[place].id != 0 and recents[place].ordinal > taken - state.max_known
 
 
 @inlined
-def put(state, recents, counter, place, id, ordinal, value):  # type: ignore[no-untyped-def]
+def put(state, recents, counter, place, id, ordinal, value):
     """Note an id that is not remembered, and its value, where `find` said; ``counter`` counts the table's rows."""
     it = recents[place]
     if it.id == 0:
@@ -66,7 +66,7 @@ def put(state, recents, counter, place, id, ordinal, value):  # type: ignore[no-
 
 
 @inlined
-def _still_counts(it, listeners, heard, paths, max_known):  # type: ignore[no-untyped-def]
+def _still_counts(it, listeners, heard, paths, max_known):
     if it.id == 0:
         return False
     kind = it.id >> _KIND
@@ -78,7 +78,7 @@ def _still_counts(it, listeners, heard, paths, max_known):  # type: ignore[no-un
 
 
 @kept_on_disk
-def counting(recents, listeners, heard, paths, max_known):  # type: ignore[no-untyped-def]
+def counting(recents, listeners, heard, paths, max_known):
     """How many of the ids still count; ``heard`` and ``paths`` (n,): how many each node has taken in."""
     count = 0
     for place in range(len(recents)):
@@ -87,7 +87,7 @@ def counting(recents, listeners, heard, paths, max_known):  # type: ignore[no-un
 
 
 @kept_on_disk
-def move(old, new, listeners, heard, paths, max_known):  # type: ignore[no-untyped-def]
+def move(old, new, listeners, heard, paths, max_known):
     """Put what still counts into another table, which is empty."""
     for place in range(len(old)):
         it = old[place]

@@ -18,7 +18,7 @@ NOWHERE = -2  # nobody has the key
 
 
 @inlined
-def _add_part(state, box, count, neighbor, source, low, high):  # type: ignore[no-untyped-def]
+def _add_part(state, box, count, neighbor, source, low, high):
     """What of ``source`` lies from low to high goes to a neighbor, if a string of the box is in it."""
     row = FIRST_PART + count
     intersect(state, source, row, low, high)
@@ -31,7 +31,7 @@ def _add_part(state, box, count, neighbor, source, low, high):  # type: ignore[n
 
 
 @outlined
-def split(core, state, i, place, message):  # type: ignore[no-untyped-def]
+def split(core, state, i, place, message):
     """`routing.fragments`: how many parts there are; ``part_hops`` has whom they go to, NONE being this node."""
     it, box = state.places[place], state.fields[message].box
     key = state.keys[it.key]
@@ -66,7 +66,7 @@ def split(core, state, i, place, message):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _neighbors_key(state, link, seat, tree):  # type: ignore[no-untyped-def]
+def _neighbors_key(state, link, seat, tree):
     """The key of a neighbor that is in a tree and no child, or NONE."""
     told = state.told_places[link, seat]
     if not told.is_there or told.tree != tree or state.children[link, seat].slot != NONE:
@@ -75,7 +75,7 @@ def _neighbors_key(state, link, seat, tree):  # type: ignore[no-untyped-def]
 
 
 @outlined
-def _add_shortcuts(state, i, place, box, count):  # type: ignore[no-untyped-def]
+def _add_shortcuts(state, i, place, box, count):
     """The parts of OUTSIDE that neighbors of the same tree are nearer to than the parent.
 
     A key with this node's as a prefix has no string outside of its universe, so that need not be asked.
@@ -113,12 +113,12 @@ def _add_shortcuts(state, i, place, box, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _key_at(state, at, seat):  # type: ignore[no-untyped-def]
+def _key_at(state, at, seat):
     return state.told_places[state.candidates[at], seat].key
 
 
 @outlined
-def hop_to_key(state, i, place, key):  # type: ignore[no-untyped-def]
+def hop_to_key(state, i, place, key):
     """`routing.hop_to_key`: NONE if this node has the key, NOWHERE if nobody has it."""
     it, keys, seat = state.places[place], state.keys, place - i * state.seats
     if key == it.key:

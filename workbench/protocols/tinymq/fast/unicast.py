@@ -2,11 +2,12 @@
 
 from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, FREE_PENDINGS, NOBODY, RECENTS
 from workbench.protocols.tinymq.fast.messages import drop_message, measure
+from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, is_recent, put
 from workbench.sim.fast.air import hold_message, let_go, send
 from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import FULL, NONE
+from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
 
 _SHIFTS = 3  # the longest wait is retry_ms << 3
@@ -15,7 +16,7 @@ _NUMBERS = 0xFFFF
 
 
 @outlined
-def send_to(core, state, i, neighbor, message, now):  # type: ignore[no-untyped-def]
+def send_to(core, state, i, neighbor, message, now):
     """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
     node = state.nodes[i]
     if node.pending >= state.max_known:
@@ -49,7 +50,7 @@ def send_to(core, state, i, neighbor, message, now):  # type: ignore[no-untyped-
 
 
 @inlined
-def _send(core, state, i, place, now):  # type: ignore[no-untyped-def]
+def _send(core, state, i, place, now):
     it = state.pendings[place]
     send(core, now, i, it.neighbor, it.message, it.number)
     wait_us = state.retry_us << min(it.sent, _SHIFTS)
@@ -58,7 +59,7 @@ def _send(core, state, i, place, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def take(core, state, i, neighbor, link, number, now):  # type: ignore[no-untyped-def]
+def take(core, state, i, neighbor, link, number, now):
     """Acknowledge a neighbor's frame; returns whether it is new."""
     if state.retries == 0:
         return True
@@ -73,7 +74,7 @@ def take(core, state, i, neighbor, link, number, now):  # type: ignore[no-untype
 
 
 @inlined
-def _unlink(state, i, before, place):  # type: ignore[no-untyped-def]
+def _unlink(state, i, before, place):
     node = state.nodes[i]
     behind = state.pendings[place].next
     if before == NONE:
@@ -87,7 +88,7 @@ def _unlink(state, i, before, place):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def free_pending(core, state, place):  # type: ignore[no-untyped-def]
+def free_pending(core, state, place):
     """The entry of a frame that waits no longer."""
     let_go(core, state.pendings[place].message)
     state.pendings[place].next = state.numbers[FREE_PENDING]
@@ -96,7 +97,7 @@ def free_pending(core, state, place):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def acknowledged(core, state, i, neighbor, number):  # type: ignore[no-untyped-def]
+def acknowledged(core, state, i, neighbor, number):
     """An acknowledgement came."""
     before, place = NONE, state.nodes[i].first_pending
     while place != NONE:
@@ -109,7 +110,7 @@ def acknowledged(core, state, i, neighbor, number):  # type: ignore[no-untyped-d
 
 
 @inlined
-def is_waiting_for(state, i, neighbor):  # type: ignore[no-untyped-def]
+def is_waiting_for(state, i, neighbor):
     """Whether a neighbor has yet to acknowledge something."""
     place = state.nodes[i].first_pending
     while place != NONE:
@@ -120,13 +121,13 @@ def is_waiting_for(state, i, neighbor):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_heard(state, i, pending):  # type: ignore[no-untyped-def]
+def _is_heard(state, i, pending):
     it = state.neighbors[link_from(state, i, pending.neighbor)]
     return it.is_known and it.heard_us > pending.first_us
 
 
 @outlined
-def repeat(core, state, i, now):  # type: ignore[no-untyped-def]
+def repeat(core, state, i, now):
     """Send again what is due; returns the first of the frames that are given up, by the order of their neighbors.
 
     They are linked; whoever asks frees them.

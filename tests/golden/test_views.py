@@ -1,17 +1,13 @@
 """Golden views: drawings, tables and pages of small runs, which must be the texts that they have always been."""
 
 import re
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import workbench as wb
-
-sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import pictures
-import renew_views
+from tests.golden import pictures, renew_views
 
 RECORDED = renew_views.recorded()
 

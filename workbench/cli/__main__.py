@@ -1,0 +1,7 @@
+"""``python -m workbench.cli``: the `workbench` command where no script of that name is installed."""
+
+import sys
+
+from workbench.cli import main
+
+sys.exit(main())

@@ -1,0 +1,25 @@
+"""What this protocol's rows say beside what all say: its events, and the reasons of its drops."""
+
+from workbench.sim.fast.layout import FIRST_EVENT, FIRST_REASON
+
+EVENTS = (
+    "innovative",
+    "decoded",
+)
+(
+    INNOVATIVE,
+    DECODED,
+) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
+
+REASONS = (
+    "expired",
+    "full",
+    "not_innovative",
+    "decoded",
+)
+(
+    EXPIRED,
+    FULL,
+    NOT_INNOVATIVE,
+    DECODED_ALREADY,
+) = range(FIRST_REASON, FIRST_REASON + len(REASONS))

@@ -1,0 +1,55 @@
+"""What this protocol's rows say beside what all say: its events, and the reasons of its drops."""
+
+from workbench.sim.fast.layout import FIRST_EVENT, FIRST_REASON
+
+EVENTS = (
+    "filtered",
+    "interest_cached",
+    "interest_removed",
+    "gradient_set",
+    "gradient_removed",
+    "data_gradient_set",
+    "reinforced",
+    "blacklisted",
+)
+(
+    FILTERED,
+    INTEREST_CACHED,
+    INTEREST_REMOVED,
+    GRADIENT_SET,
+    GRADIENT_REMOVED,
+    DATA_GRADIENT_SET,
+    REINFORCED,
+    BLACKLISTED,
+) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
+
+REASONS = (
+    "stale",
+    "filter",
+    "no_gradient",
+    "no_interest",
+    "blacklisted",
+    "expired",
+    "evicted",
+    "cancelled",
+    "round",
+    "interest",
+    "reinforcement",
+    "replace",
+    "drop",
+)
+(
+    STALE,
+    FILTER,
+    NO_GRADIENT,
+    NO_INTEREST,
+    BLACKLISTED_REASON,
+    EXPIRED,
+    EVICTED,
+    CANCELLED,
+    NEW_ROUND,
+    SET_BY_INTEREST,
+    SET_BY_REINFORCEMENT,
+    FILTER_REPLACES,
+    FILTER_DROPS,
+) = range(FIRST_REASON, FIRST_REASON + len(REASONS))

@@ -1,0 +1,33 @@
+"""What this protocol's rows say beside what all say: its events, and the reasons of its drops."""
+
+from workbench.sim.fast.layout import FIRST_EVENT, FIRST_REASON
+
+EVENTS = (
+    "key_set",
+    "query_stored",
+)
+(
+    KEY_SET,
+    QUERY_STORED,
+) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
+
+REASONS = (
+    "stale",
+    "full",
+    "repeated",
+    "no_place",
+    "unasked",
+    "no_zone",
+    "no_sink",
+    "waited",
+)
+(
+    STALE,
+    FULL,
+    REPEATED,
+    NO_PLACE,
+    UNASKED,
+    NO_ZONE,
+    NO_SINK,
+    WAITED,
+) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
