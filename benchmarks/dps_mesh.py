@@ -1,9 +1,9 @@
-"""DPS over meshes of many nodes: its twin on the compiled engine beside its definition on the reference engine.
+"""DPS over meshes of many nodes: its twin on the fast engine beside its definition on the reference engine.
 
 20 sinks ask for a number each, and 20 sources publish those numbers, on grids with ideal links. So a run is how the
 mesh links itself, mutes its loops and spreads interests, and then publications along them. A process of its own plays
 each mesh, without a trace; where both engines play one they must count the same. Process time of one thread, with what
-prepares a run; memory is the most that the process with the compiled engine alone ever held.
+prepares a run; memory is the most that the process with the fast engine alone ever held.
 ``benchmarks/dps_mesh.py [--quick]`` prints the table.
 """
 

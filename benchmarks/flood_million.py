@@ -1,4 +1,4 @@
-"""A flood of 1,000,000 nodes on the compiled engine: its memory, and its time per reception beside a smaller grid's.
+"""A flood of 1,000,000 nodes on the fast engine: its memory, and its time per reception beside a smaller grid's.
 
 A process of its own plays each grid, from arrays: the objects of a graph library would take gigabytes before the first
 frame. Memory is the most that the process ever held. ``benchmarks/flood_million.py`` prints the table.
@@ -41,14 +41,14 @@ def peak_MB() -> float:
 def play(side: int) -> dict[str, float]:
     """Floods from the middle of a grid until there were RECEPTIONS: {"ns": a reception's, "MB": at most, ...}."""
     from workbench import Flooding, publish
-    from workbench.sim import fast as compiled
+    from workbench.sim import fast
 
     made = grid(side)
     floods = max(1, round(RECEPTIONS / len(made.receivers)))
     middle = side * side // 2 + side // 2
-    compiled.play(grid(3), Flooding(), [publish(4, "TEMP IS 26")], duration_s=1)  # So that it is loaded.
+    fast.play(grid(3), Flooding(), [publish(4, "TEMP IS 26")], duration_s=1)  # So that it is loaded.
     began_s = time.process_time()
-    outcome = compiled.play(made, Flooding(), [publish(middle, "TEMP IS 26", every_s=10)], duration_s=10 * floods)
+    outcome = fast.play(made, Flooding(), [publish(middle, "TEMP IS 26", every_s=10)], duration_s=10 * floods)
     took_s = time.process_time() - began_s
     counts, _ = outcome.tally()
     receptions = counts["received", "flood", ""]

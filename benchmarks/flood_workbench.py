@@ -30,9 +30,9 @@ def receptions(scenario: Scenario, record: str = "metrics", engine: str = "refer
 
 
 def refusal(scenario: Scenario) -> str:
-    """Why the compiled engine does not play such a scenario, or nothing."""
+    """Why the fast engine does not play such a scenario, or nothing."""
     try:
-        scenario.run(engine="compiled", record="metrics")
+        scenario.run(engine="fast", record="metrics")
     except ScenarioError as reason:
         return str(reason)
     return ""
@@ -42,7 +42,7 @@ def _contender(
     name: str, event: str, models: str, count: int, radio: Radio | None, engine: str, record: str
 ) -> Contender:
     def prepare(network: Network, floods: int) -> Job:
-        if engine == "compiled":
+        if engine == "fast":
             receptions(scenario(network, 1, radio=radio), record, engine)
         return partial(receptions, scenario(network, floods, radio=radio), record, engine)
 

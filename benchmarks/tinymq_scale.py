@@ -1,4 +1,4 @@
-"""TinyMQ on the compiled engine: the paper's evaluation in one run, and its cost with more nodes and more trees.
+"""TinyMQ on the fast engine: the paper's evaluation in one run, and its cost with more nodes and more trees.
 
 Nodes are uniform in a field of 500 m x 200 m for 1500 of them, and of the same density and shape for more; they hear
 each other over 20 m. 100 queries, whose intervals are Zipf times the width of a string's cell, are asked after 20 s,
@@ -108,18 +108,18 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
     """One run: {"seconds": of process time, "sent": frames, "heard": ..., "delivered": samples, "MB": at most}."""
     import numpy as np
 
-    from workbench.sim import fast as compiled
+    from workbench.sim import fast
     from workbench.sim.fast import network
 
     positions_m, arcs = field(nodes)
     items, settings = workload(nodes, events), protocol(nodes, trees, publish, retries)
     duration_s = 45 + events / PER_S
-    if engine == "compiled":
+    if engine == "fast":
         made = network.from_arrays(np.arange(nodes), positions_m, arcs, np.ones(1))
         tiny = network.from_arrays(np.arange(2), np.zeros((2, 2)), np.array([(0, 1), (1, 0)]), np.ones(1))
-        compiled.play(tiny, protocol(2, 1, publish, retries), workload(2, 1), duration_s=1)  # So that it is loaded.
+        fast.play(tiny, protocol(2, 1, publish, retries), workload(2, 1), duration_s=1)  # So that it is loaded.
         began_s = time.process_time()
-        outcome = compiled.play(made, settings, items, duration_s=duration_s)
+        outcome = fast.play(made, settings, items, duration_s=duration_s)
     else:
         import networkx as nx
 
@@ -169,7 +169,7 @@ def scale() -> Iterator[str]:
 
 
 NOTES = """\
-Measured by ``benchmarks/tinymq_scale.py scale``: the compiled engine, 100 queries and 200 events sent to all trees,
+Measured by ``benchmarks/tinymq_scale.py scale``: the fast engine, 100 queries and 200 events sent to all trees,
 acknowledgements off, on a channel that loses nothing; process time of one run each, machine code loaded beforehand.
 """
 

@@ -9,19 +9,19 @@ from workbench.sim import trace
 
 def assert_same_trace(scenario):
     """Both engines' traces are one; if not, the first row that differs and the ten before it are shown."""
-    reference, fast = (scenario.run(engine=engine).trace for engine in ("reference", "compiled"))
+    reference, fast = (scenario.run(engine=engine).trace for engine in ("reference", "fast"))
     if trace.digest(reference) == trace.digest(fast):
         return
     expected, got = reference.to_pylist(), fast.to_pylist()
     place = next(k for k, (one, other) in enumerate(zip_longest(expected, got)) if one != other)
     shown = [str(tuple(row.values())) for row in expected[max(0, place - 10) : place]]
-    for name, rows in (("reference", expected), ("compiled", got)):
+    for name, rows in (("reference", expected), ("fast", got)):
         shown.append(f"{name}: {tuple(rows[place].values()) if place < len(rows) else 'ends here'}")
     pytest.fail(f"{scenario.to_json(indent=None)}\nrow {place} differs:\n" + "\n".join(shown), pytrace=False)
 
 
 def assert_same_numbers(scenario):
     """Without a trace both engines keep the same rows and count the same."""
-    reference, fast = (scenario.run(engine, "metrics")._recorder for engine in ("reference", "compiled"))
+    reference, fast = (scenario.run(engine, "metrics")._recorder for engine in ("reference", "fast"))
     assert trace.digest(reference.table()) == trace.digest(fast.table())
     assert reference.tally() == fast.tally()

@@ -1,4 +1,4 @@
-"""The compiled engine: the reference engine's runs row by row, the same numbers without a trace, which one is taken."""
+"""The fast engine: the reference engine's runs row by row, the same numbers without a trace, which one is taken."""
 
 import subprocess
 import sys
@@ -16,8 +16,7 @@ from tests.sim.test_kernel import RADIOS, items, topologies
 from tests.talker import Talker, both_ways, say
 from workbench.errors import ScenarioError
 from workbench.protocols.protocol import Parameter
-from workbench.sim import fast as compiled
-from workbench.sim import trace
+from workbench.sim import fast, trace
 from workbench.sim.fast import engine, layout
 
 FLOODS = st.one_of(
@@ -87,7 +86,7 @@ def test_several_samples_blobs_and_payloads_are_matched_alike():
     ]
     scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), workload, duration_s=3)
     assert_same_trace(scenario)
-    assert scenario.run(engine="compiled").metrics["delivered"] == 18
+    assert scenario.run(engine="fast").metrics["delivered"] == 18
 
 
 def test_network_without_a_graph_plays_as_the_scenario_does():
@@ -98,7 +97,7 @@ def test_network_without_a_graph_plays_as_the_scenario_does():
     run = wb.Scenario(graph, wb.Flooding(), workload, duration_s=6, seed=4).run(engine="reference")
     arcs = np.array(list(graph.edges))[::-1]
     positions_m = np.array([graph.nodes[node]["pos"] for node in sorted(graph)])
-    played = compiled.play(
+    played = fast.play(
         network.from_arrays(np.array(sorted(graph)), positions_m, arcs, np.ones(1)),
         *(wb.Flooding(), workload, wb.Radio(), 6, 4, "trace"),
     )
@@ -120,7 +119,7 @@ def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypa
     workload = [wb.subscribe(0, "TEMP GE 20", expires_s=8), wb.publish(15, "TEMP IS 26", start_s=2, every_s=4)]
     scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=15)
     assert_same_numbers(scenario)
-    names = scenario.run("compiled", "metrics")._recorder.table().column("event").to_pylist()
+    names = scenario.run("fast", "metrics")._recorder.table().column("event").to_pylist()
     assert names.count(event) == scenario.run("reference").trace.column("event").to_pylist().count(event) > 0
 
 
@@ -129,16 +128,16 @@ def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypa
 SMALL = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), [wb.publish(0, "TEMP IS 26")])
 
 
-def test_run_says_which_engine_ran_and_why_not_the_compiled_one():
-    run = SMALL.run(engine="compiled")
-    assert (run.engine, run.engine_reason) == ("compiled", "")
+def test_run_says_which_engine_ran_and_why_not_the_fast_one():
+    run = SMALL.run(engine="fast")
+    assert (run.engine, run.engine_reason) == ("fast", "")
     run = SMALL.run(engine="reference")
     assert run.engine == "reference" and "asked for" in run.engine_reason
     talk = wb.Scenario(both_ways((0, 1)), Talker(), [say(0)])
     run = talk.run()
-    assert (run.engine, run.engine_reason) == ("reference", "Talker has no compiled twin")
-    with pytest.raises(ScenarioError, match="cannot run on the compiled engine: Talker has no compiled twin"):
-        talk.run(engine="compiled")
+    assert (run.engine, run.engine_reason) == ("reference", "Talker has no fast twin")
+    with pytest.raises(ScenarioError, match="cannot run on the fast engine: Talker has no fast twin"):
+        talk.run(engine="fast")
 
 
 def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
@@ -158,13 +157,13 @@ def test_parameter_with_a_name_that_the_engine_uses_elsewhere_means_nothing_to_i
     class Cutter(Talker):
         parameters = (Parameter("pieces", 3, 1, 9, "pieces", "any"), Parameter("variant", 1, 0, 9, "", "any"))
 
-    with pytest.raises(compiled.NotCompiledError, match=r"^Cutter has no compiled twin$"):
-        compiled.twin_of(Cutter())
+    with pytest.raises(fast.NoFastTwinError, match=r"^Cutter has no fast twin$"):
+        fast.twin_of(Cutter())
 
 
 def test_progress_ends_at_one():
     told = []
-    SMALL.run(engine="compiled", progress=told.append)
+    SMALL.run(engine="fast", progress=told.append)
     assert told[-1] == 1.0
 
 
@@ -179,4 +178,4 @@ def test_small_run_loads_no_numba_and_a_large_one_does():
     )
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
-    assert ran.stdout.split() == ["reference", "True", "False", "compiled", "compiled"]
+    assert ran.stdout.split() == ["reference", "True", "False", "fast", "fast"]

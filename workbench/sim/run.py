@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Run:
     """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
-    ``engine`` is "reference" or "compiled"; ``engine_reason`` says why it was not the compiled one.
+    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one.
     """
 
     def __init__(self, scenario: Any, engine: str, recorder: Any, engine_reason: str = "") -> None:

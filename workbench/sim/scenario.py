@@ -32,7 +32,7 @@ FORMAT = "workbench-scenario"
 VERSION = 1
 _FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 _EXTRA = ("format", "version", "keys")
-ENGINES = ("auto", "reference", "compiled")
+ENGINES = ("auto", "reference", "fast")
 RECORDS = ("trace", "metrics")
 
 
@@ -204,36 +204,43 @@ class Scenario:
     ) -> Run:
         """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) a run that is still going on.
 
-        ``engine="auto"`` takes the compiled engine where it can and where that pays: a small run on its own is over
-        before that engine is loaded. ``"compiled"`` insists on it, and ScenarioError says why it cannot be. The
+        ``engine="auto"`` takes the fast engine where it can and where that pays: a small run on its own is over
+        before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
         with the share done, 0 to 1. On motes there is the reference engine alone, and always a trace.
         """
-        if engine not in ENGINES:
-            raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+        engine = checked_engine(engine)
         if record not in RECORDS:
             raise ScenarioError(f"record is {record!r}; it must be one of {', '.join(RECORDS)}")
         if on is not None:
-            if record != "trace" or engine == "compiled":
-                asked = 'record="metrics"' if record != "trace" else 'engine="compiled"'
+            if record != "trace" or engine == "fast":
+                asked = 'record="metrics"' if record != "trace" else 'engine="fast"'
                 raise ScenarioError(f"{asked} is not for runs on motes; they are the reference engine's, with a trace")
             from workbench import motes
 
             return motes.run(self, on, progress)
-        from workbench.sim import fast as compiled
-        from workbench.sim import kernel
+        from workbench.sim import fast, kernel
 
         reason = 'engine="reference" was asked for'
         if engine != "reference":
             try:
-                if engine == "compiled" or compiled.is_worth_it(self):
-                    return Run(self, "compiled", compiled.run(self, record, progress))
-                reason = "the run is so small that loading the compiled engine would take longer"
+                if engine == "fast" or fast.is_worth_it(self):
+                    return Run(self, "fast", fast.run(self, record, progress))
+                reason = "the run is so small that loading the fast engine would take longer"
             except WorkbenchError as error:
-                if engine == "compiled":
-                    raise ScenarioError(f"the scenario cannot run on the compiled engine: {error}") from error
+                if engine == "fast":
+                    raise ScenarioError(f"the scenario cannot run on the fast engine: {error}") from error
                 reason = str(error)
         return Run(self, "reference", kernel.run(self, record, progress), reason)
+
+
+def checked_engine(engine: str) -> str:
+    """The engine of that name; ScenarioError if there is none. "compiled" is what older notebooks call the fast one."""
+    if engine == "compiled":
+        return "fast"
+    if engine not in ENGINES:
+        raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+    return engine
 
 
 # The topologies that scenarios hold, in normal form and frozen, with their digests: what `replace` hands on to hundreds

@@ -22,7 +22,7 @@ from workbench import topology
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.radio import Radio
-from workbench.sim.scenario import ENGINES, Scenario
+from workbench.sim.scenario import Scenario, checked_engine
 from workbench.sim.workload import Item, to_dict
 from workbench.sweeps import user_code
 
@@ -114,12 +114,10 @@ class CheckedPlan:
             raise ScenarioError(f"a sweep is over a Scenario, not over {scenario!r:.80}")
         if not isinstance(over, Mapping) or not over:
             raise ScenarioError(f'over is {over!r:.80}; it must say what to vary: over={{"seed": range(30)}}')
-        if engine not in ENGINES:
-            raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
         if measure is not None and not isinstance(measure, FunctionType):
             raise ScenarioError(f"measure is {measure!r:.80}; it must be a function that takes a run")
         axes = tuple(_axis(path, values) for path, values in over.items())
-        plan = Plan(scenario, axes, engine, measure=measure)
+        plan = Plan(scenario, axes, checked_engine(engine), measure=measure)
         self._built = [_build(plan, number) for number in range(len(plan))]
         self.plan = replace(plan, protocols=_examples(built.protocol for built in self._built))
         self._check_distinct()

@@ -1,4 +1,4 @@
-"""Coded diffusion on the compiled engine: the trace of the reference engine, where whole payloads are coded."""
+"""Coded diffusion on the fast engine: the trace of the reference engine, where whole payloads are coded."""
 
 import subprocess
 import sys
@@ -66,17 +66,17 @@ def test_largest_generation_has_the_same_trace_in_every_field(field):
     protocol = wb.CodedDiffusion(generation_size=255, bootstrap_factor=255, field=field)
     scenario = wb.Scenario(wb.topology.line(4), protocol, [wb.publish(0, "TEMP IS 26")], duration_s=2)
     assert_same_trace(scenario)
-    assert scenario.run(engine="compiled").metrics["coverage"] >= 0.5
+    assert scenario.run(engine="fast").metrics["coverage"] >= 0.5
 
 
 def test_more_publications_than_can_be_kept_in_mind_are_left_to_the_reference_engine():
     short = wb.publish("all", "TEMP IS 26", every_s=0.001)
     scenario = wb.Scenario(wb.topology.grid(40, 40), wb.CodedDiffusion(), [short], duration_s=0.06)
     with pytest.raises(ScenarioError, match="96000 publications at 1600 nodes are more than"):
-        scenario.run(engine="compiled")
+        scenario.run(engine="fast")
 
 
-def test_sweep_of_short_runs_comes_to_be_worth_the_compiled_engine():
+def test_sweep_of_short_runs_comes_to_be_worth_the_fast_engine():
     code = (
         "import workbench as wb\n"
         "scenario = wb.Scenario(wb.topology.grid(20, 20), wb.CodedDiffusion(), [wb.publish(0, 'TEMP IS 26')])\n"
@@ -85,4 +85,4 @@ def test_sweep_of_short_runs_comes_to_be_worth_the_compiled_engine():
     )
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
-    assert ran.stdout.split() == ["reference", "compiled", "True"]
+    assert ran.stdout.split() == ["reference", "fast", "True"]

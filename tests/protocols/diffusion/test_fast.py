@@ -1,4 +1,4 @@
-"""TinyDiffusion on the compiled engine: the reference engine's runs row by row, whatever its lists hold and forget."""
+"""TinyDiffusion on the fast engine: the reference engine's runs row by row, whatever its lists hold and forget."""
 
 import json
 
@@ -152,10 +152,10 @@ def _with_nodes(one, place, count):
     return wb.Filter(one.name, one.key, one.match, at, one.messages, **one.settings)
 
 
-def is_compiled(scenario):
-    """Whether the compiled engine takes it: what may raise an error in the middle of a run it does not."""
+def is_fast(scenario):
+    """Whether the fast engine takes it: what may raise an error in the middle of a run it does not."""
     try:
-        scenario.run(engine="compiled", record="metrics")
+        scenario.run(engine="fast", record="metrics")
     except ScenarioError as error:
         assert any(text in str(error) for text in ("max_interests", "does not fit"))
         return False
@@ -165,20 +165,20 @@ def is_compiled(scenario):
 @settings(max_examples=250)
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
-    if is_compiled(scenario):
+    if is_fast(scenario):
         assert_same_trace(scenario)
 
 
 @settings(max_examples=80)
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
-    if is_compiled(scenario):
+    if is_fast(scenario):
         assert_same_numbers(scenario)
 
 
 @pytest.mark.parametrize("name", [name for name in renew.NAMES if name.startswith(("diffusion", "flooding"))])
-def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
-    digest = renew.scenario(name).run(engine="compiled").trace_hash
+def test_golden_trace_comes_out_of_the_fast_engine_too(name):
+    digest = renew.scenario(name).run(engine="fast").trace_hash
     assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
 
 
@@ -192,7 +192,7 @@ def test_busy_network_outgrows_every_pool_it_began_with():
     protocol = wb.Diffusion(filters=carried, refresh_s=2.0)
     scenario = wb.Scenario(wb.topology.grid(6, 6), protocol, workload, duration_s=8)
     assert_same_trace(scenario)
-    assert scenario.run(engine="compiled").metrics["delivered"] > 500
+    assert scenario.run(engine="fast").metrics["delivered"] > 500
 
 
 def test_filter_of_the_users_own_stays_with_the_reference_engine_and_the_run_says_so():
@@ -201,8 +201,8 @@ def test_filter_of_the_users_own_stays_with_the_reference_engine_and_the_run_say
     scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Diffusion(filters=(wb.Filter("mine"),)), workload, duration_s=60)
     run = scenario.replace(duration_s=0.1).run()
     assert run.engine == "reference"
-    with pytest.raises(ScenarioError, match="compiled engine: the filter mine runs Python code at every node"):
-        scenario.run(engine="compiled")
+    with pytest.raises(ScenarioError, match="fast engine: the filter mine runs Python code at every node"):
+        scenario.run(engine="fast")
 
 
 def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
@@ -211,4 +211,4 @@ def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
     with pytest.raises(ScenarioError, match="already has 1 different subscriptions"):
         scenario.run()
     with pytest.raises(ScenarioError, match="may subscribe to more than max_interests"):
-        scenario.run(engine="compiled")
+        scenario.run(engine="fast")

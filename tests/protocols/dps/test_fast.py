@@ -1,4 +1,4 @@
-"""DPS on the compiled engine: the reference engine's runs row by row, whatever links lose and filters let through."""
+"""DPS on the fast engine: the reference engine's runs row by row, whatever links lose and filters let through."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.golden import renew
 from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
-from workbench.sim import fast as compiled
+from workbench.sim import fast
 
 NODES = 7
 
@@ -113,8 +113,8 @@ def test_both_engines_count_the_same_without_a_trace(scenario):
 
 
 @pytest.mark.parametrize("name", [name for name in renew.NAMES if name.startswith("dps")])
-def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
-    digest = renew.scenario(name).run(engine="compiled").trace_hash
+def test_golden_trace_comes_out_of_the_fast_engine_too(name):
+    digest = renew.scenario(name).run(engine="fast").trace_hash
     assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
 
 
@@ -123,7 +123,7 @@ def test_frames_grow_where_hops_take_more_bytes():
     workload = [wb.subscribe(40, "TEMP GE 25"), wb.publish(0, "TEMP IS 26", start_s=100)]
     scenario = wb.Scenario(wb.topology.line(41), wb.DPS(), workload, duration_s=110)
     assert_same_trace(scenario)
-    run = scenario.run(engine="compiled")
+    run = scenario.run(engine="fast")
     sizes_B = {
         row["size_B"] for row in run.trace.to_pylist() if row["event"] == "sent" and row["message"] == "publication"
     }
@@ -159,7 +159,7 @@ def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
     ]
     scenario = wb.Scenario(ring(6), protocol, workload, duration_s=75)
     assert_same_trace(scenario)
-    states = {row["detail"] for row in scenario.run(engine="compiled").trace.to_pylist() if row["event"] == "link_set"}
+    states = {row["detail"] for row in scenario.run(engine="fast").trace.to_pylist() if row["event"] == "link_set"}
     assert states == {"linking", "active", "muted", "unmuting", "gone"}
 
 
@@ -179,7 +179,7 @@ def test_late_subscriber_is_given_what_is_retained_and_every_publisher_hears_of_
     workload = [wb.publish([0, 9, 15], "TEMP IS 26", start_s=2), wb.subscribe(5, "TEMP GE 25", start_s=10)]
     scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=60)
     assert_same_trace(scenario)
-    rows = scenario.run(engine="compiled").trace.to_pylist()
+    rows = scenario.run(engine="fast").trace.to_pylist()
     assert sorted(row["origin"] for row in rows if row["event"] == "delivered") == [0, 9, 15]
     assert sorted(row["node"] for row in rows if row["event"] == "acknowledged") == [0, 9, 15]
 
@@ -195,8 +195,8 @@ def test_what_may_be_refused_in_a_run_stays_with_the_reference_engine_and_the_ru
     publications = wb.publish("all", "TEMP IS 26", every_s=0.01, start_s=0.5)
     workload = [wb.subscribe(0, "TEMP GE 25", stop_s=0.1), wb.subscribe(0, "TEMP GE 26", start_s=0.2), publications]
     scenario = wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=0.6)
-    with pytest.raises(ScenarioError, match=f"cannot run on the compiled engine: .*{reason}"):
-        scenario.run(engine="compiled")
+    with pytest.raises(ScenarioError, match=f"cannot run on the fast engine: .*{reason}"):
+        scenario.run(engine="fast")
     run = scenario.run()
     assert run.engine == "reference"
     assert reason in run.engine_reason
@@ -204,14 +204,14 @@ def test_what_may_be_refused_in_a_run_stays_with_the_reference_engine_and_the_ru
 
 def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
     scenario = wb.Scenario(wb.topology.grid(2, 2), wb.DPS(), [wb.subscribe(0, 'TOPIC NE "a/b"')])
-    for engine in ("reference", "compiled"):
+    for engine in ("reference", "fast"):
         with pytest.raises(ScenarioError, match="cannot ask for TOPIC with NE"):
             scenario.run(engine)
 
 
-def test_mesh_of_many_links_is_worth_the_compiled_engine_without_any_publication(monkeypatch):
-    monkeypatch.delitem(sys.modules, compiled.TWINS["workbench.protocols.dps:DPS"], raising=False)
-    monkeypatch.setattr(compiled, "_played", Counter())
+def test_mesh_of_many_links_is_worth_the_fast_engine_without_any_publication(monkeypatch):
+    monkeypatch.delitem(sys.modules, fast.TWINS["workbench.protocols.dps:DPS"], raising=False)
+    monkeypatch.setattr(fast, "_played", Counter())
     small = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [wb.subscribe(0, "TEMP GE 25")])
-    assert not compiled.is_worth_it(small)
-    assert compiled.is_worth_it(small.replace(topology=wb.topology.grid(20, 20)))
+    assert not fast.is_worth_it(small)
+    assert fast.is_worth_it(small.replace(topology=wb.topology.grid(20, 20)))

@@ -15,5 +15,5 @@ def test_both_engines_play_a_mesh_and_everything_is_delivered():
     assert played["s"] > 0 and played["reference_s"] > 0
 
 
-def test_large_meshes_are_left_to_the_compiled_engine():
+def test_large_meshes_are_left_to_the_fast_engine():
     assert dps_mesh.play(4, 64, False)["reference_s"] is None

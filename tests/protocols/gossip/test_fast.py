@@ -1,4 +1,4 @@
-"""Gossip of pieces on the compiled engine: the trace of the reference engine, where bytes are cut and put together."""
+"""Gossip of pieces on the fast engine: the trace of the reference engine, where bytes are cut and put together."""
 
 import pytest
 from hypothesis import given, settings
@@ -54,4 +54,4 @@ def test_more_pieces_than_can_be_kept_in_mind_are_left_to_the_reference_engine()
     workload = [wb.publish("all", "TEMP IS 26", every_s=0.001)]
     scenario = wb.Scenario(wb.topology.grid(40, 40), wb.Gossip(pieces=65), workload, duration_s=0.03)
     with pytest.raises(ScenarioError, match="pieces of 48000 publications at 1600 nodes are more than"):
-        scenario.run(engine="compiled")
+        scenario.run(engine="fast")

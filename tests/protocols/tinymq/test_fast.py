@@ -1,4 +1,4 @@
-"""TinyMQ and PUB-2-SUB+ on the compiled engine: the reference engine's trace, with whatever fails on the way."""
+"""TinyMQ and PUB-2-SUB+ on the fast engine: the reference engine's trace, with whatever fails on the way."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.protocols.tinymq.checks import connected_graphs
 from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
-from workbench.sim import fast as compiled
+from workbench.sim import fast
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
 from tests.golden import renew
@@ -114,14 +114,14 @@ def test_both_engines_count_the_same_without_a_trace(scenario):
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if name != PRINTED])
-def test_golden_trace_comes_out_of_the_compiled_engine_too(name):
-    digest = renew.scenario(name).run(engine="compiled").trace_hash
+def test_golden_trace_comes_out_of_the_fast_engine_too(name):
+    digest = renew.scenario(name).run(engine="fast").trace_hash
     assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
 
 
 def test_golden_scenario_of_the_printed_algorithms_has_no_twin():
     with pytest.raises(ScenarioError, match="as printed"):
-        renew.scenario(PRINTED).run(engine="compiled")
+        renew.scenario(PRINTED).run(engine="fast")
 
 
 LINE = wb.topology.line(4)
@@ -140,7 +140,7 @@ def test_what_has_no_twin_is_left_to_the_reference_engine_with_a_reason(options,
     workload = [*ASKED, wb.subscribe(3, "TEMP GE 30", start_s=2)]
     scenario = wb.Scenario(LINE, wb.TinyMQ(**options), workload, duration_s=5)
     with pytest.raises(ScenarioError, match=reason):
-        scenario.run(engine="compiled")
+        scenario.run(engine="fast")
 
 
 def test_keys_of_long_lines_are_kept_whatever_their_length():
@@ -149,14 +149,14 @@ def test_keys_of_long_lines_are_kept_whatever_their_length():
     workload = [wb.subscribe(199, "TEMP GE 20", start_s=20), wb.publish(3, "TEMP IS 26", start_s=40)]
     scenario = wb.Scenario(topology, protocol, workload, duration_s=45)
     assert_same_trace(scenario)
-    assert scenario.run(engine="compiled").metrics["delivery_ratio"] == 1
+    assert scenario.run(engine="fast").metrics["delivery_ratio"] == 1
 
 
 def test_key_that_grows_too_long_ends_a_run_with_a_reason():
     at_once = wb.Radio(jitter_ms=(0.0, 0.0))
     scenario = wb.Scenario(wb.topology.line(4200), wb.TinyMQ(roots=(0,), gather_ms=0.0), ASKED, at_once, duration_s=90)
     with pytest.raises(ScenarioError, match="a key of more than 4096 bits"):
-        scenario.run(engine="compiled")
+        scenario.run(engine="fast")
 
 
 def test_node_with_more_neighbors_than_it_can_number_frames_for_has_no_twin():
@@ -164,7 +164,7 @@ def test_node_with_more_neighbors_than_it_can_number_frames_for_has_no_twin():
     nx.set_node_attributes(star, (0.0, 0.0), "pos")
     scenario = wb.Scenario(star, wb.TinyMQ(), ASKED)
     with pytest.raises(ScenarioError, match="more than 1000 neighbors"):
-        scenario.run(engine="compiled")
+        scenario.run(engine="fast")
 
 
 def test_busy_network_outgrows_every_array_it_began_with():
@@ -175,9 +175,9 @@ def test_busy_network_outgrows_every_array_it_began_with():
     assert_same_trace(wb.Scenario(topology, protocol, workload, wb.Radio(loss=0.1), duration_s=20, seed=1))
 
 
-def test_large_overlay_and_long_repair_are_worth_the_compiled_engine_without_any_publication(monkeypatch):
-    monkeypatch.delitem(sys.modules, compiled.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
-    monkeypatch.setattr(compiled, "_played", Counter())
+def test_large_overlay_and_long_repair_are_worth_the_fast_engine_without_any_publication(monkeypatch):
+    monkeypatch.delitem(sys.modules, fast.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
+    monkeypatch.setattr(fast, "_played", Counter())
     small = wb.Scenario(wb.topology.grid(5, 5), wb.TinyMQ(info_s=0.0), [wb.subscribe("all", "TEMP GE 25")])
     worth = {
         "once, small": small,
@@ -187,14 +187,14 @@ def test_large_overlay_and_long_repair_are_worth_the_compiled_engine_without_any
     }
     found = {}
     for name, scenario in worth.items():
-        compiled._played.clear()
-        found[name] = compiled.is_worth_it(scenario)
+        fast._played.clear()
+        found[name] = fast.is_worth_it(scenario)
     assert found == {"once, small": False, "once, large": True, "repaired": True, "every tree": True}
 
 
-def test_sweep_of_short_runs_that_only_ask_changes_over_to_the_compiled_engine(monkeypatch):
-    monkeypatch.delitem(sys.modules, compiled.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
-    monkeypatch.setattr(compiled, "_played", Counter())
+def test_sweep_of_short_runs_that_only_ask_changes_over_to_the_fast_engine(monkeypatch):
+    monkeypatch.delitem(sys.modules, fast.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
+    monkeypatch.setattr(fast, "_played", Counter())
     asked = wb.Scenario(wb.topology.grid(10, 10), wb.TinyMQ(info_s=0.0), [wb.subscribe(0, "TEMP GE 25")])
-    found = [compiled.is_worth_it(asked) for _ in range(200)]
+    found = [fast.is_worth_it(asked) for _ in range(200)]
     assert not found[0] and found[-1] and found == sorted(found)

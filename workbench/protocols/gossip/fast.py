@@ -15,7 +15,7 @@ import numpy as np
 from workbench.attributes.event_bytes import event_bytes
 from workbench.attributes.model import Attribute
 from workbench.protocols.gossip import wire
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.fast.draws import stream_uniform
@@ -161,7 +161,7 @@ def make_state(setup: Setup, messages: int) -> State:
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
     words = -(-settings["pieces"] // 64)
     if count * publications * words > MOST_PAIRS:
-        raise NotCompiledError(
+        raise NoFastTwinError(
             f"pieces of {publications} publications at {count} nodes are more than {MOST_PAIRS} words of 64 "
             f"for it to keep in mind"
         )

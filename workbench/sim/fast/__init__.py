@@ -1,4 +1,4 @@
-"""The compiled engine: the reference engine's runs, row by row, at the speed of machine code.
+"""The fast engine: the reference engine's runs, row by row, at the speed of machine code.
 
 A protocol with a twin exists twice on purpose: its node in `workbench/protocols` is the definition, to be read and to
 run on a mote; its *twin* here is the same state machine over flat arrays, compiled with numba. Which engine ran cannot
@@ -17,7 +17,7 @@ Theory of operation
     ``matching.py``  which samples a subscription is handed;  ``counter_draws.py`` the draws
     The engine imports numba; this module does not, so that asking it costs nothing.
 
-Twins (`TWINS` says which protocol has which; what a scenario needs and a twin has not is told by `NotCompiledError`)
+Twins (`TWINS` says which protocol has which; what a scenario needs and a twin has not is told by `NoFastTwinError`)
     ``flooding.py``       flooding, and gossip of whole publications; the template (tests/sim/test_fast.py)
     ``gossip_pieces.py``  gossip in pieces (tests/protocols/gossip/test_fast.py)
     ``coded.py``          coded diffusion, with ``coded_state.py`` (memory) and ``coded_algebra.py`` (vectors)
@@ -133,25 +133,25 @@ UPKEEP = {"workbench.protocols.dps.fast": _of_links, "workbench.protocols.tinymq
 _played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
-class NotCompiledError(WorkbenchError):
-    """This run is none for the compiled engine; the message says why."""
+class NoFastTwinError(WorkbenchError):
+    """This run is none for the fast engine; the message says why."""
 
 
 def twin_of(protocol: Protocol) -> str:
-    """The module of a protocol's twin; NotCompiledError if it has none."""
+    """The module of a protocol's twin; NoFastTwinError if it has none."""
     cls = type(protocol)
     # Asked of the class: of the object it might be a parameter of that name.
     variant = protocol.variant if hasattr(cls, "variant") else ""
     twin = TWINS.get(f"{cls.__module__}:{cls.__name__}{variant}")
     if twin is None:
-        raise NotCompiledError(f"{cls.__name__}{variant} has no compiled twin")
+        raise NoFastTwinError(f"{cls.__name__}{variant} has no fast twin")
     return twin
 
 
 def is_worth_it(scenario: Any) -> bool:
     """Whether a run, with those before it, gains more than loading the engine costs, where it is not loaded yet.
 
-    So a long sweep of short runs changes over to the compiled engine; nobody knows beforehand how long it will be.
+    So a long sweep of short runs changes over to the fast engine; nobody knows beforehand how long it will be.
     """
     twin = twin_of(scenario.protocol)
     if twin in sys.modules:
@@ -168,7 +168,7 @@ def is_worth_it(scenario: Any) -> bool:
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Any:
-    """Run a scenario on the compiled engine; ``record`` is "trace" or "metrics". NotCompiledError if it cannot."""
+    """Run a scenario on the fast engine; ``record`` is "trace" or "metrics". NoFastTwinError if it cannot."""
     module = twin_of(scenario.protocol)
     from workbench.sim.fast import network
 

@@ -1,4 +1,4 @@
-"""One run on the compiled engine: its arrays, the loop, and larger arrays where the first were too small."""
+"""One run on the fast engine: its arrays, the loop, and larger arrays where the first were too small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flat memory of the compiled engine: what a run's arrays are called, and what their rows hold.
+"""The flat memory of the fast engine: what a run's arrays are called, and what their rows hold.
 
 `Core` is what the kernels of all protocols share. Its arrays are made in Python (`engine.py`); kernels never allocate.
 Where one of them runs full, the main loop returns to Python between two events and goes on with a larger one.

@@ -1,4 +1,4 @@
-"""Who hears whom, as arrays: a network in the form in which the compiled engine reads it.
+"""Who hears whom, as arrays: a network in the form in which the fast engine reads it.
 
 `Network` costs 12 bytes an arc where networkx takes about 300, so it is also the way to networks of millions of nodes
 (`workbench.sim.fast.play`).

@@ -1,4 +1,4 @@
-"""What a compiled run leaves: the trace as Arrow columns, or its numbers; what `workbench.sim.run.Run` asks for."""
+"""What a fast run leaves: the trace as Arrow columns, or its numbers; what `workbench.sim.run.Run` asks for."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.fast.algebra import SYMBOL, tables
 from workbench.protocols.coded_diffusion.node import SECOND_US
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import Needs, longer
 from workbench.sim.fast.prepare import Setup
 
@@ -158,7 +158,7 @@ def make_state(setup: Setup, messages: int) -> State:
     protocol, network, work, radio = setup
     count, publications = len(network.addresses), max(1, work.publications)
     if count * publications > MOST_PAIRS:
-        raise NotCompiledError(
+        raise NoFastTwinError(
             f"{publications} publications at {count} nodes are more than {MOST_PAIRS} for it to keep in mind"
         )
     size, field = protocol.generation_size, field_of(protocol.field)

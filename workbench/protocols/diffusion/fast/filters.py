@@ -15,7 +15,7 @@ from workbench.protocols.diffusion.fast.attributes import append, append_list, i
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA, FILTER, INTEREST, MEMORIES
 from workbench.protocols.diffusion.fast.names import FILTER_DROPS, FILTER_REPLACES, FILTERED
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import add_row
@@ -45,11 +45,11 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The filters; NotCompiledError for one that the kernel does not have."""
+    """The filters; NoFastTwinError for one that the kernel does not have."""
     for one in filters:
         if type(one) is not Filter or one.name not in _KINDS:
             name = getattr(one, "name", type(one).__name__)
-            raise NotCompiledError(f"the filter {name} runs Python code at every node")
+            raise NoFastTwinError(f"the filter {name} runs Python code at every node")
     return filters
 
 

@@ -1,4 +1,4 @@
-"""What the nodes of a compiled TinyDiffusion network remember: arrays, and how much of each an event may take.
+"""What the nodes of a fast TinyDiffusion network remember: arrays, and how much of each an event may take.
 
 Memory
     All lists have the sizes that the parameters give them, or less where the workload cannot fill them: a node's cache

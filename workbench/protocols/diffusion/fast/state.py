@@ -41,7 +41,7 @@ from workbench.protocols.diffusion.fast.memory import (
     State,
 )
 from workbench.sim import workload
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE, Needs, free_list, longer
 from workbench.sim.fast.prepare import Setup
 
@@ -56,7 +56,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
-        raise NotCompiledError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
+        raise NoFastTwinError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
 
 
 def longest_frame_B(setup: Setup) -> int:
@@ -80,7 +80,7 @@ class Bounds(NamedTuple):
 
 
 def bounds(setup: Setup) -> Bounds:
-    """The bounds of a run; NotCompiledError if a node may ask for more than it may."""
+    """The bounds of a run; NoFastTwinError if a node may ask for more than it may."""
     protocol, network, work, _ = setup
     count = len(network.addresses)
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
@@ -300,7 +300,7 @@ class _Lists:
         self.rows["constraints"] = NONE
 
     def _subscriptions(self, setup: Setup) -> list[int]:
-        """The list of each subscription; NotCompiledError if a node may refuse one."""
+        """The list of each subscription; NoFastTwinError if a node may refuse one."""
         known: dict[tuple[int, int, int], int] = {}
         asked: dict[int, set] = {}
         numbers = []
@@ -317,7 +317,7 @@ class _Lists:
         for place, lists in asked.items():
             if len(lists) > setup.protocol.max_interests:
                 address = setup.network.addresses[place]
-                raise NotCompiledError(f"node {address} may subscribe to more than max_interests, which is an error")
+                raise NoFastTwinError(f"node {address} may subscribe to more than max_interests, which is an error")
         return numbers
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:

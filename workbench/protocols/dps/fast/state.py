@@ -24,7 +24,7 @@ from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.node import _ANY_PORT as PORT
 from workbench.protocols.dps.remotes import STATE_NAMES
 from workbench.protocols.dps.series import publication_filter
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE, Needs
 from workbench.sim.fast.prepare import Setup
 
@@ -288,23 +288,23 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _check(setup: Setup, degree: int, links: int) -> None:
-    """NotCompiledError for what this twin does not have."""
+    """NoFastTwinError for what this twin does not have."""
     protocol, network, work, _ = setup
     most = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most:
-        raise NotCompiledError(f"a node has {degree} neighbors; with more than {most} some of them are refused")
+        raise NoFastTwinError(f"a node has {degree} neighbors; with more than {most} some of them are refused")
     if work.most_subscriptions > protocol.max_subscriptions:
-        raise NotCompiledError("a node may subscribe to more than max_subscriptions, which is an error")
+        raise NoFastTwinError("a node may subscribe to more than max_subscriptions, which is an error")
     # What is retained takes as much again, and ways back a part of it for each neighbor.
     pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
     if pairs * work.publications > MOST_PAIRS:
-        raise NotCompiledError(
+        raise NoFastTwinError(
             f"{work.publications} publications at {len(network.addresses)} nodes are more than it can keep in mind"
         )
 
 
 def make_state(setup: Setup, messages: int) -> State:
-    """The memory of all nodes, for so many messages on their way at once; NotCompiledError for what it has not."""
+    """The memory of all nodes, for so many messages on their way at once; NoFastTwinError for what it has not."""
     protocol, network, work, radio = setup
     link_first, neighbors, wanted = _neighbors(setup)
     degree = int(np.diff(link_first).max(initial=1))
@@ -436,10 +436,10 @@ def with_more_messages(state: State, messages: int) -> State:
 
 
 def with_more_room(state: State) -> State:
-    """The same with room for twice as many filters and needs; NotCompiledError if there are too many."""
+    """The same with room for twice as many filters and needs; NoFastTwinError if there are too many."""
     filters, needed = 2 * len(state.filters), 2 * len(state.needs)
     if filters * state.filters.shape[1] * 8 > MOST_FILTERS_B:
-        raise NotCompiledError(f"the run has more than {len(state.filters)} filters that differ")
+        raise NoFastTwinError(f"the run has more than {len(state.filters)} filters that differ")
     return state._replace(
         filters=longer(state.filters, filters),
         filter_hashes=longer(state.filter_hashes, filters),

@@ -19,7 +19,7 @@ from workbench.protocols.dps import mapping
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.series import publication_filter, subscription_filter
 from workbench.protocols.dps.topics import matches
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.prepare import Codes, Setup, Work
 
@@ -49,7 +49,7 @@ class Workload(NamedTuple):
 
 
 def workload_of(setup: Setup) -> Workload:
-    """All of it; NotCompiledError if it is too large, the definition's own error for what is no topic."""
+    """All of it; NoFastTwinError if it is too large, the definition's own error for what is no topic."""
     protocol, _, work, _ = setup
     published, asked = Codes(), Codes()
     contents = zip(work.contents["first_sample"].tolist(), work.contents["last_sample"].tolist(), strict=True)
@@ -64,7 +64,7 @@ def workload_of(setup: Setup) -> Workload:
         asked[mapping.subscription_topics(_constraints(work, one), protocol.separators)] for one in work.subscriptions
     ]
     if len(published.numbers) * len(asked.numbers) > MOST_PAIRS:
-        raise NotCompiledError(
+        raise NoFastTwinError(
             f"{len(published.numbers)} sets of topics and {len(asked.numbers)} that are asked for are more than "
             f"{MOST_PAIRS} pairs for it to keep in mind"
         )

@@ -1,4 +1,4 @@
-"""What the nodes of a compiled TinyMQ network remember: arrays, and what their rows hold.
+"""What the nodes of a fast TinyMQ network remember: arrays, and what their rows hold.
 
 Nodes are places; a *link* is an arc as its receiver sees it: node i hears those at links in_first[i]:in_first[i + 1],
 ascending by sender. A node has as many *seats* as it may have places in trees: one in TinyMQ, one for each root in

@@ -1,4 +1,4 @@
-"""What a node of a compiled TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
+"""What a node of a fast TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
 
 from workbench.protocols.tinymq.fast.keys import clip, intersect, load, save, subtract
 from workbench.protocols.tinymq.fast.memory import (

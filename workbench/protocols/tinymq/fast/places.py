@@ -1,4 +1,4 @@
-"""What a node of a compiled TinyMQ network knows of its places, children, neighbors and distances."""
+"""What a node of a fast TinyMQ network knows of its places, children, neighbors and distances."""
 
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
 from workbench.protocols.tinymq.wire import U16

@@ -1,4 +1,4 @@
-"""How a scenario makes the arrays of a compiled TinyMQ network, and how they grow."""
+"""How a scenario makes the arrays of a fast TinyMQ network, and how they grow."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from workbench.protocols.tinymq.fast.recent import counting, move
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.queries import SECOND_US
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
-from workbench.sim.fast import NotCompiledError
+from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE, Needs, free_list, longer
 from workbench.sim.fast.prepare import Setup
 
@@ -177,19 +177,19 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _refuse(setup: Setup) -> None:
-    """NotCompiledError for what has no twin, or what the definition has to tell of itself."""
+    """NoFastTwinError for what has no twin, or what the definition has to tell of itself."""
     protocol, _, work, _ = setup
     if protocol.literal:
-        raise NotCompiledError("algorithms 3.1 and 3.2 as printed (literal=True) have no compiled twin")
+        raise NoFastTwinError("algorithms 3.1 and 3.2 as printed (literal=True) have no fast twin")
     if protocol.key_bits > WIDEST_KEY_SPACE:
-        raise NotCompiledError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
+        raise NoFastTwinError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
     if work.most_subscriptions > protocol.max_queries:
-        raise NotCompiledError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
+        raise NoFastTwinError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
     if _most_neighbors(setup) > MOST_NEIGHBORS:
-        raise NotCompiledError(f"a node has more than {MOST_NEIGHBORS} neighbors, whose frames' numbers it forgets")
+        raise NoFastTwinError(f"a node has more than {MOST_NEIGHBORS} neighbors, whose frames' numbers it forgets")
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
-        raise NotCompiledError("a subscription has more attributes than a frame counts")
+        raise NoFastTwinError("a subscription has more attributes than a frame counts")
 
 
 def make_state(setup: Setup, messages: int) -> State:
@@ -316,9 +316,9 @@ def with_more_messages(state: State, messages: int) -> State:
 
 
 def with_more_room(state: State) -> State:
-    """The same with twice as much of what may be short; NotCompiledError if that is not what is wrong."""
+    """The same with twice as much of what may be short; NoFastTwinError if that is not what is wrong."""
     if state.numbers[WRONG]:
-        raise NotCompiledError(WRONGS[state.numbers[WRONG]])
+        raise NoFastTwinError(WRONGS[state.numbers[WRONG]])
     wanted = int(state.numbers[WANTED])
     return state._replace(
         keys=longer(state.keys, _doubled(len(state.keys), int(state.numbers[KEYS]) + wanted)),
