@@ -12,7 +12,7 @@ import workbench as wb
 from tests.until import wait_until
 from workbench import cli, motes
 from workbench.motes import rack
-from workbench.motes.live import Conductor
+from workbench.motes.live.conductor import Conductor
 from workbench.motes.mote import Mote
 from workbench.motes.program import boards, program_files
 from workbench.views.player import live

@@ -11,7 +11,8 @@ from tests.until import wait_until
 from workbench import motes
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes import line as mote_line
-from workbench.motes import live, rack
+from workbench.motes import messages, rack
+from workbench.motes.live import conductor
 from workbench.motes.live.subscriptions import Subscriptions
 from workbench.sim import workload
 
@@ -191,7 +192,7 @@ def test_a_mote_that_answers_again_within_an_outage_is_its_node_when_that_ends(t
 @needs_node
 def test_after_a_restart_a_node_is_told_of_the_links_that_lead_to_it(three, monkeypatch):
     links = []
-    monkeypatch.setattr(live.LiveNode, "link_quality", lambda self, *link: links.append((self.address, *link)))
+    monkeypatch.setattr(conductor.LiveNode, "link_quality", lambda self, *link: links.append((self.address, *link)))
     one_way = LINE.copy()
     one_way.remove_edge(1, 2)
     one_way.edges[2, 1]["pdr"] = 0.7
@@ -238,12 +239,12 @@ def test_a_subscription_that_ends_before_it_has_a_number_is_ended_when_that_come
     subscriptions.begin(begin, 0)
     subscriptions.end(end)
     [(_, kind, _, then)] = posted
-    assert kind == live.messages.SUBSCRIBE
+    assert kind == messages.SUBSCRIBE
     then(mote_line.Answer(7, None, 0, ""))
     [(node, what, value)] = answers
     assert (node, what) == (1, "numbered")
     subscriptions.numbered(*value)
-    assert [(node, kind, fields) for node, kind, fields, _ in posted[1:]] == [(1, live.messages.UNSUBSCRIBE, (7,))]
+    assert [(node, kind, fields) for node, kind, fields, _ in posted[1:]] == [(1, messages.UNSUBSCRIBE, (7,))]
 
 
 def test_numbers_of_a_mote_that_is_lost_are_forgotten():
@@ -255,7 +256,7 @@ def test_numbers_of_a_mote_that_is_lost_are_forgotten():
     subscriptions.forget_numbers(1)
     subscriptions.begin_again(1, 500_000)
     subscriptions.begin_again(0, 500_000)
-    assert [kind for _, kind, *_ in posted] == [live.messages.SUBSCRIBE] * 2
+    assert [kind for _, kind, *_ in posted] == [messages.SUBSCRIBE] * 2
     subscriptions.end(end)
     assert len(posted) == 2
     subscriptions.begin_again(1, 600_000)
@@ -275,7 +276,7 @@ def test_a_node_numbers_from_its_motes_own_starts_on(three):
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be suspended here")
 def test_motes_that_are_suspended_are_lost_and_found(monkeypatch):
     monkeypatch.setattr(mote_line, "SILENT_S", 1.0)
-    monkeypatch.setattr(live, "SYNC_S", 0.1)
+    monkeypatch.setattr(conductor, "SYNC_S", 0.1)
     with motes.virtual() as on:
         run = scenario(duration_s=120).run(on=on)
         wait_until(lambda: told(run, "delivered"))

@@ -1,10 +1,11 @@
 """Motes in the simulator's time: the reference engine runs as ever, but its nodes live on motes.
 
 Theory of operation
-    The motes' clocks are held. For every call of the protocol contract the mote's clock is set to the simulator's time,
-    the call goes over the link, and what comes back before the answer is what the node told. Everything else (radio,
-    draws, order of events) is the reference engine itself. So the trace is the simulator's, row by row, if and only if
-    the node does on the mote what it does here.
+    The motes' clocks are held. For every call of the protocol contract the mote's clock is set to the simulator's time
+    and the call goes over the link. The frames and events that come back before the answer are the node's. Everything
+    else (kernel, air, application, draws) is the reference engine itself: `workbench.sim.engine.play` gets the nodes
+    of this file. So the trace is the simulator's, row by row, if and only if the node does on the mote what it does
+    here.
 
 Cost
     One round trip for every call: some 0.2 ms on a socket, some 5 ms on a serial line.
@@ -15,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from workbench import draws
 from workbench.attributes.model import with_payload
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes import messages
@@ -24,7 +24,7 @@ from workbench.motes.events import event_types
 from workbench.motes.line import Answer
 from workbench.motes.mote import Mote
 from workbench.protocols.contract import Node
-from workbench.sim.kernel import Kernel
+from workbench.sim import engine
 from workbench.sim.trace import Recorder
 
 
@@ -36,7 +36,11 @@ class RemoteSubscription(NamedTuple):
 
 
 class LockstepNode(Node):
-    """A node on a mote whose clock is held: every call waits for what comes of it."""
+    """A node of the contract that lives on a mote whose clock is held. Each call waits until the mote has answered.
+
+    ``configuration``: what `Mote.configure` needs to make the mote this node. A call raises LinkError if the mote
+    refuses it, or does not answer.
+    """
 
     def __init__(self, address: int, protocol: Any, mote: Mote, configuration: dict[str, Any]) -> None:
         super().__init__(address, protocol, None)
@@ -45,8 +49,8 @@ class LockstepNode(Node):
         self._event_types = event_types(protocol.kind_of_node().EVENTS)
         self._time_us: int | None = None
 
-    def told(self, kind: str, value: Any) -> None:
-        """Take what the mote tells (in the mote's reading thread, while a call waits)."""
+    def take(self, kind: str, value: Any) -> None:
+        """Receive a frame or an event from the mote; its reading thread calls this while a call waits."""
         if kind == "send":
             self.outbox.append(value)
         elif kind == "event":
@@ -100,35 +104,24 @@ class LockstepNode(Node):
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
 
-class LockstepKernel(Kernel):
-    """The reference engine with its nodes on a crew's motes."""
-
-    def __init__(self, scenario: Any, recorder: Recorder, crew: Crew, nodes: dict[int, LockstepNode]) -> None:
-        self._crew, self._by_address = crew, nodes
-        super().__init__(scenario, recorder)
-
-    def make_node(self, address: int, random: draws.Stream) -> Node:
-        """The node at an address, on its mote."""
-        mote, configuration = self._crew.motes[address], self._crew.configuration(address)
-        node = self._by_address[address] = LockstepNode(address, self.scenario.protocol, mote, configuration)
-        return node
-
-
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
-    """Run a scenario in lockstep on the motes at these URLs, by node; returns what was recorded."""
+    """Run a scenario in lockstep on motes; ``urls``: where they are, by node. Returns what was recorded."""
     nodes: dict[int, LockstepNode] = {}
 
-    def tell(node: int, kind: str, value: Any) -> None:
+    def take(node: int, kind: str, value: Any) -> None:
         if node in nodes:
-            nodes[node].told(kind, value)
+            nodes[node].take(kind, value)
 
-    crew = Crew(scenario, urls, lambda: 0.0, tell)
+    crew = Crew(scenario, urls, lambda: 0.0, take)
     try:
         crew.open()
         if crew.has_radios:
             raise LinkError("these motes have radios of their own, which no simulator's time can hold; use them live")
+        for address in sorted(scenario.topology.nodes):
+            mote, configuration = crew.motes[address], crew.configuration(address)
+            nodes[address] = LockstepNode(address, scenario.protocol, mote, configuration)
         recorder = Recorder()
-        LockstepKernel(scenario, recorder, crew, nodes).run(round(scenario.duration_s * 1_000_000), progress)
+        engine.play(scenario, recorder, progress, list(nodes.values()))
     except ScenarioError as error:
         raise LinkError(str(error)) if isinstance(error.__cause__, LinkError) else error from error
     finally:

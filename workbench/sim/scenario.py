@@ -219,7 +219,8 @@ class Scenario:
             from workbench import motes
 
             return motes.run(self, on, progress)
-        from workbench.sim import fast, kernel
+        from workbench.sim import engine as reference
+        from workbench.sim import fast
 
         reason = 'engine="reference" was asked for'
         if engine != "reference":
@@ -231,7 +232,7 @@ class Scenario:
                 if engine == "fast":
                     raise ScenarioError(f"the scenario cannot run on the fast engine: {error}") from error
                 reason = str(error)
-        return Run(self, "reference", kernel.run(self, record, progress), reason)
+        return Run(self, "reference", reference.run(self, record, progress), reason)
 
 
 def checked_engine(engine: str) -> str:

@@ -12,7 +12,7 @@ from workbench.protocols.tinymq import TinyMQ
 from workbench.protocols.tinymq.metrics import load_metrics, query_metrics, repair_metrics
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.views.overlay import overlay_of
-from workbench.sim.kernel import Kernel
+from workbench.sim.engine import play
 from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
 
@@ -23,9 +23,7 @@ REPAIRED = {"dimensions": ("TEMP 0 50",), "info_s": 1.0, "lost_after": 2.0, "ref
 def played(scenario):
     """(nodes, run) of the reference engine."""
     recorder = Recorder()
-    kernel = Kernel(scenario, recorder)
-    kernel.run(round(scenario.duration_s * 1e6), None)
-    return {node.address: node for node in kernel.nodes}, Run(scenario, "reference", recorder)
+    return {node.address: node for node in play(scenario, recorder)}, Run(scenario, "reference", recorder)
 
 
 @pytest.mark.parametrize("cls", [TinyMQ, Pub2Sub])

@@ -16,7 +16,7 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ, wire
 from workbench.protocols.tinymq.events import KeySet
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
-from workbench.sim.kernel import Kernel
+from workbench.sim.engine import play
 from workbench.sim.trace import Recorder
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
@@ -49,9 +49,8 @@ def test_overlay_is_whole_in_whatever_order_links_deliver(cls, where, key_bits, 
 @settings(max_examples=50)
 def test_overlay_is_whole_over_the_radio(cls, where, seed):
     graph, roots = where
-    kernel = Kernel(wb.Scenario(graph, cls(roots=roots), duration_s=30, seed=seed), Recorder())
-    kernel.run(30_000_000, None)
-    nodes = dict(zip(kernel.addresses, kernel.nodes, strict=True))
+    scenario = wb.Scenario(graph, cls(roots=roots), duration_s=30, seed=seed)
+    nodes = {node.address: node for node in play(scenario, Recorder())}
     assert_overlay_is_whole(nodes, graph, roots, 8, every_tree=cls is Pub2Sub)
 
 

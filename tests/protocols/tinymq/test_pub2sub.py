@@ -3,7 +3,7 @@
 import workbench as wb
 from workbench.protocols.tinymq import TinyMQ
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
-from workbench.sim.kernel import Kernel
+from workbench.sim.engine import play
 from workbench.sim.trace import Recorder
 
 GRAPH = wb.topology.disc(60, 70, 50, radius_m=15, seed=6)
@@ -11,11 +11,8 @@ ROOTS = (0, 29, 59)
 
 
 def run(protocol, workload=(), duration_s=5):
-    recorder = Recorder()
     scenario = wb.Scenario(GRAPH, protocol, workload, duration_s=duration_s, seed=1)
-    kernel = Kernel(scenario, recorder)
-    kernel.run(duration_s * 1_000_000, None)
-    return kernel.nodes, scenario
+    return play(scenario, Recorder()), scenario
 
 
 def test_every_node_has_a_key_in_every_tree():

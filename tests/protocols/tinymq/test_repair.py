@@ -15,7 +15,7 @@ from workbench.protocols.tinymq import TinyMQ, wire
 from workbench.protocols.tinymq.events import KeySet
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.queries import is_newer
-from workbench.sim.kernel import Kernel
+from workbench.sim.engine import play
 from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
 
@@ -29,9 +29,7 @@ SETTLED_S = FAILED_S + 4 * 10 + 2 * 10 + 30 + 5
 def played(scenario):
     """(nodes by address, metrics) of a run."""
     recorder = Recorder()
-    kernel = Kernel(scenario, recorder)
-    kernel.run(round(scenario.duration_s * SECOND), None)
-    nodes = dict(zip(kernel.addresses, kernel.nodes, strict=True))
+    nodes = {node.address: node for node in play(scenario, recorder)}
     return nodes, Run(scenario, "reference", recorder).metrics
 
 

@@ -27,7 +27,7 @@ from workbench.protocols.tinymq.views import (
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
-from workbench.sim.kernel import Kernel
+from workbench.sim.engine import play
 from workbench.sim.trace import SCHEMA, Recorder
 
 SECOND = 1_000_000
@@ -159,8 +159,7 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
     protocol = wb.TinyMQ(roots=roots, key_bits=key_bits)
     scenario = wb.Scenario(graph, protocol, duration_s=5, seed=seed)
     recorder = Recorder()
-    kernel = Kernel(scenario, recorder)
-    kernel.run(5 * SECOND, None)
+    nodes = play(scenario, recorder)
     seen = overlays.overlay(recorder.table(), roots, 5 * SECOND, graph.nodes)
     zones = overlay_zones.zone_spans(seen, key_bits)
     at = overlay_zones.alive_zones(zones, time_s * SECOND, 5 * SECOND)
@@ -169,9 +168,9 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
         strings = [string for low, high in found for string in range(low, high + 1)]
         assert strings == list(range(1 << key_bits))
     if time_s == 5:
-        for address, node in zip(kernel.addresses, kernel.nodes, strict=True):
+        for node in nodes:
             expected = sorted(i for place in node.overlay.places.values() for i in place.regions(key_bits)[1])
-            assert sorted((zone.low, zone.high) for zone in at if zone.node == address) == expected
+            assert sorted((zone.low, zone.high) for zone in at if zone.node == node.address) == expected
 
 
 def test_of_two_nodes_that_claim_a_string_the_deeper_one_comes_last():

@@ -1,4 +1,4 @@
-"""What a live run is kept in while it goes on: its clock, and rows that can be looked at while they come."""
+"""What a live run is kept in while it goes on: its clock, its notes, and rows that can be looked at while they come."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.protocols.contract import NOBODY
 from workbench.sim.trace import SCHEMA, Recorder, to_batch
 
 _ROWS_PER_BATCH = 5000
@@ -27,6 +28,19 @@ class RunClock:
     def now_us(self) -> int:
         """The run's time."""
         return int((time.perf_counter() - self._began_s) * 1e6 * self.speed)
+
+
+class Notes:
+    """What goes wrong in a live run: a sentence of ``texts`` for the user, and a row of the trace."""
+
+    def __init__(self, recorder: Recorder, clock: RunClock, texts: list[str]) -> None:
+        self._recorder, self._clock, self.texts = recorder, clock, texts
+
+    def add(self, node: int, event: str, text: str, now: int | None = None) -> None:
+        """Note what went wrong at a node, now or at a time."""
+        self.texts.append(f"node {node}: {text}")
+        time_us = self._clock.now_us() if now is None else now
+        self._recorder.append((time_us, node, event, NOBODY, "", node, 0, 0, 0, text))
 
 
 class LiveRecorder(Recorder):

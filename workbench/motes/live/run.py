@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.motes.crew import Crew
-from workbench.motes.live import Conductor
+from workbench.motes.live.conductor import Conductor
 from workbench.motes.live.recorder import LiveRecorder, RunClock
 from workbench.sim.run import Run
 

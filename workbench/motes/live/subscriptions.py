@@ -19,10 +19,10 @@ Key = tuple[int, int]  # node, workload item
 
 
 class Subscriptions:
-    """``post(node, kind, *fields, rest, then)`` sends a command; ``answered(node, kind, value)`` hears of answers.
+    """The open subscriptions of all nodes. Only the conductor's thread calls its methods.
 
-    It is called by reading threads, with "numbered", (key, number), and with "refused", a sentence. The rest is for the
-    conductor alone.
+    ``post(node, kind, *fields, rest, then)`` sends a command. Reading threads call ``answered(node, kind, value)`` with
+    the mote's answer: "numbered" with (key, number), which is to come to `numbered`, or "refused" with a sentence.
     """
 
     def __init__(self, post: Callable[..., None], answered: Callable[[int, str, Any], None]) -> None:
@@ -31,12 +31,12 @@ class Subscriptions:
         self._numbers: dict[Key, int] = {}
 
     def begin(self, action: workload.Action, now: int) -> None:
-        """A node subscribes."""
+        """Have a node subscribe."""
         self._open[action.node, action.index] = action
         self._ask(action, now)
 
     def end(self, action: workload.Action) -> None:
-        """A subscription of a node ends; one that there is not is no error."""
+        """End a subscription of a node. Ending an unknown one does nothing."""
         key = action.node, action.index
         self._open.pop(key, None)
         number = self._numbers.pop(key, None)
@@ -44,18 +44,18 @@ class Subscriptions:
             self._post(action.node, messages.UNSUBSCRIBE, number)
 
     def numbered(self, key: Key, number: int) -> None:
-        """A mote has answered with its number for a subscription."""
+        """Note by which number a mote knows a subscription."""
         if key in self._open:
             self._numbers[key] = number
         else:  # It has ended meanwhile.
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
     def forget_numbers(self, node: int) -> None:
-        """A node's mote is lost: whatever answers in its place has numbers of its own."""
+        """Forget the numbers of a mote that is lost: whatever answers in its place has numbers of its own."""
         self._numbers = {key: number for key, number in self._numbers.items() if key[0] != node}
 
     def begin_again(self, node: int, now: int) -> None:
-        """A node's mote has lost its memory: make its subscriptions again, for as long as they have left."""
+        """Make a node's subscriptions again, for as long as they have left: its mote has lost its memory."""
         for action in list(self._open.values()):
             if action.node == node:
                 self._ask(action, now)

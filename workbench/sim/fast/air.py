@@ -1,11 +1,18 @@
 """The radio of the fast engine: frames from a node's radio to the end of their airtime.
 
-It does what `workbench.sim.kernel` does, draw by draw and event by event; that module says why. What differs is how the
+It does what `workbench.sim.air` does, draw by draw and event by event; that module says why. What differs is how the
 transmissions that a node can hear are kept: a list of copies per node instead of one object in many lists.
 """
 
 import numpy as np
 
+from workbench.sim.air import (
+    MAX_BACKOFF_EXPONENT,
+    MAX_BACKOFFS,
+    MIN_BACKOFF_EXPONENT,
+    TURNAROUND_US,
+    UNIT_BACKOFF_US,
+)
 from workbench.sim.fast.agenda import push
 from workbench.sim.fast.draws import below, key_of, uniform
 from workbench.sim.fast.layout import (
@@ -30,13 +37,6 @@ from workbench.sim.fast.layout import (
 )
 from workbench.sim.fast.record import add_loss
 from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.kernel import (
-    MAX_BACKOFF_EXPONENT,
-    MAX_BACKOFFS,
-    MIN_BACKOFF_EXPONENT,
-    TURNAROUND_US,
-    UNIT_BACKOFF_US,
-)
 
 _FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
 

@@ -13,6 +13,7 @@ import numpy as np
 from workbench import array_draws, draws, purposes
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
+from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.layout import (
     AUDIBLE,
@@ -47,7 +48,6 @@ from workbench.sim.fast.names import names_of
 from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
-from workbench.sim.kernel import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.radio import Radio
 
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.

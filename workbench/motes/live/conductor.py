@@ -1,0 +1,196 @@
+"""The conductor of a live run: the thread's loop, between the clock, the kernel and the motes' messages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from workbench.errors import LinkError
+from workbench.motes import messages
+from workbench.motes.crew import Crew
+from workbench.motes.events import event_names
+from workbench.motes.live.application import MoteApplication, MoteOutages
+from workbench.motes.live.commands import Commands
+from workbench.motes.live.recorder import Notes, RunClock
+from workbench.motes.live.subscriptions import Subscriptions
+from workbench.motes.mote import Mote
+from workbench.protocols.contract import NOBODY, Node
+from workbench.sim.air import Air
+from workbench.sim.application import Outages, plan
+from workbench.sim.kernel import Kernel
+from workbench.sim.trace import Recorder
+
+SYNC_S = 1.0  # between two looks at the motes' clocks
+QUIET_S = 0.3  # without a message, after the end: then nothing is on its way any more
+LONGEST_END_S = 3.0
+_NOTED = ("contested", "told")
+Post = Callable[..., None]  # (node, kind, *fields, rest, then)
+
+
+class LiveNode(Node):
+    """A node on a mote that runs by itself, as the air and the kernel see it.
+
+    Frames and link qualities go to the mote as commands, without waiting. What the mote does comes to the conductor as
+    messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
+    """
+
+    def __init__(self, address: int, protocol: Any, post: Post) -> None:
+        super().__init__(address, protocol, None)
+        self._post = post
+
+    def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
+        """Send the mote a frame that it hears."""
+        self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
+
+    def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
+        """Send the mote what the link layer would have learnt of a link."""
+        self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
+
+
+class Conductor:
+    """Plays kernel and air by the wall clock, with a crew's motes for nodes.
+
+    ``inbox`` brings what the motes report and answer, (node, kind, value); ``notes`` gets a sentence for whatever goes
+    wrong. Set ``stopped`` to end the run early.
+    """
+
+    def __init__(
+        self, scenario: Any, recorder: Recorder, crew: Crew, clock: RunClock, inbox: SimpleQueue, notes: list[str]
+    ) -> None:
+        self.scenario, self.recorder = scenario, recorder
+        self.crew, self.clock, self.inbox = crew, clock, inbox
+        self.stopped = threading.Event()
+        self.notes = Notes(recorder, clock, notes)
+        self.commands = Commands(crew, self.notes, inbox)
+        self.subscriptions = Subscriptions(self.commands.post, self.commands.answered)
+        nodes = [LiveNode(node, scenario.protocol, self.commands.post) for node in sorted(scenario.topology.nodes)]
+        self.kernel = Kernel(nodes, recorder)
+        self.air = Air(scenario, self.kernel)
+        self.outages = MoteOutages(Outages(self.kernel, self.air), self.commands, self.subscriptions)
+        MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions)
+        self._next_sync_s = 0.0
+        self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
+
+    def prepare(self) -> None:
+        """Make all motes their nodes; LinkError if one cannot be.
+
+        Their clocks stand at 0 until all are: what a node plans when it is started is late for nobody.
+        """
+        self.crew.each(self._make_first)
+        self.clock.begin()
+        self.crew.each(self._let_go)
+
+    def _make_first(self, node: int, mote: Mote) -> None:
+        mote.set_time(0, held=True)
+        mote.configure(**self.crew.configuration(node, self.crew.first_boots[node]))
+
+    def _let_go(self, node: int, mote: Mote) -> None:
+        mote.set_time(self.clock.now_us())
+        mote.read_clock()
+
+    def run(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
+        """Conduct until the duration is over, and until what is then on its way has arrived."""
+        kernel = self.kernel
+        plan(self.scenario, kernel, duration_us)
+        kernel.start()
+        while not self.stopped.is_set():
+            now = self.clock.now_us()
+            kernel.play_until(min(now, duration_us))
+            if now >= duration_us:
+                break
+            self._sync()
+            self.recorder.flush_if_large()
+            if progress is not None:
+                progress(now / duration_us)
+            due_us = min(kernel.heap[0][0] if kernel.heap else duration_us, duration_us)
+            self._listen(max(0.0, min(0.1, (due_us - self.clock.now_us()) / 1e6 / self.clock.speed)))
+        self._end()
+        if progress is not None:
+            progress(1.0)
+
+    def hold(self) -> None:
+        """Hold all motes' clocks, so that nothing new begins on them."""
+        for node in self.crew.motes:
+            self.commands.hold(node, self.clock.now_us())
+
+    def _listen(self, wait_s: float) -> bool:
+        """Take what the motes have told, waiting for it a moment; returns whether there was anything."""
+        try:
+            node, kind, value = self.inbox.get(timeout=wait_s) if wait_s > 0 else self.inbox.get_nowait()
+        except Empty:
+            return False
+        for _ in range(1000):
+            self._take(node, kind, value)
+            try:
+                node, kind, value = self.inbox.get_nowait()
+            except Empty:
+                break
+        return True
+
+    def _end(self) -> None:
+        """Let what is on its way arrive, while nothing new begins."""
+        self.hold()
+        self.kernel.forget_actions()
+        end_s = time.perf_counter() + LONGEST_END_S
+        quiet_s = time.perf_counter() + QUIET_S
+        while time.perf_counter() < min(end_s, quiet_s) and not self.stopped.is_set():
+            self.kernel.play_until(self.clock.now_us())
+            if self._listen(0.01) or self.kernel.heap:
+                quiet_s = time.perf_counter() + QUIET_S
+        self.hold()  # Once more, for motes that were found meanwhile.
+
+    def _sync(self) -> None:
+        if time.perf_counter() < self._next_sync_s:
+            return
+        self._next_sync_s = time.perf_counter() + SYNC_S
+        for node, mote in self.crew.motes.items():
+            with suppress(LinkError):  # It is lost: its reading thread reports that.
+                if self.kernel.down[self.kernel.place[node]]:
+                    mote.ask()
+                else:
+                    mote.ask_clock()
+
+    # What the motes tell
+
+    def _take(self, node: int, kind: str, value: Any) -> None:
+        if kind == "event":
+            self._take_event(node, value, self.clock.now_us())
+        elif kind == "send":
+            self._take_frame(node, value[0], value[1], self.clock.now_us())
+        elif kind == "lost":
+            self.outages.lose(node, value, self.clock.now_us())
+        elif kind == "ready":
+            self.outages.find(node, self.clock.now_us())
+        elif kind == "refused":
+            self.notes.add(node, "refused", value)
+        elif kind == "noise":
+            row = self.clock.now_us(), node, "noise", NOBODY, "", node, 0, 0, value, "on the way to the host"
+            self.recorder.append(row)
+        elif kind == "numbered":
+            self.subscriptions.numbered(*value)
+
+    def _take_event(self, node: int, value: tuple, now: int) -> None:
+        time_us, kind, peer, message, origin, sequence, size_B, number, detail = value
+        text = detail if isinstance(detail, str) else self.recorder.text(detail)
+        # What a mote has told has happened: its clock may be off, but not ahead of ours.
+        time_us = max(0, min(now, self.crew.motes[node].clock.to_host_us(time_us)))
+        event = self._event_names.get(kind)
+        if event is None:
+            self.notes.add(node, "noise", f"the mote told of an event of kind {kind}, which its protocol does not have")
+            return
+        if event in _NOTED:
+            self.notes.texts.append(f"node {node}: {text}")
+        self.recorder.append((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
+
+    def _take_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:
+        place = self.kernel.place[node]
+        if self.kernel.down[place]:
+            return  # Its radio is away.
+        try:
+            self.air.send(place, destination, frame, now)
+        except Exception as error:  # What is no frame cannot be described: whatever a mote makes of it.
+            self.notes.add(node, "refused", f"the mote sent what is no frame of this protocol: {error!r}", now)
