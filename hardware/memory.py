@@ -42,6 +42,7 @@ _FIRST = (
     "workbench/attributes/model",
     "workbench/attributes/wire",
     "workbench/protocols/contract",
+    "workbench/protocols/subscriptions",
 )
 _LAST = (
     "workbench/motes/framing",

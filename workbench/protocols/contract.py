@@ -33,6 +33,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 from collections import namedtuple
 
 NOBODY = -1
+SECOND_US = 1000000
 # A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.
 # So each start has a range of numbers of its own, until the 256th begins again.
 NUMBERS_PER_BOOT = 1 << 24
@@ -57,36 +58,6 @@ class Settings:
     def __init__(self, values):
         for name in values:
             setattr(self, name, values[name])
-
-
-class Subscription:
-    """What ``subscribe`` returns: an open pipe from the network to the subscriber.
-
-    Iterating over it takes the samples that arrived since the last time, oldest first.
-    """
-
-    def __init__(self, node, number, attributes, expires_us):
-        self.node = node
-        self.number = number
-        self.attributes = attributes
-        self.expires_us = expires_us
-        self._samples = []
-
-    def put(self, attributes):
-        """Append a sample (called by the node)."""
-        self._samples.append(attributes)
-
-    def take(self):
-        """Return the samples that arrived since the last call, oldest first."""
-        samples, self._samples = self._samples, []
-        return samples
-
-    def __iter__(self):
-        return iter(self.take())
-
-    def unsubscribe(self, now):
-        """End it: the node's ``unsubscribe`` with this subscription."""
-        self.node.unsubscribe(self, now)
 
 
 class Node:
