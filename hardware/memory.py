@@ -41,8 +41,8 @@ _FIRST = (
     "workbench/draws",
     "workbench/attributes/model",
     "workbench/attributes/wire",
-    "workbench/protocols/contract",
     "workbench/protocols/subscriptions",
+    "workbench/protocols/contract",
 )
 _LAST = (
     "workbench/motes/framing",

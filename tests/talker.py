@@ -37,7 +37,7 @@ class TalkerNode(Node):
         self.told_quality = {}
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        return Subscription(self, 0, attributes)
+        return Subscription(self, attributes, now, expires_s, match_all)
 
     def unsubscribe(self, subscription, now):
         pass

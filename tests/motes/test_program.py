@@ -408,7 +408,7 @@ class BrokenNode(contract.Node):
         raise ValueError("cannot wake " + "é" * 2000)
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        return Subscription(self, 0, attributes)
+        return Subscription(self, attributes, now)
 
 
 BROKEN = {"node": f"{__name__}:BrokenNode", "settings": {}}

@@ -32,8 +32,10 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from collections import namedtuple
 
+from workbench.attributes.model import matching_samples
+from workbench.protocols.subscriptions import SECOND_US, Subscription, Subscriptions
+
 NOBODY = -1
-SECOND_US = 1000000
 # A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.
 # So each start has a range of numbers of its own, until the 256th begins again.
 NUMBERS_PER_BOOT = 1 << 24
@@ -87,6 +89,7 @@ class Node:
         self.drops = {}
         self.tells_all = True
         self.first_number = 0
+        self.subscriptions = Subscriptions()
 
     @staticmethod
     def describe(frame, broadcast=True):
@@ -102,12 +105,15 @@ class Node:
         self.first_number = (boot & 0xFF) * NUMBERS_PER_BOOT
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription."""
-        raise NotImplementedError
+        """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription.
+
+        A node that sends something for a subscription overrides this and `unsubscribe`.
+        """
+        return self.subscriptions.add(Subscription(self, attributes, now, expires_s, match_all))
 
     def unsubscribe(self, subscription, now):
-        """End a subscription; one that has ended already is no error."""
-        raise NotImplementedError
+        """End a subscription. Ending one that has ended does nothing."""
+        self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
         """Publish a reading; returns its number at this node: first_number, and so on."""
@@ -122,6 +128,15 @@ class Node:
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """What the link layer estimates: the delivery ratios (0 to 1) from and to a neighbor; most ignore it."""
+
+    def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
+        """Hand these subscriptions the samples of a publication that match: an event Delivered for each sample."""
+        for one in subscriptions:
+            if one.is_over(now):
+                continue
+            for sample in matching_samples(one.attributes, attributes):
+                one.put(sample)
+                self.events.append(Delivered(previous_hop, message, origin, sequence, one.number, sample))
 
     def drop(self, previous_hop, message, origin, sequence, reason):
         """Count a message that ends here under a reason; tell it as an event unless the driver wants counts alone."""

@@ -3,31 +3,34 @@
 Theory of operation
     A subscription is an open pipe from the network to the application. The node puts in each sample that matches;
     the application takes out what has come. It is open from `Subscriptions.add` on, until the application ends it or
-    its time is over. From the microsecond ``expires_us`` on it is handed nothing more, whether or not the node has
-    noticed yet: a node without timers never calls `expire`.
+    its time is over. From the microsecond ``expires_us`` on it is handed nothing more, whether or not its node has
+    noticed: a node without timers never calls `expire`.
 
-    A protocol that sends something for a subscription (an interest, a query) notes that as its ``request``. It uses
-    `make` and `keep` in place of `add`, and between the two whatever may refuse the subscription. What is refused
-    leaves no trace: its number goes to the next one.
+    A protocol that sends something for a subscription (an interest, a query) notes that as its ``request``. Whatever
+    may refuse the subscription comes before `Subscriptions.add`: what is refused leaves no trace, and its number goes
+    to the next one.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import check_subscription, matching_samples
-from workbench.protocols.contract import SECOND_US, Delivered
+from workbench.attributes.model import check_subscription
+
+SECOND_US = 1000000  # All times of a node are whole microseconds.
 
 
 class Subscription:
     """What ``subscribe`` returns. Iterating over it takes the samples that arrived since the last time, oldest first.
 
-    ``expires_us``: when it ends, None if it never does by itself. ``request``: what its node sends for it, or None.
+    It ends after ``expires_s`` seconds (None: never by itself). AttributeFormatError if it constrains nothing and
+    ``match_all`` is not set. ``request``: what its node sends for it, or None.
     """
 
-    def __init__(self, node, number, attributes, expires_us=None):
+    def __init__(self, node, attributes, now, expires_s=None, match_all=False):
+        self.attributes = tuple(attributes)
+        check_subscription(self.attributes, match_all)
         self.node = node
-        self.number = number
-        self.attributes = attributes
-        self.expires_us = expires_us
+        self.number = node.first_number + node.subscriptions.added
+        self.expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
         self.request = None
         self._samples = []
 
@@ -53,34 +56,15 @@ class Subscription:
 
 
 class Subscriptions:
-    """The open subscriptions of one node, in the order in which they were made."""
+    """The open subscriptions of a node, in the order in which they were made."""
 
-    def __init__(self, node):
-        self.node = node
+    def __init__(self):
         self.open = []  # To be read only; public because a node asks for every publication whether there is any.
-        self._kept = 0
+        self.added = 0
 
-    def add(self, attributes, now, expires_s=None, match_all=False):
-        """A new subscription to what matches ``attributes``, for ``expires_s`` seconds (None: for ever).
-
-        AttributeFormatError if it constrains nothing and ``match_all`` is not set.
-        """
-        return self.keep(self.make(attributes, now, expires_s, match_all))
-
-    def make(self, attributes, now, expires_s=None, match_all=False):
-        """The subscription that `add` would return, checked and numbered; it is not open before `keep`."""
-        attributes = tuple(attributes)
-        check_subscription(attributes, match_all)
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
-        return Subscription(self.node, self.next_number(), attributes, expires_us)
-
-    def next_number(self):
-        """The number of the next subscription at this node: first_number, and so on."""
-        return self.node.first_number + self._kept
-
-    def keep(self, subscription):
-        """Open a subscription that has the next number, and return it."""
-        self._kept += 1
+    def add(self, subscription):
+        """Open a subscription, and return it."""
+        self.added += 1
         self.open.append(subscription)
         return subscription
 
@@ -98,23 +82,6 @@ class Subscriptions:
             self.open.remove(one)
         return over
 
-    def next_expiry_us(self):
-        """When the first of them ends, or None if none ends by itself."""
-        times = [one.expires_us for one in self.open if one.expires_us is not None]
-        return min(times) if times else None
-
     def of(self, request):
-        """The open subscriptions that one request was sent for."""
+        """The open subscriptions that a request was sent for."""
         return [one for one in self.open if one.request is request]
-
-    def deliver(self, attributes, previous_hop, message, origin, sequence, now, request=None):
-        """Hand each subscription the samples of a publication that match it: one Delivered event per sample.
-
-        ``request``: only the subscriptions of this request are asked.
-        """
-        for one in self.open if request is None else self.of(request):
-            if one.is_over(now):
-                continue
-            for sample in matching_samples(one.attributes, attributes):
-                one.put(sample)
-                self.node.events.append(Delivered(previous_hop, message, origin, sequence, one.number, sample))

@@ -11,7 +11,6 @@ from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import events, wire
 from workbench.protocols.coded_diffusion.events import Decoded, Innovative
 from workbench.protocols.contract import NOBODY, SECOND_US, Forwarded, Held, Node, Originated
-from workbench.protocols.subscriptions import Subscriptions
 
 
 class Generation:
@@ -46,18 +45,9 @@ class CodedDiffusionNode(Node):
         longest_us = 2 * settings.generation_size * self._collecting_us
         self._forget_after_us = max(int(settings.forget_after_s * SECOND_US), longest_us)
         self._all_known_until_us = 0
-        self.subscriptions = Subscriptions(self)
         self._published = 0
 
     # The application's side
-
-    def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
-        return self.subscriptions.add(attributes, now, expires_s, match_all)
-
-    def unsubscribe(self, subscription, now):
-        """End a subscription. Ending one that has ended does nothing."""
-        self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
         """Broadcast an event; returns its number at this node."""
@@ -201,7 +191,7 @@ class CodedDiffusionNode(Node):
         """This node has an event: tell so, and hand it to the subscriptions that it matches."""
         origin, sequence = event_id
         self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
-        self.subscriptions.deliver(attributes, previous_hop, name, origin, sequence, now)
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, name, origin, sequence, now)
 
     # Sending
 

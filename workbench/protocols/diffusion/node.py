@@ -30,7 +30,7 @@ from workbench.protocols.diffusion.events import (
 from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest
 from workbench.protocols.diffusion.reinforcement import Reinforcement
 from workbench.protocols.recent import RecentIds
-from workbench.protocols.subscriptions import Subscriptions
+from workbench.protocols.subscriptions import Subscription
 
 LONGEST_EXPIRATION_S = 0xFFFF
 FOREVER_US = 1 << 62
@@ -57,7 +57,6 @@ class DiffusionNode(Node):
         self.seen_data = RecentIds(settings.max_data)
         self.seen_interests = RecentIds(settings.max_seen_interests)
         self.samples = []
-        self.subscriptions = Subscriptions(self)
         self.own_interests = []
         self.black_list = []
         self.filters = [f.instance() for f in settings.filters if f.at is None or address in f.at]
@@ -73,7 +72,7 @@ class DiffusionNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask the network for data that matches; ``expires_s`` None asks for ever. Returns a Subscription."""
-        subscription = self.subscriptions.make(attributes, now, expires_s, match_all)
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
         attributes = subscription.attributes
         self._check_count(attributes)
         own = self._own_interest(attributes)
@@ -91,7 +90,7 @@ class DiffusionNode(Node):
             # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
             self._begin_round(own)
         subscription.request = own
-        self.subscriptions.keep(subscription)
+        self.subscriptions.add(subscription)
         self._send_interest(own, now)
         self.plan_tick(now)
         return subscription
@@ -181,7 +180,8 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _plan_wake(self):
-        times = [self._tick_us, self.subscriptions.next_expiry_us()]
+        times = [self._tick_us]
+        times += [one.expires_us for one in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
@@ -514,7 +514,9 @@ class DiffusionNode(Node):
 
     def _deliver(self, own, data, now):
         """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
-        self.subscriptions.deliver(data.attributes, data.previous_hop, "data", data.source, data.sequence, now, own)
+        self.deliver_to(
+            self.subscriptions.of(own), data.attributes, data.previous_hop, "data", data.source, data.sequence, now
+        )
         data_gradient = self._update_data_gradient(own.data_gradients, data)
         after = self.settings.reinforce_after
         if data_gradient is None or not after or data_gradient.messages < after:

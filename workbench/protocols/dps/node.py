@@ -11,7 +11,7 @@ from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import SECOND_US, Links
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
-from workbench.protocols.subscriptions import Subscriptions
+from workbench.protocols.subscriptions import Subscription
 
 _I31 = 0x7FFFFFFF
 _ANY_PORT = 40000
@@ -38,7 +38,6 @@ class DPSNode(Node):
             None  # a `workbench.protocols.dps.cose.Security`, or what seals, opens and is answering as that does
         )
         self.multicasts = False
-        self.subscriptions = Subscriptions(self)  # the request of each is its Interest
         self.links = Links(self)
         self.publications = Publications(self)
         self.acknowledgements = Acknowledgements(self, self.publications.history)
@@ -107,7 +106,7 @@ class DPSNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
-        subscription = self.subscriptions.make(attributes, now, expires_s, match_all)
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
         subscription.request = Interest(topics, self.settings, False, True)
         return self._keep(subscription, now)
@@ -120,7 +119,7 @@ class DPSNode(Node):
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
             raise ParameterError("a subscription needs at least one topic")
-        subscription = TopicSubscription(self, self.subscriptions.next_number(), topics)
+        subscription = TopicSubscription(self, topics, now)
         subscription.request = Interest(topics, self.settings, expired)
         return self._keep(subscription, now)
 
@@ -129,7 +128,7 @@ class DPSNode(Node):
             raise ParameterError(
                 "the node has %d subscriptions already, which is max_subscriptions" % len(self.subscriptions.open)
             )
-        self.subscriptions.keep(subscription)
+        self.subscriptions.add(subscription)
         self.links.subscribed(subscription.request.pair, now)
         self.publications.give_retained(subscription, now)
         self._plan_wake()
@@ -281,7 +280,7 @@ class DPSNode(Node):
 
     def _plan_wake(self):
         times = [self.links.next_due_us(), self.publications.retained.next_end_us()]
-        times.append(self.subscriptions.next_expiry_us())
+        times += [subscription.expires_us for subscription in self.subscriptions.open]
         times += self._ask_at_us.values()
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None

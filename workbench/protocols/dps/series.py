@@ -69,8 +69,8 @@ class Interest:
 class TopicSubscription(Subscription):
     """A subscription to topics: iterating over it takes the Arrivals since the last time."""
 
-    def __init__(self, node, number, topics):
-        Subscription.__init__(self, node, number, ())
+    def __init__(self, node, topics, now):
+        Subscription.__init__(self, node, (), now, match_all=True)
         self.topics = topics
 
 

@@ -8,7 +8,6 @@ from workbench.errors import DecodeError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.flooding import wire
 from workbench.protocols.recent import RecentIds
-from workbench.protocols.subscriptions import Subscriptions
 
 
 class FloodingNode(Node):
@@ -19,17 +18,8 @@ class FloodingNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.ttl = settings.ttl
-        self.subscriptions = Subscriptions(self)
         self._published = 0
         self._known = RecentIds(settings.max_events)
-
-    def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
-        return self.subscriptions.add(attributes, now, expires_s, match_all)
-
-    def unsubscribe(self, subscription, now):
-        """End a subscription. Ending one that has ended does nothing."""
-        self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
         """Flood a publication; returns its number at this node."""
@@ -40,7 +30,7 @@ class FloodingNode(Node):
         self._published += 1
         self.events.append(Originated(NOBODY, "flood", self.address, sequence, sequence, ""))
         self._hold((self.address, sequence), NOBODY, 0)
-        self.subscriptions.deliver(attributes, NOBODY, "flood", self.address, sequence, now)
+        self.deliver_to(self.subscriptions.open, attributes, NOBODY, "flood", self.address, sequence, now)
         self.outbox.append((None, frame))
         return sequence
 
@@ -62,7 +52,7 @@ class FloodingNode(Node):
             return
         self._hold(event_id, previous_hop, self.ttl - ttl + 1)
         if attributes:
-            self.subscriptions.deliver(attributes, previous_hop, "flood", origin, sequence, now)
+            self.deliver_to(self.subscriptions.open, attributes, previous_hop, "flood", origin, sequence, now)
         if ttl <= 1:
             self.drop(previous_hop, "flood", origin, sequence, "ttl")
             return

@@ -125,4 +125,4 @@ class PiecesGossipNode(FloodingNode):
 
     def _take(self, attributes, origin, sequence, previous_hop, hops, now):
         self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
-        self.subscriptions.deliver(attributes, previous_hop, "piece", origin, sequence, now)
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, "piece", origin, sequence, now)

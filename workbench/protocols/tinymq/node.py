@@ -7,7 +7,7 @@ from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.recent import RecentIds
-from workbench.protocols.subscriptions import Subscriptions
+from workbench.protocols.subscriptions import Subscription
 from workbench.protocols.tinymq import events, literal, wire
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
@@ -37,7 +37,6 @@ class TinyMQNode(Node):
         self.overlay = Overlay(self, self.every_tree)
         self.queries = QueryStore(self)
         self.rendezvous = Rendezvous(self)
-        self.subscriptions = Subscriptions(self)  # the request of each is its OwnQuery
         # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
         self._waiting = []
         self._longest_wait_us = int(settings.info_s * settings.lost_after * SECOND_US)
@@ -56,7 +55,7 @@ class TinyMQNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask all trees for what matches ``attributes``, for ``expires_s`` seconds (None: for ever)."""
-        subscription = self.subscriptions.make(attributes, now, expires_s, match_all)
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_queries:
             raise ParameterError(
                 "node %d already has %d subscriptions, which is max_queries"
@@ -65,7 +64,7 @@ class TinyMQNode(Node):
         own = subscription.request = OwnQuery(subscription)
         # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
         wire.encode(0, self._query(own, 0, 0, now))
-        self.subscriptions.keep(subscription)
+        self.subscriptions.add(subscription)
         if self.overlay.is_attached() and self._ask_again_us is None:
             self._ask(own, now)
         self._plan_wake()
@@ -308,7 +307,9 @@ class TinyMQNode(Node):
             return
         self.hold(message, name, previous_hop)
         self._events.put(event_id, True)
-        self.subscriptions.deliver(message.attributes, previous_hop, name, message.publisher, message.sequence, now)
+        self.deliver_to(
+            self.subscriptions.open, message.attributes, previous_hop, name, message.publisher, message.sequence, now
+        )
 
     def hold(self, message, name, previous_hop):
         """Tell that an event is held, the first time."""
@@ -364,7 +365,7 @@ class TinyMQNode(Node):
 
     def _plan_wake(self):
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
-        times.append(self.subscriptions.next_expiry_us())
+        times += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():
             times.append(self._ask_again_us)
             times += [subscription.request.refresh_us for subscription in self.subscriptions.open]
