@@ -41,6 +41,7 @@ _FIRST = (
     "workbench/draws",
     "workbench/attributes/model",
     "workbench/attributes/wire",
+    "workbench/protocols/subscriptions",
     "workbench/protocols/contract",
 )
 _LAST = (

@@ -32,6 +32,9 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from collections import namedtuple
 
+from workbench.attributes.model import matching_samples
+from workbench.protocols.subscriptions import SECOND_US, Subscription, Subscriptions
+
 NOBODY = -1
 # A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.
 # So each start has a range of numbers of its own, until the 256th begins again.
@@ -57,36 +60,6 @@ class Settings:
     def __init__(self, values):
         for name in values:
             setattr(self, name, values[name])
-
-
-class Subscription:
-    """What ``subscribe`` returns: an open pipe from the network to the subscriber.
-
-    Iterating over it takes the samples that arrived since the last time, oldest first.
-    """
-
-    def __init__(self, node, number, attributes, expires_us):
-        self.node = node
-        self.number = number
-        self.attributes = attributes
-        self.expires_us = expires_us
-        self._samples = []
-
-    def put(self, attributes):
-        """Append a sample (called by the node)."""
-        self._samples.append(attributes)
-
-    def take(self):
-        """Return the samples that arrived since the last call, oldest first."""
-        samples, self._samples = self._samples, []
-        return samples
-
-    def __iter__(self):
-        return iter(self.take())
-
-    def unsubscribe(self, now):
-        """End it: the node's ``unsubscribe`` with this subscription."""
-        self.node.unsubscribe(self, now)
 
 
 class Node:
@@ -116,6 +89,7 @@ class Node:
         self.drops = {}
         self.tells_all = True
         self.first_number = 0
+        self.subscriptions = Subscriptions()
 
     @staticmethod
     def describe(frame, broadcast=True):
@@ -131,12 +105,15 @@ class Node:
         self.first_number = (boot & 0xFF) * NUMBERS_PER_BOOT
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription."""
-        raise NotImplementedError
+        """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription.
+
+        A node that sends something for a subscription overrides this and `unsubscribe`.
+        """
+        return self.subscriptions.add(Subscription(self, attributes, now, expires_s, match_all))
 
     def unsubscribe(self, subscription, now):
-        """End a subscription; one that has ended already is no error."""
-        raise NotImplementedError
+        """End a subscription. Ending one that has ended does nothing."""
+        self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
         """Publish a reading; returns its number at this node: first_number, and so on."""
@@ -151,6 +128,15 @@ class Node:
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """What the link layer estimates: the delivery ratios (0 to 1) from and to a neighbor; most ignore it."""
+
+    def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
+        """Hand these subscriptions the samples of a publication that match: an event Delivered for each sample."""
+        for one in subscriptions:
+            if one.is_over(now):
+                continue
+            for sample in matching_samples(one.attributes, attributes):
+                one.put(sample)
+                self.events.append(Delivered(previous_hop, message, origin, sequence, one.number, sample))
 
     def drop(self, previous_hop, message, origin, sequence, reason):
         """Count a message that ends here under a reason; tell it as an event unless the driver wants counts alone."""

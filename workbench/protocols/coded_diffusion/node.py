@@ -5,14 +5,12 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 import math
 
-from workbench.attributes.model import check_publication, check_subscription, matching_samples, with_payload
+from workbench.attributes.model import check_publication, with_payload
 from workbench.coding.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import events, wire
 from workbench.protocols.coded_diffusion.events import Decoded, Innovative
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
-
-SECOND_US = 1000000
+from workbench.protocols.contract import NOBODY, SECOND_US, Forwarded, Held, Node, Originated
 
 
 class Generation:
@@ -47,24 +45,9 @@ class CodedDiffusionNode(Node):
         longest_us = 2 * settings.generation_size * self._collecting_us
         self._forget_after_us = max(int(settings.forget_after_s * SECOND_US), longest_us)
         self._all_known_until_us = 0
-        self.subscriptions = []
-        self._subscribed = 0
         self._published = 0
 
     # The application's side
-
-    def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
-        check_subscription(attributes, match_all)
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
-        subscription = Subscription(self, self.first_number + self._subscribed, tuple(attributes), expires_us)
-        self._subscribed += 1
-        self.subscriptions.append(subscription)
-        return subscription
-
-    def unsubscribe(self, subscription, now):
-        """Forget a subscription; one already forgotten is no error."""
-        self.subscriptions = [kept for kept in self.subscriptions if kept is not subscription]
 
     def publish(self, attributes, now, payload=b""):
         """Broadcast an event; returns its number at this node."""
@@ -208,12 +191,7 @@ class CodedDiffusionNode(Node):
         """This node has an event: tell so, and hand it to the subscriptions that it matches."""
         origin, sequence = event_id
         self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
-        for subscription in self.subscriptions:
-            if subscription.expires_us is not None and now >= subscription.expires_us:
-                continue
-            for sample in matching_samples(subscription.attributes, attributes):
-                subscription.put(sample)
-                self.events.append(Delivered(previous_hop, name, origin, sequence, subscription.number, sample))
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, name, origin, sequence, now)
 
     # Sending
 

@@ -195,11 +195,5 @@ class OwnInterest:
         self.attributes = attributes
         self.round = 0
         self.reinforcements = 0  # started in this round
-        self.subscriptions = []
         self.refresh_us = None
         self.data_gradients = DataGradients(max_sources)
-
-    def expires_us(self):
-        """When the longest subscription ends, or None if one never does."""
-        times = [subscription.expires_us for subscription in self.subscriptions]
-        return None if None in times else max(times)

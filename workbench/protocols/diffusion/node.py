@@ -5,10 +5,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.model import (
     check_publication,
-    check_subscription,
     constraints,
     is_within,
-    matching_samples,
     one_way_match,
     split_samples,
     text_of,
@@ -16,7 +14,7 @@ from workbench.attributes.model import (
 )
 from workbench.attributes.wire import attributes_size
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
+from workbench.protocols.contract import NOBODY, SECOND_US, Forwarded, Held, Node, Originated
 from workbench.protocols.diffusion import events, wire
 from workbench.protocols.diffusion.events import (
     DROP,
@@ -32,8 +30,8 @@ from workbench.protocols.diffusion.events import (
 from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest
 from workbench.protocols.diffusion.reinforcement import Reinforcement
 from workbench.protocols.recent import RecentIds
+from workbench.protocols.subscriptions import Subscription
 
-SECOND_US = 1000000
 LONGEST_EXPIRATION_S = 0xFFFF
 FOREVER_US = 1 << 62
 _U32 = 0xFFFFFFFF
@@ -66,7 +64,6 @@ class DiffusionNode(Node):
         self.reinforcement = Reinforcement(self)
         self._messages = 0
         self._readings = 0
-        self._subscriptions = 0
         self._tick_us = None
         # No gradient expires before this: most of the time there is nothing to clean.
         self._first_expiry_us = FOREVER_US
@@ -75,10 +72,9 @@ class DiffusionNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask the network for data that matches; ``expires_s`` None asks for ever. Returns a Subscription."""
-        attributes = tuple(attributes)
-        check_subscription(attributes, match_all)
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
+        attributes = subscription.attributes
         self._check_count(attributes)
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
         own = self._own_interest(attributes)
         if own is None:
             if len(self.own_interests) >= self.settings.max_interests:
@@ -93,22 +89,20 @@ class DiffusionNode(Node):
         else:
             # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
             self._begin_round(own)
-        subscription = Subscription(self, self.first_number + self._subscriptions, attributes, expires_us)
-        self._subscriptions += 1
-        own.subscriptions.append(subscription)
+        subscription.request = own
+        self.subscriptions.add(subscription)
         self._send_interest(own, now)
         self.plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
         """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
-        for own in list(self.own_interests):
-            if subscription in own.subscriptions:
-                own.subscriptions.remove(subscription)
-                if not own.subscriptions:
-                    self.own_interests.remove(own)
-                    own.round = (own.round + 1) & 0xFF
-                    self.outbox.append((None, self._encode_interest(own, 0, own.sequence, self.settings.ttl)))
+        if self.subscriptions.end(subscription):
+            own = subscription.request
+            if not self.subscriptions.of(own):
+                self.own_interests.remove(own)
+                own.round = (own.round + 1) & 0xFF
+                self.outbox.append((None, self._encode_interest(own, 0, own.sequence, self.settings.ttl)))
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
@@ -132,17 +126,17 @@ class DiffusionNode(Node):
         Attributes that are less constrained than the subscription raise AttributeFormatError. Returns the number of
         neighbors a reinforcement was sent to.
         """
-        for own in self.own_interests:
-            if subscription in own.subscriptions:
-                wanted = own.attributes if attributes is None else tuple(attributes)
-                if not is_within(wanted, own.attributes):
-                    raise AttributeFormatError(
-                        "the reinforcement %s is less constrained than the subscription %s"
-                        % (text_of(wanted), text_of(own.attributes))
-                    )
-                own.data_gradients.forget_reinforcements(self.address)
-                return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
-        return 0
+        if subscription not in self.subscriptions.open:
+            return 0
+        own = subscription.request
+        wanted = own.attributes if attributes is None else tuple(attributes)
+        if not is_within(wanted, own.attributes):
+            raise AttributeFormatError(
+                "the reinforcement %s is less constrained than the subscription %s"
+                % (text_of(wanted), text_of(own.attributes))
+            )
+        own.data_gradients.forget_reinforcements(self.address)
+        return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """The link layer's estimate of the delivery ratios from and to a neighbor: keeps the black list (A27)."""
@@ -173,11 +167,9 @@ class DiffusionNode(Node):
 
     def wake(self, now):
         """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
+        self.subscriptions.expire(now)
         for own in list(self.own_interests):
-            for subscription in list(own.subscriptions):
-                if subscription.expires_us is not None and subscription.expires_us <= now:
-                    own.subscriptions.remove(subscription)
-            if not own.subscriptions:
+            if not self.subscriptions.of(own):
                 self.own_interests.remove(own)
             elif own.refresh_us is not None and own.refresh_us <= now:
                 self._begin_round(own)
@@ -189,10 +181,8 @@ class DiffusionNode(Node):
 
     def _plan_wake(self):
         times = [self._tick_us]
-        for own in self.own_interests:
-            times.append(own.refresh_us)
-            for subscription in own.subscriptions:
-                times.append(subscription.expires_us)
+        times += [one.expires_us for one in self.subscriptions.open]
+        times += [own.refresh_us for own in self.own_interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
@@ -222,10 +212,10 @@ class DiffusionNode(Node):
     def expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
         longest = int(self.settings.gradient_lifetime_s) if self.settings.refresh_s else LONGEST_EXPIRATION_S
-        expires_us = own.expires_us()
-        if expires_us is None:
+        times = [one.expires_us for one in self.subscriptions.of(own)]
+        if None in times:
             return longest
-        return max(1, min(longest, (expires_us - now + SECOND_US - 1) // SECOND_US))
+        return max(1, min(longest, (max(times) - now + SECOND_US - 1) // SECOND_US))
 
     def _encode_interest(self, interest, expiration_s, sequence, ttl):
         return wire.encode_interest(
@@ -524,14 +514,9 @@ class DiffusionNode(Node):
 
     def _deliver(self, own, data, now):
         """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
-        for subscription in own.subscriptions:
-            if subscription.expires_us is not None and now >= subscription.expires_us:
-                continue
-            for sample in matching_samples(subscription.attributes, data.attributes):
-                subscription.put(sample)
-                self.events.append(
-                    Delivered(data.previous_hop, "data", data.source, data.sequence, subscription.number, sample)
-                )
+        self.deliver_to(
+            self.subscriptions.of(own), data.attributes, data.previous_hop, "data", data.source, data.sequence, now
+        )
         data_gradient = self._update_data_gradient(own.data_gradients, data)
         after = self.settings.reinforce_after
         if data_gradient is None or not after or data_gradient.messages < after:

@@ -29,7 +29,7 @@ class GossipNode(flooding.FloodingNode):
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         self._hold(event_id, previous_hop, self.ttl - ttl + 1)
-        self._deliver(attributes, origin, sequence, previous_hop, now)
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, "flood", origin, sequence, now)
         if ttl <= 1:
             self.drop(previous_hop, "flood", origin, sequence, "ttl")
         elif self.random.uniform() >= self.forwarding_probability:

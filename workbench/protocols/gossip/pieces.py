@@ -18,9 +18,9 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes.event_bytes import event_attributes, event_bytes
-from workbench.attributes.model import check_publication, matching_samples, with_payload
+from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Originated
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Originated
 from workbench.protocols.flooding.node import FloodingNode
 from workbench.protocols.gossip import wire
 
@@ -125,9 +125,4 @@ class PiecesGossipNode(FloodingNode):
 
     def _take(self, attributes, origin, sequence, previous_hop, hops, now):
         self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
-        for subscription in self.subscriptions:
-            if subscription.expires_us is not None and now >= subscription.expires_us:
-                continue
-            for sample in matching_samples(subscription.attributes, attributes):
-                subscription.put(sample)
-                self.events.append(Delivered(previous_hop, "piece", origin, sequence, subscription.number, sample))
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, "piece", origin, sequence, now)
