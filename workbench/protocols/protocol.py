@@ -31,10 +31,20 @@ class Protocol:
     largest_address = 0xFFFFFFFF
     # Whether a publication is meant to reach every node: then its coverage has a meaning.
     disseminates = False
+    # The module of the nodes' fast twin, by name; None without one. A subclass does not inherit it, as its nodes may do
+    # something else: one whose nodes do the same says so (``fast = Flooding.fast``).
+    fast = None
+    # Why there is no twin, if there is more to say than that there is none.
+    why_not_fast = ""
 
     def __init__(self, **settings):
         table = {}
         for parameter in self.parameters:
+            if hasattr(Protocol, parameter.name):
+                raise ParameterError(
+                    "%s has a parameter %r; every protocol has something of that name, so the parameter needs another"
+                    % (type(self).__name__, parameter.name)
+                )
             value = settings.pop(parameter.name, parameter.default)
             table[parameter.name] = check_parameter(type(self).__name__, parameter, value)
         if settings:
@@ -67,6 +77,13 @@ class Protocol:
     def mote_modules(cls):
         """The modules that a mote needs for this protocol's nodes: they, and what they import, go there."""
         return (cls.node.__module__,)
+
+    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+        """What a run costs the reference engine on each arc of the topology, in receptions of a flood.
+
+        By this the fast engine is loaded where that pays. ``readings`` and ``subscriptions``: how many in the network.
+        """
+        return readings
 
     def on_a_mote(self):
         """What the settings of a node on a mote are: {name: plain value}, which goes there as JSON."""

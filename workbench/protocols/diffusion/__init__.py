@@ -81,6 +81,7 @@ class Diffusion(Protocol):
     node = DiffusionNode
     parameters = PARAMETERS
     largest_address = 0xFFFE
+    fast = "workbench.protocols.diffusion.fast"
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
