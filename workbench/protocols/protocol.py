@@ -36,6 +36,10 @@ class Protocol:
     fast = None
     # Why there is no twin, if there is more to say than that there is none.
     why_not_fast = ""
+    # The module of the metrics that only this protocol has, by name; None without any. It has
+    # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
+    # that function asks for.
+    metrics = None
 
     def __init__(self, **settings):
         table = {}

@@ -31,7 +31,7 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import workload
 from workbench.sim.delays import Delays, node_keys
-from workbench.sim.trace import MetricsRecorder, Recorder
+from workbench.sim.trace import MetricsRecorder, Recorder, kept_events
 
 # What a heap entry is: (time_us, counter, kind, argument).
 ACTION, WAKE, _CHANNEL_CHECK, _FRAME_END, _FRAME_READY = range(5)
@@ -539,7 +539,7 @@ def run(scenario: Any, record: str, progress: Callable[[float], None] | None = N
         if isinstance(item, workload.Subscribe)
         for node in (scenario.topology.nodes if isinstance(item.at, str) else item.at)
     )
-    recorder = MetricsRecorder(sinks) if record == "metrics" else Recorder()
+    recorder = MetricsRecorder(sinks, kept_events(scenario.protocol)) if record == "metrics" else Recorder()
     # Nothing here makes reference cycles, and the collector would walk millions of rows again and again.
     collects = gc.isenabled()
     gc.disable()

@@ -82,6 +82,7 @@ class Diffusion(Protocol):
     parameters = PARAMETERS
     largest_address = 0xFFFE
     fast = "workbench.protocols.diffusion.fast"
+    metrics = "workbench.protocols.diffusion.metrics"
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
