@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, SparkRunner, user_code
-from workbench.sweeps.chart import interval, student_t
+from workbench.sweeps.chart import interval, is_share, student_t
 from workbench.sweeps.plan import Axis, Plan
 from workbench.sweeps.progress import duration
 from workbench.sweeps.spark import TASK_S, Chunks
@@ -520,6 +520,12 @@ def test_an_interval_is_cut_off_where_its_metric_ends():
     assert 0 <= row.low < row.mean
     alone = wb.Sweep(scenario(), {"protocol.ttl": [200]}).run(**SILENT).summary("protocol.ttl")
     assert alone[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_metric_is_a_share_by_its_name_unless_a_value_says_otherwise():
+    named = ("delivery_ratio", "coverage", "interest_coverage", "zone_share", "transmissions", "stretch", "shared")
+    assert [name for name in named if is_share(name, pd.Series([0.2, 1.0, math.nan]))] == list(named[:4])
+    assert not is_share("speed_ratio", pd.Series([0.2, 3.5]))
 
 
 def test_a_summary_keeps_named_values_in_the_order_of_the_plan():
