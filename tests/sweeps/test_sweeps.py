@@ -1,11 +1,13 @@
 """Sweeps: plans, keys, tables, folders of results, charts. Everything runs in this process; Spark has its own file."""
 
 import copy
+import importlib
 import itertools
 import json
 import math
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -185,8 +187,8 @@ def test_values_that_only_work_together_are_no_error():
 def test_wrong_arguments_are_told():
     with pytest.raises(wb.ScenarioError, match="over a Scenario"):
         wb.Sweep("scenario.json", over={"seed": [1]})
-    with pytest.raises(wb.ScenarioError, match="engine is 'fast'"):
-        wb.Sweep(scenario(), over={"seed": [1]}, engine="fast")
+    with pytest.raises(wb.ScenarioError, match="engine is 'quick'"):
+        wb.Sweep(scenario(), over={"seed": [1]}, engine="quick")
     with pytest.raises(wb.ScenarioError, match="runner is 'spark'"):
         wb.Sweep(scenario(), over={"seed": [1]}).run(runner="spark")
 
@@ -396,6 +398,15 @@ def user_module(name="clip", limit=5, divisor=2, lead=""):
     return module
 
 
+MURMURING = """
+from workbench.protocols import flooding
+
+class Murmuring(flooding.Flooding):
+    fast = "murmuring.fast"
+    metrics = "murmuring.metrics"
+"""
+
+
 @pytest.mark.parametrize("what", ["clip", "Mine"])
 def test_the_digest_of_code_follows_what_it_does_and_not_where_it_stands(what):
     def digest(**changes):
@@ -429,6 +440,37 @@ def test_an_edited_filter_is_not_answered_with_old_results(tmp_path):
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
     wb.register_filter("nudge", lambda attributes: None)
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [0.0]
+
+
+def test_a_protocols_own_metrics_are_code_of_the_users_and_go_where_they_are_not_known(monkeypatch, tmp_path):
+    folder = tmp_path / "murmuring"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(MURMURING)
+    (folder / "fast.py").write_text("")
+    text = "LOOKS_AT = ('held',)\ndef measure(scenario, rows): return {'murmurs': %d}\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of two files of one second and length the first would stay
+    digests = []
+    for murmurs in (1, 2):
+        (folder / "metrics.py").write_text(text % murmurs)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "murmuring"]:
+            monkeypatch.delitem(sys.modules, name)
+        importlib.invalidate_caches()
+        protocol = importlib.import_module("murmuring").Murmuring()
+        digests.append(user_code.Digests().of(protocol))
+    assert len(set(digests)) == 2
+    assert {name.partition(" ")[0] for name in user_code.of(protocol)} == {"protocol", "metrics", "fast"}
+    packed = user_code.pack(wb.Sweep(scenario(protocol=protocol), {"seed": [1]}).plan, [protocol])
+    shutil.rmtree(folder)
+    (tmp_path / "packed").write_bytes(packed)
+    code = f"""
+from pathlib import Path
+from workbench.sweeps import user_code
+from workbench.sweeps.work import run_point
+row = run_point(user_code.unpack(Path({str(tmp_path / "packed")!r}).read_bytes()), 0)
+print(row.error, row.engine, row.metrics["murmurs"], row.metrics["delivery_ratio"])
+"""
+    assert run_python(code) == ["None", "reference", "2.0", "1.0"]
 
 
 # Measures of one's own

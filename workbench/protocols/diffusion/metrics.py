@@ -1,6 +1,6 @@
 """The metrics that only runs of TinyDiffusion have; `workbench.sim.metrics` finds them through the protocol's class.
 
-    interest_coverage    share of the nodes a sink can reach that cached its interest, mean over interests
+interest_coverage    share of the nodes a sink can reach that cached its interest, mean over interests
 """
 
 from __future__ import annotations

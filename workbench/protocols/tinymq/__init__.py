@@ -146,7 +146,7 @@ class TinyMQ(Protocol):
     @property
     def fast(self):
         """The algorithms as printed have no twin."""
-        return None if self.literal else "workbench.protocols.tinymq.fast"
+        return "" if self.literal else "workbench.protocols.tinymq.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Besides the readings: the infos of the overlay as it grows and of each epoch, and the queries."""

@@ -97,8 +97,8 @@ def twin_of(protocol: Protocol) -> str:
     """The module of a protocol's twin; NoFastTwinError if it has none."""
     cls = type(protocol)
     # A subclass may have other nodes: a twin that it does not name itself plays those of its parent.
-    twin = protocol.fast if "fast" in vars(cls) else None
-    if twin is None:
+    twin = protocol.fast if "fast" in vars(cls) else ""
+    if not twin:
         reason = f": {protocol.why_not_fast}" if protocol.why_not_fast else ""
         raise NoFastTwinError(f"{cls.__name__} has no fast twin{reason}")
     return twin
