@@ -14,6 +14,12 @@ PROTOCOLS = {
     "TinyMQ": "protocols.tinymq",
 }
 
+# The metrics of a single protocol that every run has, NaN where they mean nothing: files and tables rely on them.
+# A metric that is new is in the runs of its protocol alone, and needs no line here.
+METRICS = {
+    "interest_coverage": "protocols.diffusion.metrics",
+}
+
 # Public name -> the module that has it, within the package; a module's name -> itself.
 HOME = PROTOCOLS | {
     "Attribute": "attributes",

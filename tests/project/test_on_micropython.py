@@ -21,7 +21,13 @@ from workbench.motes.program import sources
 
 TESTS = REPOSITORY / "tests"
 STAND_INS = TESTS / "micropython"
-HOST_S = [REPOSITORY / "workbench" / name for name in ("attributes/__init__.py", "protocols/protocol.py")]
+HOST_S = [
+    REPOSITORY / "workbench" / name
+    for name in (
+        *("attributes/__init__.py", "protocols/protocol.py"),
+        *("protocols/diffusion/filters/__init__.py", "protocols/diffusion/filters/value.py"),
+    )
+]
 NETWORKX, NUMPY = "a mote has no networkx", "a mote has no numpy"
 # File of tests -> the tests in it that a mote cannot run, and why.
 FILES = {

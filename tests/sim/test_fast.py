@@ -14,7 +14,7 @@ from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.repository import REPOSITORY
 from tests.sim.test_kernel import RADIOS, items, topologies
 from tests.talker import Talker, both_ways, say
-from workbench.errors import ScenarioError
+from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.protocol import Parameter
 from workbench.sim import fast, trace
 from workbench.sim.fast import engine, layout
@@ -153,12 +153,45 @@ def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
             SMALL.run(engine=asked)
 
 
-def test_parameter_with_a_name_that_the_engine_uses_elsewhere_means_nothing_to_it():
-    class Cutter(Talker):
-        parameters = (Parameter("pieces", 3, 1, 9, "pieces", "any"), Parameter("variant", 1, 0, 9, "", "any"))
+def test_twin_is_not_inherited_unless_the_subclass_says_so():
+    # Its nodes may do something else. Nothing in the class tells for sure: they may be made in another way.
+    class Silent(wb.Flooding):
+        def make_node(self, address, random):
+            return Talker().make_node(address, random)
 
-    with pytest.raises(fast.NoFastTwinError, match=r"^Cutter has no fast twin$"):
-        fast.twin_of(Cutter())
+    class Loud(wb.Flooding):
+        fast = wb.Flooding.fast
+
+    class Chatty(wb.Gossip):
+        fast = wb.Gossip.fast
+
+    with pytest.raises(fast.NoFastTwinError, match=r"^Silent has no fast twin$"):
+        fast.twin_of(Silent())
+    assert fast.twin_of(Loud()) == wb.Flooding.fast
+    assert fast.twin_of(Chatty(pieces=2)) == wb.Gossip(pieces=2).fast != fast.twin_of(Chatty())
+    assert_same_trace(SMALL.replace(protocol=Loud()))
+
+
+def test_twin_that_is_not_on_this_machine_leaves_the_run_to_the_reference_engine(monkeypatch):
+    class Travelled(wb.Flooding):
+        fast = "no_such_package.fast"
+
+    monkeypatch.setattr(fast, "WORTH_LOADING", 0)
+    run = SMALL.replace(protocol=Travelled()).run()
+    assert (run.engine, run.engine_reason) == ("reference", "its fast twin no_such_package.fast is not found here")
+
+
+def test_protocol_may_say_why_it_has_no_twin():
+    with pytest.raises(fast.NoFastTwinError, match="TinyMQ has no fast twin: algorithms .* as printed"):
+        fast.twin_of(wb.TinyMQ(literal=True))
+
+
+def test_parameter_with_the_name_of_something_that_every_protocol_has_is_refused():
+    class Cutter(Talker):
+        parameters = (Parameter("fast", 3, 1, 9, "pieces", "any"),)
+
+    with pytest.raises(ParameterError, match="Cutter has a parameter 'fast'; every protocol has something of that"):
+        Cutter()
 
 
 def test_progress_ends_at_one():

@@ -1,6 +1,8 @@
 """Metrics by hand: tiny traces, written row by row, and the numbers that their definitions give."""
 
 import math
+import sys
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.talker import both_ways, network
+from workbench.errors import ScenarioError
 from workbench.sim import metrics, trace
 from workbench.sim.trace import Recorder
 
@@ -373,6 +376,35 @@ def test_interest_coverage_is_the_share_of_the_nodes_a_sink_can_reach():
     assert values["interest_coverage"] == pytest.approx((2 / 3 + 1 / 4) / 2)
     alone = measure(cached(0), topology=network((1, 0)))
     assert alone["interest_coverage"] == 1
+
+
+def test_protocol_outside_of_the_package_brings_metrics_of_its_own(monkeypatch):
+    module = ModuleType("whispers")
+    module.LOOKS_AT = ("whispered",)
+    module.measure = lambda scenario, rows: {"whispers": len(rows.columns("whispered", "node")[0])}
+    monkeypatch.setitem(sys.modules, "whispers", module)
+
+    class Whispering(wb.Flooding):
+        metrics = "whispers"
+
+    whispered = 0, 1, "whispered", -1, "", 0, 0, 0, 0, ""
+    values = measure(whispered, whispered, protocol=Whispering())
+    assert values["whispers"] == 2 and "whispers" not in measure()
+    assert list(values.index[: len(metrics.COMMON)]) == [
+        *metrics.COMMON[:10],
+        "whispers",
+        *metrics.COMMON[10:-1],
+    ]
+    assert trace.kept_events(Whispering()) == {*trace.kept_events(wb.Flooding()), "whispered"}
+    for taken in ("delivered", "sent_flood"):
+        module.measure = lambda scenario, rows, taken=taken: {taken: 1}
+        with pytest.raises(ScenarioError, match=f"whispers has a metric {taken}, which is in every run already"):
+            measure(protocol=Whispering())
+
+
+def test_every_run_has_the_same_metrics_in_the_same_order():
+    for protocol in (wb.Flooding(), wb.Diffusion()):
+        assert tuple(measure(protocol=protocol).index) == metrics.COMMON
 
 
 # --- cost ---

@@ -1,11 +1,13 @@
 """Sweeps: plans, keys, tables, folders of results, charts. Everything runs in this process; Spark has its own file."""
 
 import copy
+import importlib
 import itertools
 import json
 import math
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -21,7 +23,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, SparkRunner, user_code
-from workbench.sweeps.chart import interval, student_t
+from workbench.sweeps.chart import interval, is_share, student_t
 from workbench.sweeps.plan import Axis, Plan
 from workbench.sweeps.progress import duration
 from workbench.sweeps.spark import TASK_S, Chunks
@@ -185,8 +187,8 @@ def test_values_that_only_work_together_are_no_error():
 def test_wrong_arguments_are_told():
     with pytest.raises(wb.ScenarioError, match="over a Scenario"):
         wb.Sweep("scenario.json", over={"seed": [1]})
-    with pytest.raises(wb.ScenarioError, match="engine is 'fast'"):
-        wb.Sweep(scenario(), over={"seed": [1]}, engine="fast")
+    with pytest.raises(wb.ScenarioError, match="engine is 'quick'"):
+        wb.Sweep(scenario(), over={"seed": [1]}, engine="quick")
     with pytest.raises(wb.ScenarioError, match="runner is 'spark'"):
         wb.Sweep(scenario(), over={"seed": [1]}).run(runner="spark")
 
@@ -396,6 +398,15 @@ def user_module(name="clip", limit=5, divisor=2, lead=""):
     return module
 
 
+MURMURING = """
+from workbench.protocols import flooding
+
+class Murmuring(flooding.Flooding):
+    fast = "murmuring.fast"
+    metrics = "murmuring.metrics"
+"""
+
+
 @pytest.mark.parametrize("what", ["clip", "Mine"])
 def test_the_digest_of_code_follows_what_it_does_and_not_where_it_stands(what):
     def digest(**changes):
@@ -429,6 +440,37 @@ def test_an_edited_filter_is_not_answered_with_old_results(tmp_path):
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
     wb.register_filter("nudge", lambda attributes: None)
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [0.0]
+
+
+def test_a_protocols_own_metrics_are_code_of_the_users_and_go_where_they_are_not_known(monkeypatch, tmp_path):
+    folder = tmp_path / "murmuring"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(MURMURING)
+    (folder / "fast.py").write_text("")
+    text = "LOOKS_AT = ('held',)\ndef measure(scenario, rows): return {'murmurs': %d}\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of two files of one second and length the first would stay
+    digests = []
+    for murmurs in (1, 2):
+        (folder / "metrics.py").write_text(text % murmurs)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "murmuring"]:
+            monkeypatch.delitem(sys.modules, name)
+        importlib.invalidate_caches()
+        protocol = importlib.import_module("murmuring").Murmuring()
+        digests.append(user_code.Digests().of(protocol))
+    assert len(set(digests)) == 2
+    assert {name.partition(" ")[0] for name in user_code.of(protocol)} == {"protocol", "metrics", "fast"}
+    packed = user_code.pack(wb.Sweep(scenario(protocol=protocol), {"seed": [1]}).plan, [protocol])
+    shutil.rmtree(folder)
+    (tmp_path / "packed").write_bytes(packed)
+    code = f"""
+from pathlib import Path
+from workbench.sweeps import user_code
+from workbench.sweeps.work import run_point
+row = run_point(user_code.unpack(Path({str(tmp_path / "packed")!r}).read_bytes()), 0)
+print(row.error, row.engine, row.metrics["murmurs"], row.metrics["delivery_ratio"])
+"""
+    assert run_python(code) == ["None", "reference", "2.0", "1.0"]
 
 
 # Measures of one's own
@@ -520,6 +562,12 @@ def test_an_interval_is_cut_off_where_its_metric_ends():
     assert 0 <= row.low < row.mean
     alone = wb.Sweep(scenario(), {"protocol.ttl": [200]}).run(**SILENT).summary("protocol.ttl")
     assert alone[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_metric_is_a_share_by_its_name_unless_a_value_says_otherwise():
+    named = ("delivery_ratio", "coverage", "interest_coverage", "zone_share", "transmissions", "stretch", "shared")
+    assert [name for name in named if is_share(name, pd.Series([0.2, 1.0, math.nan]))] == list(named[:4])
+    assert not is_share("speed_ratio", pd.Series([0.2, 3.5]))
 
 
 def test_a_summary_keeps_named_values_in_the_order_of_the_plan():

@@ -5,13 +5,11 @@ A mote never loads this file: it is given a node's class and the values of all s
 This file keeps to MicroPython's subset of Python, so that tests of nodes run there.
 """
 
-from collections import namedtuple
-
 from workbench.errors import ParameterError
 from workbench.protocols.contract import Node
+from workbench.protocols.parameter import Parameter, check_parameter
 
-_LARGEST = 1e30
-Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
+__all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
 
 
 class Protocol:
@@ -31,10 +29,24 @@ class Protocol:
     largest_address = 0xFFFFFFFF
     # Whether a publication is meant to reach every node: then its coverage has a meaning.
     disseminates = False
+    # The module of the nodes' fast twin, by name; "" without one. A subclass does not inherit it, as its nodes may do
+    # something else: one whose nodes do the same says so (``fast = Flooding.fast``).
+    fast = ""
+    # Why there is no twin, if there is more to say than that there is none.
+    why_not_fast = ""
+    # The module of the metrics that only this protocol has, by name; "" without any. It has
+    # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
+    # that function asks for.
+    metrics = ""
 
     def __init__(self, **settings):
         table = {}
         for parameter in self.parameters:
+            if hasattr(Protocol, parameter.name):
+                raise ParameterError(
+                    "%s has a parameter %r; every protocol has something of that name, so the parameter needs another"
+                    % (type(self).__name__, parameter.name)
+                )
             value = settings.pop(parameter.name, parameter.default)
             table[parameter.name] = check_parameter(type(self).__name__, parameter, value)
         if settings:
@@ -55,6 +67,23 @@ class Protocol:
 
         return matching_samples(subscription, publication)
 
+    @classmethod
+    def settings_from_plain(cls, values):
+        """The settings of plain values, as `plain` makes them: the way back from a file. ParameterError if it fails."""
+        return values
+
+    def parts(self):
+        """What the settings hold besides plain values (filters, say), as a list.
+
+        A part has ``to_dict()``, ``kind`` and ``name``, which are what a sentence calls it, ``at``, the nodes it is at
+        (None for all), ``keys()``, the numbers of the attribute keys that it speaks of, ``user_code()``, {name: what
+        the user has registered under that name and it calls}, and ``register(name, code)``, which does that elsewhere.
+        """
+        found = []
+        for value in self.settings.values():
+            found += [one for one in (value if isinstance(value, tuple) else (value,)) if hasattr(one, "user_code")]
+        return found
+
     def kind_of_node(self):
         """The class of this protocol's nodes with these settings."""
         return self.node
@@ -67,6 +96,13 @@ class Protocol:
     def mote_modules(cls):
         """The modules that a mote needs for this protocol's nodes: they, and what they import, go there."""
         return (cls.node.__module__,)
+
+    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+        """What a run costs the reference engine on each arc of the topology, in receptions of a flood.
+
+        By this the fast engine is loaded where that pays. ``readings`` and ``subscriptions``: how many in the network.
+        """
+        return readings
 
     def on_a_mote(self):
         """What the settings of a node on a mote are: {name: plain value}, which goes there as JSON."""
@@ -100,52 +136,3 @@ def plain(value):
     raise ParameterError(
         "a setting is %.60s; a scenario holds numbers, texts, True, False and lists of them" % repr(value)
     )
-
-
-def check_parameter(owner, parameter, value):
-    """``value`` as the default's type; ParameterError unless it is of that type and within the parameter's range.
-
-    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed. A list will do for a
-    tuple, and the integers and floats of other libraries for Python's.
-    """
-    name, default, minimum, maximum, unit, _ = parameter
-    value = _plain(value, default)
-    if isinstance(minimum, tuple):
-        if value not in minimum:
-            raise ParameterError(
-                "%s: %s is %r; it must be one of %s"
-                % (owner, name, value, ", ".join([repr(choice) for choice in minimum]))
-            )
-        return value
-    if isinstance(default, tuple) and not isinstance(value, tuple):
-        raise ParameterError("%s: %s is %r; write a tuple or a list, as in %s=[...]" % (owner, name, value, name))
-    number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    right_type = (
-        isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
-        if number
-        else isinstance(value, type(default))
-    )
-    # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
-    too_small = number and right_type and not value >= (-_LARGEST if minimum is None else minimum)
-    too_large = number and right_type and not value <= (_LARGEST if maximum is None else maximum)
-    if not right_type or too_small or too_large:
-        kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
-        limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
-        raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
-    return value
-
-
-def _plain(value, default):
-    """A list as a tuple, and a number of numpy's as Python's, where the default asks for one; all else as it is."""
-    if isinstance(default, tuple):
-        return tuple(value) if isinstance(value, list) else value
-    if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):
-        return value
-    try:
-        if hasattr(value, "__index__"):
-            return value.__index__()
-        if isinstance(default, float) and hasattr(value, "__float__"):
-            return float(value)
-    except TypeError:  # An array has these names too.
-        pass
-    return value

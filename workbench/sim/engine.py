@@ -13,7 +13,7 @@ from workbench.sim.air import Air
 from workbench.sim.application import Application, Outages, plan
 from workbench.sim.delays import node_keys
 from workbench.sim.kernel import Kernel
-from workbench.sim.trace import MetricsRecorder, Recorder
+from workbench.sim.trace import MetricsRecorder, Recorder, kept_events
 
 
 def play(
@@ -46,7 +46,7 @@ def make_nodes(scenario: Any) -> list[Node]:
 
 def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Recorder:
     """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Returns what was recorded."""
-    recorder = MetricsRecorder(_sinks(scenario)) if record == "metrics" else Recorder()
+    recorder = MetricsRecorder(_sinks(scenario), kept_events(scenario.protocol)) if record == "metrics" else Recorder()
     # Nothing here makes reference cycles by the row, and the collector would walk millions of rows again and again.
     collects = gc.isenabled()
     gc.disable()

@@ -1,5 +1,7 @@
 """Metrics: numbers out of a trace. Nothing here knows which protocol ran.
 
+Every run has
+
     delivery_ratio           of the samples that a subscription asked for and a sink could get, the share it got
     expected, delivered      how many samples that is, and how many of them arrived
     wrong_deliveries         samples handed to a subscription that they do not match, that nobody published, or that
@@ -9,10 +11,13 @@
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
     coverage                 share of all nodes that came to hold a publication, mean; only for protocols that mean to
                              reach all
-    interest_coverage        share of the nodes a sink can reach that cached its interest, mean over interests
     transmissions, receptions, lost, bytes_sent                 what it cost (bytes without the radio's overhead)
     energy_mJ                of sending, and of hearing what was received or collided; see `workbench.sim.radio`
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
+
+A protocol has metrics of its own in the module that its class names (``metrics``); they stand between the coverage and
+what the run cost. A few of them are public names (`public_names.METRICS`) and stand there in every run, so that runs of
+several protocols fit into one table: NaN if the protocol has no such metric.
 
 A sample counts as expected if its publication matches the subscription (the protocol's `matching_samples`), was made
 while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
@@ -22,6 +27,7 @@ that has not arrived.
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
@@ -31,9 +37,10 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 
+from workbench import public_names
 from workbench.attributes.model import EQ, GE, GT, IS, LE, LT, matching_samples
 from workbench.attributes.text import parse, to_text
-from workbench.errors import AttributeFormatError
+from workbench.errors import AttributeFormatError, ScenarioError
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace
 
@@ -41,6 +48,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_A_NUMBER = float("nan")
+# The metrics that every run has, in their order.
+COMMON = (
+    "delivery_ratio",
+    "expected",
+    "delivered",
+    "wrong_deliveries",
+    "duplicate_deliveries",
+    "latency_ms_p50",
+    "latency_ms_p95",
+    "stretch",
+    "coverage",
+    *public_names.METRICS,
+    "transmissions",
+    "receptions",
+    "lost",
+    "bytes_sent",
+    "energy_mJ",
+)
+_COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 _parsed = lru_cache(maxsize=100_000)(parse)
 
 
@@ -155,15 +181,17 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
     import pandas as pd
 
-    looked_at = _Rows(rows)
+    looked_at = Rows(rows)
     values = _deliveries(scenario, looked_at)
-    values.update(_coverage(scenario, looked_at, counts))
+    values["coverage"] = _coverage(scenario, looked_at, counts)
+    values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
+    values.update(_own(scenario, looked_at))
     values.update(_costs(scenario, counts, sizes))
     return pd.Series([float(value) for value in values.values()], list(values), name="metrics")
 
 
-class _Rows:
-    """The rows that metrics look at: as dictionaries, made once and when asked for, or in columns."""
+class Rows:
+    """The rows that metrics look at: as dictionaries, made once and when asked for, or in columns of numbers."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -192,12 +220,12 @@ class _Rows:
         return self._made[events]
 
     def columns(self, event: str, *names: str) -> list[np.ndarray]:
-        """Columns of all rows of an event, in order."""
+        """Some columns of numbers (n,) of all rows of an event, in order."""
         places = self._places((event,))
         return [self._table.column(name).to_numpy()[places] for name in names]
 
 
-def _subscriptions(rows: _Rows) -> dict[tuple[int, int], _Subscription]:
+def _subscriptions(rows: Rows) -> dict[tuple[int, int], _Subscription]:
     found = {}
     for row in rows.of("subscribed", "unsubscribed"):
         key = row["node"], row["sequence"]
@@ -210,7 +238,7 @@ def _subscriptions(rows: _Rows) -> dict[tuple[int, int], _Subscription]:
     return found
 
 
-def _down_times(rows: _Rows) -> dict[int, list[tuple[int, int | None]]]:
+def _down_times(rows: Rows) -> dict[int, list[tuple[int, int | None]]]:
     """node -> [(failed at, recovered at or None)]"""
     times: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
     for row in rows.of("failed", "recovered"):
@@ -227,7 +255,7 @@ def _distances(scenario: Any, sinks: set[int]) -> dict[int, dict[int, int]]:
     return {sink: nx.single_source_shortest_path_length(backwards, sink) for sink in sinks}
 
 
-def _deliveries(scenario: Any, rows: _Rows) -> dict[str, float]:
+def _deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
     subscriptions = _subscriptions(rows)
     distances = _distances(scenario, {subscription.node for subscription in subscriptions.values()})
     # Readings are most of the rows that are kept: they are looked at if anybody subscribed, or was given any.
@@ -332,7 +360,7 @@ def _percentile(ordered: list[int], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))]
 
 
-def _stretch(rows: _Rows, delivered: set[tuple], distances: dict[int, dict[int, int]]) -> float:
+def _stretch(rows: Rows, delivered: set[tuple], distances: dict[int, dict[int, int]]) -> float:
     ratios = []
     held = rows.columns("held", "node", "origin", "sequence", "value")
     at_sinks = np.isin(held[0], sorted(distances))
@@ -343,35 +371,22 @@ def _stretch(rows: _Rows, delivered: set[tuple], distances: dict[int, dict[int, 
     return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER
 
 
-def _coverage(scenario: Any, rows: _Rows, counts: Counter) -> dict[str, float]:
-    nodes = len(scenario.topology)
-    coverage = NOT_A_NUMBER
-    if scenario.protocol.disseminates:
-        origins, sequences = rows.columns("originated", "origin", "sequence")
-        originated = set(zip(origins.tolist(), sequences.tolist(), strict=True))
-        coverage = counts["held", "", ""] / (nodes * len(originated)) if originated else NOT_A_NUMBER
-    return {"coverage": coverage, "interest_coverage": _interest_coverage(scenario, rows)}
-
-
-def _interest_coverage(scenario: Any, rows: _Rows) -> float:
-    """Mean over interests of: nodes that cached it, its sink included, over the nodes that its sink can reach."""
-    origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
-    if not len(nodes):
+def _coverage(scenario: Any, rows: Rows, counts: Counter) -> float:
+    if not scenario.protocol.disseminates:
         return NOT_A_NUMBER
-    # In numbers and not in sets: with many sinks these are most of the rows.
-    order = np.lexsort((nodes, sequences, origins))
-    is_same = (np.diff(origins[order]) == 0) & (np.diff(sequences[order]) == 0)
-    interests = np.split(order, np.flatnonzero(~is_same) + 1)
-    interests.sort(key=lambda places: places.min())  # as they came: sums of shares are rounded in that order
-    reachable: dict[int, np.ndarray] = {}
-    shares = []
-    for places in interests:
-        sink = int(origins[places[0]])
-        if sink not in reachable:
-            reachable[sink] = np.array([sink, *nx.descendants(scenario.topology, sink)])
-        holders = np.isin(np.unique(nodes[places]), reachable[sink])
-        shares.append(int(np.count_nonzero(holders)) / len(reachable[sink]))
-    return sum(shares) / len(shares)
+    origins, sequences = rows.columns("originated", "origin", "sequence")
+    originated = set(zip(origins.tolist(), sequences.tolist(), strict=True))
+    return counts["held", "", ""] / (len(scenario.topology) * len(originated)) if originated else NOT_A_NUMBER
+
+
+def _own(scenario: Any, rows: Rows) -> dict[str, float]:
+    """The metrics of the protocol alone; ScenarioError if one has the name of another metric."""
+    module = scenario.protocol.metrics
+    found = importlib.import_module(module).measure(scenario, rows) if module else {}
+    for name in found:
+        if name.startswith(_COUNTS) or (name in COMMON and name not in public_names.METRICS):
+            raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
+    return found
 
 
 def _costs(scenario: Any, counts: Counter, sizes: Counter) -> dict[str, float]:

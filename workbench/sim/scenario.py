@@ -1,7 +1,8 @@
 """The scenario: everything that decides what happens in a run, as one frozen value.
 
 A scenario is comparable, has a JSON form both ways and a stable content hash, and holds no code: a protocol is a name
-and its parameters, a filter is a name and its settings. What a scenario names has to be known where it is read.
+and its parameters, and what these hold besides plain values has a name and settings, too. What a scenario names has to
+be known where it is read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import networkx as nx
 
 from workbench import attributes, public_names, topology
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
-from workbench.protocols.diffusion.filters import Filter
 from workbench.protocols.protocol import Protocol, plain
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
@@ -53,7 +53,9 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not isinstance(self.protocol, Protocol):
-            raise ScenarioError(f"protocol is {self.protocol!r}; it must be a protocol such as Diffusion()")
+            is_class = isinstance(self.protocol, type)
+            example = self.protocol.__name__ if is_class else next(iter(public_names.PROTOCOLS))
+            raise ScenarioError(f"protocol is {self.protocol!r}; it must be a protocol such as {example}()")
         if not isinstance(self.radio, Radio):
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
@@ -84,10 +86,11 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
-        for one in _filters(self.protocol):
-            for node in one.at or ():
+        for part in self.protocol.parts():
+            for node in part.at or ():
                 if not is_whole(node) or node not in nodes:
-                    raise ScenarioError(f"filter {one.name} is at node {node!r:.60}, which the topology does not have")
+                    called = f"{part.kind} {part.name}"
+                    raise ScenarioError(f"{called} is at node {node!r:.60}, which the topology does not have")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # A graph that was pickled is another one: checked here once, not for each scenario that it is handed on to.
@@ -157,7 +160,7 @@ class Scenario:
         }
 
     def user_keys(self) -> list[list[Any]]:
-        """The user's own keys that workload and filters speak of: a file that uses them has to say what they mean."""
+        """The user's own keys that workload and protocol speak of: a file that uses them has to say what they mean."""
         used = set()
         for item in self.workload:
             what = getattr(item, "what", None)
@@ -165,10 +168,8 @@ class Scenario:
                 used |= {attribute.key for attribute in attributes.parse(what)}
             elif what is not None:
                 used.add(attributes.key_of(what.key).number)
-        for one in _filters(self.protocol):
-            used |= {attribute.key for attribute in attributes.parse(one.match)}
-            if isinstance(one.settings.get("of"), str):
-                used.add(attributes.key_of(one.settings["of"]).number)
+        for part in self.protocol.parts():
+            used.update(part.keys())
         mine = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
         return [list(attributes.key_of(number)) for number in sorted(used) if number in mine]
 
@@ -311,21 +312,14 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     return values
 
 
-def _filters(protocol: Protocol) -> tuple[Filter, ...]:
-    return tuple(one for one in protocol.settings.get("filters", ()) if isinstance(one, Filter))
-
-
 def protocol_from_dict(values: Any) -> Protocol:
     """The protocol of plain values; ScenarioError if it is not known here or has no such parameter."""
     if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
         raise ScenarioError(f'protocol is {values!r}; it must be an object with a "name" and parameters')
-    settings = {name: value for name, value in values.items() if name != "name"}
-    if "filters" in settings:
-        if not isinstance(settings["filters"], list):
-            raise ScenarioError(f"protocol: filters is {settings['filters']!r}; it must be a list")
-        settings["filters"] = tuple(Filter.from_dict(one) for one in settings["filters"])
+    cls = _protocol_class(values["name"])
+    settings = cls.settings_from_plain({name: value for name, value in values.items() if name != "name"})
     try:
-        return _protocol_class(values["name"])(**settings)
+        return cls(**settings)
     except ParameterError as error:
         raise ScenarioError(f"protocol: {error}") from None
 

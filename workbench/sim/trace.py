@@ -23,7 +23,8 @@ Events of the application
     unsubscribed   sequence: the subscription's number
     published      sequence: the reading's number at this node
     failed, recovered
-Events of the protocols: those of `protocols/contract.py`, in small letters (Delivered -> delivered).
+Events of the protocols: those of `protocols/contract.py`, in small letters (Delivered -> delivered), and those that a
+protocol's nodes have besides (GradientSet -> gradient_set).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ import pyarrow as pa
 
 from workbench.attributes.text import to_text
 from workbench.protocols import contract
+from workbench.protocols.protocol import Protocol
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -56,12 +59,17 @@ SCHEMA = pa.schema(
 )
 _ROWS_PER_BATCH = 200_000
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
-# Metrics look at rows of these events one by one, and at "held" of the nodes that subscribe. Frames, losses, drops and
-# who holds what are counted; all else is forgotten where only metrics are wanted. Any event of a protocol may stand
-# here, and both engines keep its rows, but for what nodes do not tell then (`Node.tells_all`: forwarded, dropped).
-KEPT = frozenset(
-    ("delivered", "originated", "published", "subscribed", "unsubscribed", "interest_cached", "failed", "recovered")
-)
+# The events whose rows the metrics of every run look at one by one, besides "held" of the nodes that subscribe.
+KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
+
+
+def kept_events(protocol: Protocol) -> frozenset[str]:
+    """The events whose rows both engines keep where only metrics are wanted: KEPT, and what the protocol's look at.
+
+    Frames, losses, drops and who holds what are counted; all else is forgotten. Nodes do not tell every message that
+    they forward or drop then (`Node.tells_all`), so no metric can look at these.
+    """
+    return KEPT.union(import_module(protocol.metrics).LOOKS_AT if protocol.metrics else ())
 
 
 def event_name(event_type: type) -> str:
@@ -133,7 +141,7 @@ class Recorder:
 
 
 class MetricsRecorder(Recorder):
-    """Keeps the rows that metrics look at one by one; ``sinks`` are the nodes that subscribe.
+    """Keeps the rows of the events ``kept``, and those of "held" at ``sinks``, the nodes that subscribe.
 
     Frames, losses, drops and who holds what are counted. What no metric asks for (a message forwarded, a gradient set,
     a packet that was innovative) is neither kept nor counted, so a metric must not be made of its number: `tally` of a
@@ -142,9 +150,10 @@ class MetricsRecorder(Recorder):
 
     metrics_only = True
 
-    def __init__(self, sinks: frozenset[int]) -> None:
+    def __init__(self, sinks: frozenset[int], kept: frozenset[str] = KEPT) -> None:
         super().__init__()
         self._sinks = sinks
+        self._kept = kept
         self._counts: Counter = Counter()
         self._sizes: Counter = Counter()
         # publication -> a byte for each address: 1 if it holds it. It may forget it and hold it again.
@@ -172,7 +181,7 @@ class MetricsRecorder(Recorder):
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1
         self._sizes[event, reason] += row[7]
-        if event in KEPT:
+        if event in self._kept:
             self._cells.extend(row)
 
     def protocol_events(self, time_us: int, node: int, events: list) -> None:
@@ -184,7 +193,7 @@ class MetricsRecorder(Recorder):
                 if node >= len(holders):
                     holders.extend(bytes(max(2 * len(holders), node + 1) - len(holders)))
                 holders[node] = 1
-            if EVENT_NAMES[kind] in KEPT or (node in self._sinks and kind is contract.Held):
+            if EVENT_NAMES[kind] in self._kept or (node in self._sinks and kind is contract.Held):
                 peer, message, origin, sequence, value, detail = event
                 text = detail if isinstance(detail, str) else self.text(detail)
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text

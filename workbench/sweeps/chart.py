@@ -24,7 +24,8 @@ _T_975 = (
 )
 _Z_975 = 1.959964
 
-SHARES = ("delivery_ratio", "coverage", "interest_coverage", "zone_share")
+# How the names of metrics end that are shares, from 0 to 1.
+_SHARES = ("ratio", "coverage", "share")
 _UNITS = (
     ("_uJ_per_B", "µJ/B"),
     ("_bps", "bit/s"),
@@ -72,10 +73,11 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
     import pandas as pd
 
     keys = [by, x] if by is not None else [x]
+    largest = 1.0 if is_share(y, frame[y]) else math.inf
     rows = []
     for names, values in frame.groupby(keys, sort=False, observed=True)[y]:
         mean, half, runs = interval([float(value) for value in values.dropna()])
-        rows.append((*names, mean, *_cut_off(mean, half, 1.0 if y in SHARES else math.inf), runs))
+        rows.append((*names, mean, *_cut_off(mean, half, largest), runs))
     result = pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "runs"])
     for key in reversed(keys):
         if pd.api.types.is_numeric_dtype(result[key]):
@@ -83,6 +85,14 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
         elif key == by:
             result = result.sort_values(key, kind="stable", key=_as_in_plan(result[key]))
     return result.reset_index(drop=True)
+
+
+def is_share(metric: str, values: pd.Series) -> bool:
+    """Whether a metric is a share, from 0 to 1, by the last word of its name: delivery_ratio, coverage, zone_share.
+
+    A ratio that a user measures may be of another kind: one with a value above 1 is no share.
+    """
+    return metric.rpartition("_")[2] in _SHARES and not (values > 1).any()
 
 
 def series(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:

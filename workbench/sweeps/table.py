@@ -9,30 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import ParameterError
+from workbench.sim.metrics import COMMON
 from workbench.sweeps.plan import Plan, Point
 from workbench.sweeps.work import Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Metrics that every run has come first, in this order; the others follow by name.
-_FIRST = (
-    "delivery_ratio",
-    "expected",
-    "delivered",
-    "wrong_deliveries",
-    "duplicate_deliveries",
-    "latency_ms_p50",
-    "latency_ms_p95",
-    "stretch",
-    "coverage",
-    "interest_coverage",
-    "transmissions",
-    "receptions",
-    "lost",
-    "bytes_sent",
-    "energy_mJ",
-)
 # Counts of what happened, by kind: a run that has no such count has none of it, which is 0 and not unknown.
 _COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 _ROWS_SHOWN = 10
@@ -53,9 +36,9 @@ class SweepTable:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of all metrics."""
+        """The names of all metrics: first those that every run has, in their order, then the others by name."""
         names = {name for row in self._rows for name in row.metrics}
-        return (*(name for name in _FIRST if name in names), *sorted(names - set(_FIRST)))
+        return (*(name for name in COMMON if name in names), *sorted(names - set(COMMON)))
 
     @cached_property
     def _frame(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The user's own code in a sweep: registered filters, protocol classes and a measure from outside the package.
+"""The user's own code in a sweep: what a protocol's settings call by name, its class, its metrics, a measure.
 
 A scenario only names them. So a sweep tells results apart by a digest of the code (an edited filter must not be
 answered with yesterday's rows), and ships the code by value to workers that cannot import it.
@@ -7,41 +7,51 @@ answered with yesterday's rows), and ships the code by value to workers that can
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
 import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from workbench import attributes
-from workbench.protocols.diffusion.filters import Filter, register_filter, registered_filters
 from workbench.protocols.protocol import Protocol
 
 PACKAGE = "workbench"
 
 
 def of(protocol: Protocol) -> dict[str, Any]:
-    """name -> the user's code that takes part: the filters on its nodes, and the protocol's class if it is theirs."""
-    registered = registered_filters()
+    """name -> the user's code that takes part: what the settings call, and what comes with a class that is theirs."""
     found = {}
-    for name in _filter_names(protocol):
-        if name in registered:
-            found[f"filter {name}"] = registered[name]
+    for part in protocol.parts():
+        found.update({f"{part.kind} {name}": code for name, code in part.user_code().items()})
     cls = type(protocol)
     if _package(cls) != PACKAGE:
         found[f"protocol {cls.__module__}:{cls.__qualname__}"] = cls
+    if protocol.metrics and protocol.metrics.partition(".")[0] != PACKAGE:
+        module = importlib.import_module(protocol.metrics)
+        found[f"metrics {protocol.metrics} of {' '.join(module.LOOKS_AT)}"] = module.measure
+    twin = protocol.fast if "fast" in vars(cls) else ""
+    if twin and twin.partition(".")[0] != PACKAGE:
+        found[f"fast twin {twin}"] = _sources(twin)
     return found
 
 
-def _filter_names(protocol: Protocol) -> Iterator[str]:
-    for setting in protocol.settings.values():
-        for one in setting if isinstance(setting, (tuple, list)) else (setting,):
-            if isinstance(one, Filter):
-                yield one.name
-                # A built-in filter may be told a registered function by its name (blob_fusion).
-                yield from (value for value in one.settings.values() if isinstance(value, str))
+@cache
+def _sources(module: str) -> str:
+    """The text of a module or, if it is a package, of all its files: a twin is not loaded just to be told apart."""
+    with suppress(ImportError):
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.origin is not None:
+            path = Path(spec.origin)
+            files = sorted(path.parent.rglob("*.py")) if spec.submodule_search_locations else [path]
+            return "".join(file.read_text(encoding="utf-8") for file in files)
+    return ""
 
 
 def _package(thing: Any) -> str:
@@ -172,23 +182,47 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = No
     """
     from pyspark import cloudpickle
 
+    protocols = tuple(protocols)
     code = {name: thing for protocol in protocols for name, thing in of(protocol).items()}
-    filters = {name.partition(" ")[2]: thing for name, thing in code.items() if name.startswith("filter ")}
+    registered = [
+        (part.register, name, thing)
+        for protocol in protocols
+        for part in protocol.parts()
+        for name, thing in part.user_code().items()
+    ]
+    metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
+    modules = [(name, *_of_metrics(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
     with _by_value(cloudpickle, [*code.values(), *([] if measure is None else [measure])]):
-        content = cloudpickle.dumps((work, filters, _user_keys()))
+        content = cloudpickle.dumps((work, registered, modules, _user_keys()))
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], content))
 
 
+def _of_metrics(name: str) -> tuple[Any, Any]:
+    module = importlib.import_module(name)
+    return module.measure, module.LOOKS_AT
+
+
 def unpack(packed: bytes) -> Any:
-    """The ``work`` that was packed, after the user's filters and keys were registered here."""
+    """The ``work`` that was packed, after the user's code and keys were registered here."""
     path, content = pickle.loads(packed)
     sys.path += [folder for folder in path if folder not in sys.path]
-    work, filters, keys = pickle.loads(content)
+    work, registered, modules, keys = pickle.loads(content)
     for number, name, type_, unit, steps, minimum, maximum in keys:
         attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
-    for name, make in filters.items():
-        register_filter(name, make)
+    for register, name, make in registered:
+        register(name, make)
+    for name, measure, looks_at in modules:
+        _provide_metrics(name, measure, looks_at)
     return work
+
+
+def _provide_metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) -> None:
+    """Have the module of a protocol's metrics here, as it was where the sweep began."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        module = sys.modules[name] = ModuleType(name)
+    vars(module).update(measure=measure, LOOKS_AT=looks_at)
 
 
 def _user_keys() -> list[tuple]:

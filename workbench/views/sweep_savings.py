@@ -146,7 +146,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
     usual = {
         "x_label": table.name_of(x),
         "y_label": _SENT if y == "bytes_sent" else table.name_of(y),
-        "y_range": (0.0, 1.0) if y in chart.SHARES else None,
+        "y_range": (0.0, 1.0) if chart.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds",
     }
     return line_chart(chart.series(summary, x, by), **{**usual, **look})

@@ -210,7 +210,7 @@ def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
 
 
 def test_mesh_of_many_links_is_worth_the_fast_engine_without_any_publication(monkeypatch):
-    monkeypatch.delitem(sys.modules, fast.TWINS["workbench.protocols.dps:DPS"], raising=False)
+    monkeypatch.delitem(sys.modules, wb.DPS.fast, raising=False)
     monkeypatch.setattr(fast, "_played", Counter())
     small = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [wb.subscribe(0, "TEMP GE 25")])
     assert not fast.is_worth_it(small)

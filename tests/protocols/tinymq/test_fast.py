@@ -176,7 +176,7 @@ def test_busy_network_outgrows_every_array_it_began_with():
 
 
 def test_large_overlay_and_long_repair_are_worth_the_fast_engine_without_any_publication(monkeypatch):
-    monkeypatch.delitem(sys.modules, fast.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
+    monkeypatch.delitem(sys.modules, wb.TinyMQ().fast, raising=False)
     monkeypatch.setattr(fast, "_played", Counter())
     small = wb.Scenario(wb.topology.grid(5, 5), wb.TinyMQ(info_s=0.0), [wb.subscribe("all", "TEMP GE 25")])
     worth = {
@@ -193,7 +193,7 @@ def test_large_overlay_and_long_repair_are_worth_the_fast_engine_without_any_pub
 
 
 def test_sweep_of_short_runs_that_only_ask_changes_over_to_the_fast_engine(monkeypatch):
-    monkeypatch.delitem(sys.modules, fast.TWINS["workbench.protocols.tinymq:TinyMQ"], raising=False)
+    monkeypatch.delitem(sys.modules, wb.TinyMQ().fast, raising=False)
     monkeypatch.setattr(fast, "_played", Counter())
     asked = wb.Scenario(wb.topology.grid(10, 10), wb.TinyMQ(info_s=0.0), [wb.subscribe(0, "TEMP GE 25")])
     found = [fast.is_worth_it(asked) for _ in range(200)]

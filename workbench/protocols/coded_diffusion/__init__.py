@@ -70,3 +70,8 @@ class CodedDiffusion(Protocol):
     node = CodedDiffusionNode
     parameters = PARAMETERS
     disseminates = True
+    fast = "workbench.protocols.coded_diffusion.fast"
+
+    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+        """A packet's algebra costs what twenty receptions of a flood do."""
+        return 20 * readings

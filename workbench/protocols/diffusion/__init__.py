@@ -51,6 +51,7 @@ The node runs on a mote too (`node.py`); this file, which says what the protocol
 """
 
 from workbench.errors import ParameterError
+from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.protocol import Parameter, Protocol
 
@@ -81,6 +82,8 @@ class Diffusion(Protocol):
     node = DiffusionNode
     parameters = PARAMETERS
     largest_address = 0xFFFE
+    fast = "workbench.protocols.diffusion.fast"
+    metrics = "workbench.protocols.diffusion.metrics"
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
@@ -94,3 +97,14 @@ class Diffusion(Protocol):
                     % (one.messages, one.key)
                 )
             taken.append((one.messages, one.key))
+
+    @classmethod
+    def settings_from_plain(cls, values):
+        """Filters come as objects of plain values."""
+        if "filters" not in values:
+            return values
+        if not isinstance(values["filters"], list):
+            raise ParameterError("protocol: filters is %r; it must be a list" % (values["filters"],))
+        settings = dict(values)
+        settings["filters"] = tuple([Filter.from_dict(one) for one in values["filters"]])
+        return settings

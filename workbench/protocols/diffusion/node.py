@@ -47,9 +47,9 @@ class DiffusionNode(Node):
     def prepare(settings):
         """Filters come to a mote as plain values; it loads what makes filters of them only if there are any."""
         if settings.filters and isinstance(settings.filters[0], dict):
-            from workbench.protocols.diffusion.filters import Filter
+            from workbench.protocols.diffusion.filters.on_node import PlainFilter
 
-            settings.filters = [Filter.from_dict(one) for one in settings.filters]
+            settings.filters = [PlainFilter(one) for one in settings.filters]
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)

@@ -117,6 +117,7 @@ class DPS(Protocol):
     node = DPSNode
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
+    fast = "workbench.protocols.dps.fast"
 
     @classmethod
     def mote_modules(cls):
@@ -129,6 +130,10 @@ class DPS(Protocol):
         separator_bytes(self.separators)
         if not self.separators:
             raise ParameterError("DPS: separators is empty; name at least one, as in separators='/'")
+
+    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+        """Besides the readings: links that come to be, and are kept up."""
+        return readings + 400
 
     def matching_samples(self, subscription, publication):
         """As `attributes.matching_samples`, but TOPIC is matched as topics are, with wildcards."""

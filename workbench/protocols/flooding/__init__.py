@@ -38,3 +38,4 @@ class Flooding(Protocol):
     node = FloodingNode
     parameters = PARAMETERS
     disseminates = True
+    fast = "workbench.protocols.flooding.fast"

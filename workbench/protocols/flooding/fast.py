@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench.attributes.model import Attribute
-from workbench.protocols.flooding import Flooding, wire
+from workbench.protocols.flooding import wire
 from workbench.sim.fast.air import let_go, make_message, send
 from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.fast.draws import stream_uniform
@@ -76,7 +76,7 @@ def make_state(setup: Setup, messages: int) -> State:
     """The memory of all nodes, for so many messages on their way at once."""
     protocol, count = setup.protocol, len(setup.network.addresses)
     forgets = setup.work.publications > protocol.max_events
-    probability = 1.0 if type(protocol) is Flooding else float(protocol.forwarding_probability)
+    probability = float(protocol.settings.get("forwarding_probability", 1.0))
     remembered = (messages, count) if forgets else (1, 1)
     return State(
         protocol.ttl,

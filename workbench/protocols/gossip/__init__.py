@@ -45,9 +45,13 @@ class Gossip(Protocol):
     disseminates = True
 
     @property
-    def variant(self):
-        """Which of the two kinds of node, for who has a twin of each: "" or " in pieces"."""
-        return "" if self.pieces == 1 else " in pieces"
+    def fast(self):
+        """Each of the two kinds of node has its own twin: whole publications have flooding's."""
+        return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
+
+    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+        """In pieces, a publication costs five times what a flood does."""
+        return readings if self.pieces == 1 else 5 * readings
 
     @classmethod
     def mote_modules(cls):

@@ -104,6 +104,7 @@ class TinyMQ(Protocol):
     node = TinyMQNode
     parameters = PARAMETERS
     largest_address = wire.U32 - 1
+    why_not_fast = "algorithms 3.1 and 3.2 as printed (literal=True) are there to be watched, in small networks"
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
@@ -141,6 +142,18 @@ class TinyMQ(Protocol):
             raise ParameterError(
                 "%s: roots is %r; it must name from 1 to %d nodes, each once" % (type(self).__name__, roots, MOST_ROOTS)
             )
+
+    @property
+    def fast(self):
+        """The algorithms as printed have no twin."""
+        return "" if self.literal else "workbench.protocols.tinymq.fast"
+
+    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+        """Besides the readings: the infos of the overlay as it grows and of each epoch, and the queries."""
+        trees = len(self.roots)
+        infos = 60 * trees if self.node.every_tree else 20 + 5 * trees
+        epochs = 1 + (duration_s / self.info_s if self.info_s else 0)
+        return readings + epochs * infos + subscriptions
 
     def on_a_mote(self):
         """A mote does not know the names of keys: it is told what they come to."""

@@ -30,5 +30,6 @@ class Pub2Sub(tinymq.TinyMQ):
     """PUB-2-SUB+ and its settings, which are TinyMQ's: ``Pub2Sub(roots=(6, 9), key_bits=8)``."""
 
     node = Pub2SubNode
+    fast = tinymq.TinyMQ.fast
     literal = False  # What is printed is TinyMQ's.
     parameters = tuple([parameter for parameter in tinymq.PARAMETERS if parameter.name != "literal"])

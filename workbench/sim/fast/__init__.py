@@ -1,8 +1,8 @@
 """The fast engine: the reference engine's runs, row by row, at the speed of machine code.
 
 A protocol with a twin exists twice on purpose: its node in `workbench/protocols` is the definition, to be read and to
-run on a mote; its *twin* here is the same state machine over flat arrays, compiled with numba. Which engine ran cannot
-be told from a trace: tests hold both identical over random scenarios.
+run on a mote; its *twin* is the same state machine over flat arrays, compiled with numba. Which engine ran cannot be
+told from a trace: tests hold both identical over random scenarios.
 
 Theory of operation
     ``engine.py``    one run: makes the arrays, calls the loop, makes larger arrays when the loop asks for them
@@ -14,24 +14,14 @@ Theory of operation
     ``air.py``       the radio: sending, losses, collisions, csma, acknowledgements, outages
     ``record.py``    rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
     ``reference.py`` how numba's functions are handed all those arrays at no cost
-    ``matching.py``  which samples a subscription is handed;  ``counter_draws.py`` the draws
+    ``matching.py``  which samples a subscription is handed;  ``draws.py`` the draws
     The engine imports numba; this module does not, so that asking it costs nothing.
 
-Twins (`TWINS` says which protocol has which; what a scenario needs and a twin has not is told by `NoFastTwinError`)
-    ``flooding.py``       flooding, and gossip of whole publications; the template (tests/sim/test_fast.py)
-    ``gossip_pieces.py``  gossip in pieces (tests/protocols/gossip/test_fast.py)
-    ``coded.py``          coded diffusion, with ``coded_state.py`` (memory) and ``coded_algebra.py`` (vectors)
-                          (tests/protocols/coded_diffusion/test_fast.py)
-    ``diffusion.py``      TinyDiffusion, with a ``diffusion_*.py`` for each of the node's nouns
-                          (tests/protocols/diffusion/test_fast.py)
-    ``tinymq.py``         TinyMQ and PUB-2-SUB+, with a ``tinymq_*.py`` for each of the node's nouns
-                          (tests/protocols/tinymq/test_fast.py)
-    ``dps.py``            DPS, with a ``dps_*.py`` for each of the node's nouns (tests/protocols/dps/test_fast.py)
-    ``defaults.py``       what a twin without timers, pools and texts of its own need not write
-
 How a twin is written
-    A twin is a module, named in `TWINS`, with functions that numba compiles into the loop (``@inlined``, or
-    ``@outlined`` for what is rare and long: `reference.py`)::
+    A protocol's class names the module of its twin (``fast``) and says what a run costs (``receptions_on_an_arc``).
+    flooding's is the template; `defaults.py` has what a twin without timers, pools and texts of its own need not
+    write. It has functions that numba compiles into the loop (``@inlined``, or ``@outlined`` for what is rare and
+    long: `reference.py`)::
 
         start(core, state, i, now)                                       the node at place i begins
         publish(core, state, i, content, number, now)                    content: a row of core.contents
@@ -43,6 +33,8 @@ How a twin is written
     and, in Python,
 
         MESSAGES              names of its messages; a message's name is its place here, 0 is ""
+        EVENTS, REASONS       names of its own events and of its own reasons, if it has any; their codes begin at
+                              layout.FIRST_EVENT and layout.FIRST_REASON
         WAKES                 whether it has timers at all
         COUNTS_HOLDERS        whether its `tell_held` says who holds what for the first time; otherwise sinks alone hold
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it has none
@@ -69,13 +61,13 @@ What the core gives it
     record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop; a row that is of no message on
                its way is written with add_row, ``if core.kept[event]``, so that metrics can ask for it
     matching   deliver, hold, one_way_match
-    counter_draws  stream_uniform, stream_below: the node's own stream
+    draws      stream_uniform, stream_below: the node's own stream
     A message is what travels unchanged; a frame adds its sender and one ``word`` (a ttl, say). Frames on their way
     hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
 
 Limits
-    What has no twin (a protocol that `TWINS` does not name, a filter of the user's own) runs on the reference engine;
-    `Run.engine_reason` says why.
+    What a twin cannot play (a filter of the user's own, say) it refuses with `NoFastTwinError`. That run, and each of
+    a protocol without a twin, goes to the reference engine; `Run.engine_reason` says why.
 """
 
 from __future__ import annotations
@@ -84,6 +76,7 @@ import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -91,60 +84,23 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.radio import Radio
 
-# A protocol's module, name and variant (`Gossip.variant`) -> the module of its twin.
-TWINS = {
-    "workbench.protocols.flooding:Flooding": "workbench.protocols.flooding.fast",
-    "workbench.protocols.gossip:Gossip": "workbench.protocols.flooding.fast",
-    "workbench.protocols.gossip:Gossip in pieces": "workbench.protocols.gossip.fast",
-    "workbench.protocols.diffusion:Diffusion": "workbench.protocols.diffusion.fast",
-    "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.protocols.coded_diffusion.fast",
-    "workbench.protocols.tinymq:TinyMQ": "workbench.protocols.tinymq.fast",
-    "workbench.protocols.tinymq.pub2sub:Pub2Sub": "workbench.protocols.tinymq.fast",
-    "workbench.protocols.dps:DPS": "workbench.protocols.dps.fast",
-}
-
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.
 WORTH_LOADING = 500_000
-# A publication's cost on each arc, in receptions of a flood, where it is more than one.
-RECEPTIONS = {"workbench.protocols.coded_diffusion.fast": 20, "workbench.protocols.gossip.fast": 5}
-
-
-def _of_links(scenario: Any) -> float:
-    """DPS: links that come to be, and are kept up."""
-    return 400
-
-
-def _of_overlay(scenario: Any) -> float:
-    """TinyMQ: the infos of the overlay as it grows and of each epoch, and queries."""
-    protocol = scenario.protocol
-    trees = len(protocol.roots)
-    infos = 60 * trees if protocol.node.every_tree else 20 + 5 * trees
-    epochs = 1 + (scenario.duration_s / protocol.info_s if protocol.info_s else 0)
-    queries = sum(_nodes_at(item, scenario) for item in scenario.workload if isinstance(item, workload.Subscribe))
-    return epochs * infos + queries
-
-
-def _nodes_at(item: Any, scenario: Any) -> int:
-    return len(scenario.topology) if isinstance(item.at, str) else len(item.at)
-
-
-# What a run costs on each arc besides its publications, likewise.
-UPKEEP = {"workbench.protocols.dps.fast": _of_links, "workbench.protocols.tinymq.fast": _of_overlay}
 _played: Counter[str] = Counter()  # twin -> what this process has played without it
 
 
 class NoFastTwinError(WorkbenchError):
-    """This run is none for the fast engine; the message says why."""
+    """The fast engine cannot play this run; the message says why."""
 
 
 def twin_of(protocol: Protocol) -> str:
     """The module of a protocol's twin; NoFastTwinError if it has none."""
     cls = type(protocol)
-    # Asked of the class: of the object it might be a parameter of that name.
-    variant = protocol.variant if hasattr(cls, "variant") else ""
-    twin = TWINS.get(f"{cls.__module__}:{cls.__name__}{variant}")
-    if twin is None:
-        raise NoFastTwinError(f"{cls.__name__}{variant} has no fast twin")
+    # A subclass may have other nodes: a twin that it does not name itself plays those of its parent.
+    twin = protocol.fast if "fast" in vars(cls) else ""
+    if not twin:
+        reason = f": {protocol.why_not_fast}" if protocol.why_not_fast else ""
+        raise NoFastTwinError(f"{cls.__name__} has no fast twin{reason}")
     return twin
 
 
@@ -156,15 +112,21 @@ def is_worth_it(scenario: Any) -> bool:
     twin = twin_of(scenario.protocol)
     if twin in sys.modules:
         return True
-    readings = 0.0
+    readings, subscriptions = 0.0, 0
     for item in scenario.workload:
         if isinstance(item, workload.Publish):
             end_s = scenario.duration_s if item.stop_s is None else min(item.stop_s, scenario.duration_s)
             times = 1.0 if item.every_s is None else max(0.0, end_s - item.start_s) / item.every_s
             readings += times * _nodes_at(item, scenario)
-    on_an_arc = readings * RECEPTIONS.get(twin, 1) + (UPKEEP[twin](scenario) if twin in UPKEEP else 0)
+        elif isinstance(item, workload.Subscribe):
+            subscriptions += _nodes_at(item, scenario)
+    on_an_arc = scenario.protocol.receptions_on_an_arc(readings, subscriptions, scenario.duration_s)
     _played[twin] += int(on_an_arc * scenario.topology.number_of_edges())
     return _played[twin] >= WORTH_LOADING
+
+
+def _nodes_at(item: Any, scenario: Any) -> int:
+    return len(scenario.topology) if isinstance(item.at, str) else len(item.at)
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Any:
@@ -193,4 +155,14 @@ def play(
 def _play(module: str, *scenario: Any) -> Any:
     from workbench.sim.fast import engine
 
-    return engine.play(importlib.import_module(module), *scenario)
+    return engine.play(_loaded(module), *scenario)
+
+
+def _loaded(module: str) -> ModuleType:
+    """A twin; NoFastTwinError if this process has no such module: it is the user's, and on another machine."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise NoFastTwinError(f"its fast twin {module} is not found here") from error
+        raise

@@ -185,7 +185,7 @@ def _core(
     needs: tuple[Needs, Needs],
 ) -> Core:
     _, network, work, radio = setup
-    names = names_of(twin)
+    names, kept = names_of(twin), trace.kept_events(setup.protocol)
     messages_named, reasons = len(names.messages), len(names.reasons)
     count = len(network.addresses)
     ratios = _delivery_ratios(radio, network.pdr)
@@ -214,7 +214,7 @@ def _core(
         arc_keys=_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         duration_us=duration_us,
         traces=traces,
-        kept=np.array([traces or name in trace.KEPT for name in names.events]),
+        kept=np.array([traces or name in kept for name in names.events]),
         collisions=radio.collisions,
         csma=radio.csma,
         loses=loses,

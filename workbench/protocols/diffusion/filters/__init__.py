@@ -1,0 +1,37 @@
+"""Filters: code inside the network that sees messages on their way and passes, replaces or drops them.
+
+Theory of operation
+    A filter has a key (200-250), attributes that say which messages it wants, and a function. On every node that
+    carries it, each matching message is handed to it in ascending order of key (A22). It owns the message and answers
+    PASS, REPLACE (with other attributes) or DROP; after PASS and REPLACE the next filter gets its turn.
+
+    A scenario is a value and holds no code, so a filter is named: a built-in one, or a function that was registered
+    under a name. A user's filter is a plain function ``attributes -> attributes or None`` (None drops); a class with
+    ``decide(attributes, origin, now)`` may keep a state of its own per node.
+
+    ``value.py``       `Filter`, which a scenario holds, and how users register theirs
+    ``on_node.py``     a filter at work on one node
+    ``built_in.py``    the built-in filters (`BUILT_IN`)
+    ``registered.py``  what users have registered
+
+Differs from the original in
+    Filters were compiled in through filters.h; here they are registered by name before the run.
+    A22 The original forwards "a copy" to the filter yet lets it drop the message: the filter owns the message.
+
+The files of this folder run on a mote too, but for `value.py` and this one.
+"""
+
+from workbench.protocols.diffusion.filters.built_in import BUILT_IN
+from workbench.protocols.diffusion.filters.on_node import FilterOnNode, checked_settings
+from workbench.protocols.diffusion.filters.registered import registered as _registered
+from workbench.protocols.diffusion.filters.value import Filter, register_filter, registered_filters
+
+__all__ = [
+    "BUILT_IN",
+    "Filter",
+    "FilterOnNode",
+    "_registered",
+    "checked_settings",
+    "register_filter",
+    "registered_filters",
+]

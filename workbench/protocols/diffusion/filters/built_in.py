@@ -1,0 +1,252 @@
+"""The built-in filters: what each makes of the messages of one node.
+
+A built-in filter is a class with a table of parameters. One object of it is at work on one node: it is made with all
+settings, and ``decide(attributes, origin, now)`` answers the attributes that go on, or None to drop the message.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.attributes.keys import BLOB, key_of
+from workbench.attributes.model import IS, Attribute
+from workbench.errors import ParameterError
+from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.parameter import Parameter
+
+
+def _value(attributes, key):
+    """The first IS value of ``key``, or None."""
+    for attribute in attributes:
+        if attribute.key == key and attribute.operator == IS:
+            return attribute.value
+    return None
+
+
+def _with_value(attributes, key, value):
+    """The same attributes with the first IS value of ``key`` replaced."""
+    answer = []
+    for attribute in attributes:
+        if attribute.key == key and attribute.operator == IS and value is not None:
+            attribute, value = Attribute(key, IS, value), None
+        answer.append(attribute)
+    return tuple(answer)
+
+
+def _number_key(settings):
+    """The key that ``of`` names, which has to have numbers for values."""
+    key = key_of(settings["of"])
+    if key.type == BLOB:
+        raise ParameterError("a filter that compares or averages is of %r; %s is a blob" % (settings["of"], key.name))
+    return key
+
+
+def _in_steps(key, amount):
+    # 1.1 * 100 is 110.00000000000001, and a reading of 1.1 must not lie below that.
+    return round(amount * key.steps, 6)
+
+
+_OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
+
+
+class SuppressUnchanged:
+    """Drop a reading that differs from the last one passed for its source by no more than ``tolerance``."""
+
+    parameters = (
+        _OF,
+        Parameter("tolerance", 0.0, 0, None, "units of the key", "0 drops repetitions and nothing else"),
+        Parameter("heartbeat_s", 60.0, 0, None, "s", "once a minute tells a live source from a dead one"),
+    )
+
+    def __init__(self, settings):
+        key = _number_key(settings)
+        self.key = key.number
+        self.tolerance = _in_steps(key, settings["tolerance"])
+        self.heartbeat_us = int(settings["heartbeat_s"] * 1000000)
+        self.last = {}
+
+    def decide(self, attributes, origin, now):
+        value = _value(attributes, self.key)
+        if value is None:
+            return attributes
+        last, passed_at = self.last.get(origin, (None, 0))
+        if last is not None and abs(value - last) <= self.tolerance and now - passed_at < self.heartbeat_us:
+            return None
+        self.last[origin] = (value, now)
+        return attributes
+
+
+class RunningWindow:
+    """Replace each reading by the mean, minimum or maximum of its source's last ``window`` readings."""
+
+    parameters = (
+        _OF,
+        Parameter("window", 5, 1, 100, "readings", "smooths noise, and follows within five"),
+    )
+
+    def __init__(self, settings):
+        self.key = _number_key(settings).number
+        self.window = settings["window"]
+        self.recent = {}
+
+    def decide(self, attributes, origin, now):
+        value = _value(attributes, self.key)
+        if value is None:
+            return attributes
+        recent = self.recent.setdefault(origin, [])
+        recent.append(value)
+        if len(recent) > self.window:
+            recent.pop(0)
+        return _with_value(attributes, self.key, self.summary(recent))
+
+
+def _mean(values):
+    """The mean of integers, rounded to the nearest (half up), in integers so that every machine agrees."""
+    return (2 * sum(values) + len(values)) // (2 * len(values))
+
+
+class RunningMean(RunningWindow):
+    """Replace each reading by the mean of its source's last ``window`` readings."""
+
+    def summary(self, values):
+        return _mean(values)
+
+
+class RunningMinimum(RunningWindow):
+    """Replace each reading by the smallest of its source's last ``window`` readings."""
+
+    def summary(self, values):
+        return min(values)
+
+
+class RunningMaximum(RunningWindow):
+    """Replace each reading by the largest of its source's last ``window`` readings."""
+
+    def summary(self, values):
+        return max(values)
+
+
+class NeighborhoodAverage:
+    """Pass one reading per ``period_s``: the mean of the latest reading of each source heard since the last one."""
+
+    parameters = (
+        _OF,
+        Parameter("period_s", 5.0, 0.001, None, "s", "a round of readings at the usual period"),
+    )
+
+    def __init__(self, settings):
+        self.key = _number_key(settings).number
+        self.period_us = int(settings["period_s"] * 1000000)
+        self.latest = {}
+        self.next_us = None
+
+    def decide(self, attributes, origin, now):
+        value = _value(attributes, self.key)
+        if value is None:
+            return attributes
+        if self.next_us is None:
+            self.next_us = now + self.period_us
+        self.latest[origin] = value
+        if now < self.next_us:
+            return None
+        mean = _mean(list(self.latest.values()))
+        self.latest = {}
+        self.next_us = now + self.period_us
+        return _with_value(attributes, self.key, mean)
+
+
+class RateLimit:
+    """Pass at most one message of each source per ``interval_s``."""
+
+    parameters = (Parameter("interval_s", 10.0, 0.001, None, "s", "every second reading of a 5 s period"),)
+
+    def __init__(self, settings):
+        self.interval_us = int(settings["interval_s"] * 1000000)
+        self.passed_at = {}
+
+    def decide(self, attributes, origin, now):
+        last = self.passed_at.get(origin)
+        if last is not None and now - last < self.interval_us:
+            return None
+        self.passed_at[origin] = now
+        return attributes
+
+
+class ThresholdAlarm:
+    """Pass a source's reading only when it rises above ``high`` (alarm) or falls below ``low`` again (all clear)."""
+
+    parameters = (
+        _OF,
+        Parameter("high", 30.0, None, None, "units of the key", "a room that is too hot"),
+        Parameter("low", 28.0, None, None, "units of the key", "two degrees of hysteresis: noise rings no alarm"),
+    )
+
+    def __init__(self, settings):
+        key = _number_key(settings)
+        if settings["low"] > settings["high"]:
+            raise ParameterError(
+                "filter threshold_alarm: low is %s and high is %s; low must not be above high"
+                % (settings["low"], settings["high"])
+            )
+        self.key = key.number
+        self.high = _in_steps(key, settings["high"])
+        self.low = _in_steps(key, settings["low"])
+        self.alarmed = {}
+
+    def decide(self, attributes, origin, now):
+        value = _value(attributes, self.key)
+        if value is None:
+            return attributes
+        alarmed = self.alarmed.get(origin, False)
+        changed = value < self.low if alarmed else value > self.high
+        if not changed:
+            return None
+        self.alarmed[origin] = not alarmed
+        return attributes
+
+
+class BlobFusion:
+    """Collect ``count`` blobs and pass one message with what the user's function makes of them: [bytes] -> bytes.
+
+    A function that answers None keeps the result to itself.
+    """
+
+    parameters = (
+        Parameter("of", "PAYLOAD", None, None, "key", "where publish() puts a payload"),
+        Parameter("count", 2, 1, 100, "blobs", "the smallest that fuses anything"),
+        Parameter("function", "", None, None, "name", "registered with register_filter; it has no sensible default"),
+    )
+
+    def __init__(self, settings):
+        key = key_of(settings["of"])
+        if key.type != BLOB:
+            raise ParameterError("filter blob_fusion is of %r; %s is no blob" % (settings["of"], key.name))
+        self.key = key.number
+        self.count = settings["count"]
+        self.fuse = registered.get(settings["function"])
+        if self.fuse is None:
+            raise ParameterError(
+                "filter blob_fusion fuses with %r, which is not registered; register_filter(name, function) does"
+                % settings["function"]
+            )
+        self.blobs = []
+
+    def decide(self, attributes, origin, now):
+        blob = _value(attributes, self.key)
+        if blob is None:
+            return attributes
+        self.blobs.append(blob)
+        if len(self.blobs) < self.count:
+            return None
+        fused, self.blobs = self.fuse(self.blobs), []
+        return None if fused is None else _with_value(attributes, self.key, fused)
+
+
+BUILT_IN = {
+    "suppress_unchanged": SuppressUnchanged,
+    "running_mean": RunningMean,
+    "running_minimum": RunningMinimum,
+    "running_maximum": RunningMaximum,
+    "neighborhood_average": NeighborhoodAverage,
+    "rate_limit": RateLimit,
+    "threshold_alarm": ThresholdAlarm,
+    "blob_fusion": BlobFusion,
+}

@@ -1,0 +1,60 @@
+"""A parameter: what a protocol, or a filter, can be set to. A line of its table, and the check of a value.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from collections import namedtuple
+
+from workbench.errors import ParameterError
+
+_LARGEST = 1e30
+Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
+
+
+def check_parameter(owner, parameter, value):
+    """``value`` as the default's type; ParameterError unless it is of that type and within the parameter's range.
+
+    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed. A list will do for a
+    tuple, and the integers and floats of other libraries for Python's.
+    """
+    name, default, minimum, maximum, unit, _ = parameter
+    value = _plain(value, default)
+    if isinstance(minimum, tuple):
+        if value not in minimum:
+            raise ParameterError(
+                "%s: %s is %r; it must be one of %s"
+                % (owner, name, value, ", ".join([repr(choice) for choice in minimum]))
+            )
+        return value
+    if isinstance(default, tuple) and not isinstance(value, tuple):
+        raise ParameterError("%s: %s is %r; write a tuple or a list, as in %s=[...]" % (owner, name, value, name))
+    number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    right_type = (
+        isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
+        if number
+        else isinstance(value, type(default))
+    )
+    # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
+    too_small = number and right_type and not value >= (-_LARGEST if minimum is None else minimum)
+    too_large = number and right_type and not value <= (_LARGEST if maximum is None else maximum)
+    if not right_type or too_small or too_large:
+        kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
+        limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
+        raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
+    return value
+
+
+def _plain(value, default):
+    """A list as a tuple, and a number of numpy's as Python's, where the default asks for one; all else as it is."""
+    if isinstance(default, tuple):
+        return tuple(value) if isinstance(value, list) else value
+    if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):
+        return value
+    try:
+        if hasattr(value, "__index__"):
+            return value.__index__()
+        if isinstance(default, float) and hasattr(value, "__float__"):
+            return float(value)
+    except TypeError:  # An array has these names too.
+        pass
+    return value
