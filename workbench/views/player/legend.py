@@ -1,7 +1,7 @@
 """Legends: which roles there are to explain, and the player's legend with small SVG swatches."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from workbench.views import palette
 from workbench.views.ground import Plan
@@ -48,23 +48,23 @@ def keys_of(seen: Intervals, plan: Plan) -> list[str]:
     return ordered(keys)
 
 
-def legend_html(keys: Iterable[str]) -> str:
-    """Entries as HTML, to be read column by column."""
+def legend_html(keys: Iterable[str], colours: Mapping[str, str]) -> str:
+    """Entries as HTML, to be read column by column; ``colours``: those of messages."""
     entries = "".join(
-        f'<span class="entry"><svg width="22" height="16">{_swatch(key)}</svg>{html.escape(name(key))}</span>'
+        f'<span class="entry"><svg width="22" height="16">{_swatch(key, colours)}</svg>{html.escape(name(key))}</span>'
         for key in keys
     )
     return f'<div class="legend">{entries}</div>'
 
 
-def _swatch(key: str) -> str:
+def _swatch(key: str, colours: Mapping[str, str]) -> str:
     kind, _, message = key.partition(" ")
     if key in palette.NODE_LOOKS:
         return _node(key)
     if kind == "wave":
-        return _ring(palette.message_colour(message))
+        return _ring(palette.message_colour(message, colours))
     if kind == "packet":
-        return _packet(palette.message_colour(message))
+        return _packet(palette.message_colour(message, colours))
     gradient = _line(palette.GRADIENT, 1.6) + _arrow(palette.GRADIENT)
     return {
         "link": _line(palette.LINK_GOOD, 1.6),
