@@ -44,22 +44,25 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted({*_HOME, *_of_protocols()})
+        return _public()
     if name in _HOME:
         return getattr(import_module(f"workbench.views.{_HOME[name]}"), name)
+    # Before protocols are asked, so that they can import modules from here.
     if find_spec(f"workbench.views.{name}") is not None:
         return import_module(f"workbench.views.{name}")
-    home = None if name.startswith("_") else _of_protocols().get(name)
+    from workbench.views.protocols import home_of
+
+    home = None if name.startswith("_") else home_of(name)
     if home is None:
         raise AttributeError(f"module 'workbench.views' has no attribute {name!r}")
     return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_of_protocols()})
+    return sorted({*globals(), *_public()})
 
 
-def _of_protocols() -> dict[str, str]:
+def _public() -> list[str]:
     from workbench.views.protocols import public_views
 
-    return public_views()
+    return sorted({*_HOME, *public_views()})

@@ -8,6 +8,7 @@ A protocol whose class is in the package ``NAME`` has its views in the package `
 A class that is not in a package of its own says the latter itself: ``message_colours = {"probe": palette.INTEREST}``.
 """
 
+import sys
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,15 +18,26 @@ from typing import Any
 from workbench.public_names import PROTOCOLS
 
 
-@cache
+def home_of(view: str) -> str | None:
+    """The module of a public view; None if no public protocol has it.
+
+    Packages that are loaded already are asked first, as the protocol of a run is: so most views load no other protocol.
+    """
+    for home in sorted(PROTOCOLS.values(), key=lambda home: f"workbench.{home}" not in sys.modules):
+        if view in (views := _public_views_of(home)):
+            return views[view]
+    return None
+
+
 def public_views() -> dict[str, str]:
     """Public view -> its module, of all public protocols."""
-    found = {}
-    for home in PROTOCOLS.values():
-        views = _views_of(f"workbench.{home}")
-        if views is not None:
-            found.update({name: f"{views.__name__}.{module}" for name, module in getattr(views, "VIEWS", {}).items()})
-    return found
+    return {view: module for home in PROTOCOLS.values() for view, module in _public_views_of(home).items()}
+
+
+@cache
+def _public_views_of(home: str) -> dict[str, str]:
+    views = _views_of(f"workbench.{home}")
+    return {view: f"workbench.{home}.views.{module}" for view, module in getattr(views, "VIEWS", {}).items()}
 
 
 def message_colours(protocol: Any) -> dict[str, str]:
