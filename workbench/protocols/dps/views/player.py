@@ -4,9 +4,9 @@
     show_dps(run)         below a notebook's cell, or as a page where there is no notebook
     dps_sections(run)     (title, text, figure) for ``run.save_html(path, extra=...)``
 
-The player of `views.player.network` stays as it is. Whenever it draws it moves the cursor of its timeline; ``player.js``
-here follows the cursor, so that what is drawn here has the same play button, the same slider and the same time. All
-columns are sent once, so an exported page needs no kernel.
+The player of `views.player.network` stays as it is. Whenever it draws it moves the cursor of its timeline;
+``player.js`` here follows the cursor, so that what is drawn here has the same play button, the same slider and the same
+time. All columns are sent once, so an exported page needs no kernel.
 """
 
 from __future__ import annotations
