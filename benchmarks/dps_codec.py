@@ -1,8 +1,9 @@
 """DPS's topics, filters and messages, one by one and in arrays: ``benchmarks/dps_codec.py [--quick]``.
 
-Topics become filters, filters are routed and topics matched, each by `workbench.protocols.dps.bloom` and `workbench.protocols.dps.topics` alone and
-by `workbench.protocols.dps.bloom.arrays` all at once; messages are encoded and decoded one by one. Process time of one thread,
-medians of interleaved runs. Both ways must come to the same answers.
+Topics become filters, filters are routed and topics matched, each by `workbench.protocols.dps.bloom` and
+`workbench.protocols.dps.topics` alone and by `workbench.protocols.dps.bloom.arrays` all at once; messages are encoded
+and decoded one by one. Process time of one thread, medians of interleaved runs. Both ways must come to the same
+answers.
 """
 
 import argparse

@@ -15,7 +15,11 @@ missing = interpreter.why_missing()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 CODE = ("errors", "draws", "coding/fields", "coding/rlnc")
-LOAD = "from workbench import draws\nfrom workbench.coding import fields\nfrom workbench.coding.rlnc import Decoder, Encoder, split"
+LOAD = """
+from workbench import draws
+from workbench.coding import fields
+from workbench.coding.rlnc import Decoder, Encoder, split
+"""
 FILL = """
 encoder = Encoder(split(bytes(range(256)) * 4, 16, {order}), {order})
 decoder = Decoder(16, {order})

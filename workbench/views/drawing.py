@@ -145,6 +145,10 @@ class Drawing:
         """Add a `Polygon`."""
         self.items.append(Polygon(tuple(points), **look))
 
+    def frame(self, x: float, y: float, wide: float, high: float, **look: Any) -> None:
+        """Add a rectangle whose outline may have a ``width``, as a `Polygon`."""
+        self.polygon([(x, y), (x + wide, y), (x + wide, y + high), (x, y + high)], **look)
+
     def cross(self, x: float, y: float, radius: float, **look: Any) -> None:
         """Add a diagonal cross, two segments."""
         self.segment(x - radius, y - radius, x + radius, y + radius, **look)

@@ -1,18 +1,21 @@
 """The network at a time as a static figure for papers, drawn from the same intervals and colours as the player."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.views import caption, legend, palette
+from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.ground import Plan, lay_out
+from workbench.views.player import legend
 from workbench.views.player.counters import running
 from workbench.views.player.decoding import of_event
 from workbench.views.player.inspector import ROLES
 from workbench.views.player.intervals import LOST_AT, Intervals, Table, intervals, read
+from workbench.views.protocols import message_colours
 
 WIDTH = 700
 TALLEST = 580
@@ -29,18 +32,15 @@ def network_drawing(
     ``width`` in px, 96 to the inch: 700 suits the width of a page. ``event``, (origin, sequence), leaves out what is
     about other events. Raises ParameterError for a time outside of the run, or an event that is not in it.
     """
-    duration_s = run.scenario.duration_s
-    time_s = duration_s if time_s is None else time_s
-    if not 0 <= time_s <= duration_s:
-        raise ParameterError(f"network_drawing: time_s is {time_s!r}; this run lasts from 0 to {duration_s:g} s")
+    time_us = time_us_of(run, time_s, "network_drawing")
     if width < 300:
         raise ParameterError(f"network_drawing: width is {width!r}; a network needs 300 px or more")
-    seen = intervals(of_event(run.trace, event), round(duration_s * 1e6))
+    seen = intervals(of_event(run.trace, event), round(run.scenario.duration_s * 1e6))
     plan = lay_out(run.scenario.topology)
-    scene = Scene(plan, seen, round(time_s * 1e6), width)
+    scene = Scene(plan, seen, time_us, width, message_colours(run.scenario.protocol))
     picture = scene.draw()
-    heading = _heading(run, time_s, width)
-    explained = _legend(scene.roles, width)
+    heading = _heading(run, time_us / 1e6, width)
+    explained = _legend(scene.roles, width, scene.colours)
     page = Drawing(width, heading.height + picture.height + explained.height, title=caption.title(run))
     page.add(heading, 0, 0)
     page.add(picture, 0, heading.height)
@@ -48,11 +48,25 @@ def network_drawing(
     return page
 
 
-class Scene:
-    """What is alive at a time, at its place on a page. ``roles``: what the legend has to explain."""
+def time_us_of(run: Any, time_s: float | None, what: str) -> int:
+    """A time of the run in µs (None: its end); ParameterError, which names the view ``what``, for one outside of it."""
+    duration_s = run.scenario.duration_s
+    if time_s is not None and not 0 <= time_s <= duration_s:
+        raise ParameterError(f"{what}: time_s is {time_s!r}; this run lasts from 0 to {duration_s:g} s")
+    return round((duration_s if time_s is None else time_s) * 1e6)
 
-    def __init__(self, plan: Plan, seen: Intervals, time_us: int, width: int) -> None:
+
+class Scene:
+    """What is alive at a time, at its place on a page. ``roles``: what the legend has to explain.
+
+    ``colours``: those of the protocol's messages.
+    """
+
+    def __init__(
+        self, plan: Plan, seen: Intervals, time_us: int, width: int, colours: Mapping[str, str] | None = None
+    ) -> None:
         self.plan, self.seen, self.time_us = plan, seen, time_us
+        self.colours = colours or {}
         x0, y0, x1, y1 = plan.box_m
         self.width = width
         self.scale = min((width - 4 * MARGIN) / (x1 - x0), TALLEST / (y1 - y0))
@@ -141,7 +155,11 @@ class Scene:
             share = (self.time_us - table["from_us"][i]) / (table["until_us"][i] - table["from_us"][i])
             radius = self.node * (1 + 2.4 * math.sqrt(share))
             message = str(table["look"][i])
-            look = {"stroke": palette.message_colour(message), "width": 1.6, "opacity": 0.95 - 0.7 * share}
+            look = {
+                "stroke": palette.message_colour(message, self.colours),
+                "width": 1.6,
+                "opacity": 0.95 - 0.7 * share,
+            }
             self.drawing.circle(self.x[places[i]], self.y[places[i]], radius, **look)
             self.roles.add(f"wave {message}")
 
@@ -198,7 +216,7 @@ class Scene:
                 share *= float(table["weight"][i])
                 x, y = self._between(a, b, share)
                 message = str(table["look"][i])
-                colour = palette.message_colour(message)
+                colour = palette.message_colour(message, self.colours)
                 length = math.hypot(self.x[b] - self.x[a], self.y[b] - self.y[a]) or 1.0
                 tail = self._between(a, b, max(share - min(0.3, 5 * self.node / length), 0))
                 self.drawing.segment(*tail, x, y, colour=colour, width=2.2)
@@ -308,7 +326,7 @@ SWATCH = 20.0
 LINE = 17.0
 
 
-def _legend(roles: set[str], width: int) -> Drawing:
+def _legend(roles: set[str], width: int, colours: Mapping[str, str]) -> Drawing:
     """The roles that are in the picture, in as many lines as they need."""
     drawing = Drawing(width, 0)
     x, y = float(MARGIN), 16.0
@@ -317,14 +335,14 @@ def _legend(roles: set[str], width: int) -> Drawing:
         wide = SWATCH + 6 + text_width(name, SMALL) * 1.06
         if x + wide > width - MARGIN and x > MARGIN:
             x, y = float(MARGIN), y + LINE
-        _swatch(drawing, role, x, y - 4)
+        _swatch(drawing, role, x, y - 4, colours)
         drawing.text(x + SWATCH + 5, y, name, size=SMALL)
         x += wide + 14
     drawing.height = y + 12
     return drawing
 
 
-def _swatch(drawing: Drawing, role: str, x: float, y: float) -> None:
+def _swatch(drawing: Drawing, role: str, x: float, y: float, colours: Mapping[str, str]) -> None:
     """A sample of a role, ``SWATCH`` px wide, around the line y."""
     middle, right = x + SWATCH / 2, x + SWATCH
     if role == "decoding":
@@ -337,9 +355,9 @@ def _swatch(drawing: Drawing, role: str, x: float, y: float) -> None:
         opacity = 1.0 if role == "gradient" else 0.35
         drawing.arrow(x, y, right, y, head=7, at=0.6, colour=palette.GRADIENT, width=1.2, opacity=opacity)
     elif role.startswith("wave "):
-        drawing.circle(middle, y, 5, stroke=palette.message_colour(role[5:]), width=1.6)
+        drawing.circle(middle, y, 5, stroke=palette.message_colour(role[5:], colours), width=1.6)
     elif role.startswith("packet "):
-        colour = palette.message_colour(role[7:])
+        colour = palette.message_colour(role[7:], colours)
         drawing.segment(x + 2, y, middle + 2, y, colour=colour, width=2.2)
         drawing.circle(middle + 3, y, 4.2, fill=colour, stroke="#FFFFFF", width=1)
     elif role == "lost":

@@ -1,115 +1,65 @@
-"""Legends: which roles there are to explain, and the player's legend with small SVG swatches."""
+"""The legend below a static figure: entries side by side, each a sample of what is drawn and a text.
 
-import html
+The player, and the network as it draws it, explain roles (`player.legend`).
+"""
+
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from workbench.views import palette
-from workbench.views.ground import Plan
-from workbench.views.player.intervals import Intervals
+from workbench.views.drawing import Drawing, text_width
+from workbench.views.figure import LINE, MARGIN, SMALL
 
-_NODE = {
-    "circle": '<circle cx="11" cy="8" r="5.2" {}/>',
-    "square": '<rect x="5.5" y="2.5" width="11" height="11" {}/>',
-    "triangle": '<path d="M11 1.5 L17.5 13.5 L4.5 13.5 Z" {}/>',
-    "x": '<path d="M6.5 3.5 L15.5 12.5 M15.5 3.5 L6.5 12.5" {}/>',
-}
+Entry = tuple[str, str, str]  # how it is drawn (`swatch`), its color, what it says
 
 
-# In which order roles are explained. Messages are "wave interest" (broadcast) and "packet data" (unicast).
-_ORDER = (
-    *("sink", "source", "failed", "node", "heard", "decoding", "holds", "link", "wall"),
-    *("gradient", "other gradient", "reinforced", "wave", "packet", "lost", "picked"),
-)
+def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
+    """Entries side by side, in as many lines as they need."""
+    drawing = Drawing(width, 0)
+    x, y = float(MARGIN), 18.0
+    for how, colour, said in entries:
+        wide = 27 + 1.06 * text_width(said, SMALL)
+        if x + wide > width - MARGIN and x > MARGIN:
+            x, y = float(MARGIN), y + LINE
+        swatch(drawing, how, colour, x + 10, y - 4)
+        drawing.text(x + 25, y, said, size=SMALL)
+        x += wide + 14
+    drawing.height = y + 10
+    return drawing
 
 
-def ordered(keys: Iterable[str]) -> list[str]:
-    """Legend entries in the order in which they are read."""
-    return sorted(keys, key=lambda key: (_ORDER.index(key if key in _ORDER else key.partition(" ")[0]), key))
-
-
-def name(key: str) -> str:
-    """What an entry says."""
-    kind, _, message = key.partition(" ")
-    return message if kind in ("wave", "packet") else palette.ROLE_NAMES[key]
-
-
-def keys_of(seen: Intervals, plan: Plan) -> list[str]:
-    """The entries that explain all that happens in a run."""
-    keys = {"node", "picked", *seen["node_state"]["look"]}
-    if len(plan.links["a"]):
-        keys.add("link")
-    if len(plan.walls):
-        keys.add("wall")
-    keys |= {"gradient" if look == "head" else "other gradient" for look in set(seen["gradient"]["look"])}
-    keys |= {what for what in ("failed", "reinforced", "lost") if len(seen[what]["node"])}
-    keys |= {f"wave {message}" for message in set(seen["interest_wave"]["look"])}
-    for what in ("data_packet", "reinforcement_packet"):
-        keys |= {f"packet {message}" for message in set(seen[what]["look"])}
-    return ordered(keys)
-
-
-def legend_html(keys: Iterable[str]) -> str:
-    """Entries as HTML, to be read column by column."""
-    entries = "".join(
-        f'<span class="entry"><svg width="22" height="16">{_swatch(key)}</svg>{html.escape(name(key))}</span>'
-        for key in keys
-    )
-    return f'<div class="legend">{entries}</div>'
-
-
-def _swatch(key: str) -> str:
-    kind, _, message = key.partition(" ")
-    if key in palette.NODE_LOOKS:
-        return _node(key)
-    if kind == "wave":
-        return _ring(palette.message_colour(message))
-    if kind == "packet":
-        return _packet(palette.message_colour(message))
-    gradient = _line(palette.GRADIENT, 1.6) + _arrow(palette.GRADIENT)
-    return {
-        "link": _line(palette.LINK_GOOD, 1.6),
-        "wall": _line(palette.WALL, 2.5, 0.75),
-        "gradient": gradient,
-        "other gradient": f'<g opacity="0.4">{gradient}</g>',
-        "reinforced": _line(palette.REINFORCED, 6, 0.5),
-        "lost": _cross(palette.LOST),
-        "picked": _ring(palette.TEXT, 'stroke-dasharray="3 2"'),
-    }[key]
-
-
-def _node(role: str) -> str:
-    fill, marker = palette.NODE_LOOKS[role]
-    if role == "decoding":
-        return _ranks()
-    if marker == "x":
-        return _cross(fill)
-    return _NODE[marker].format(f'fill="{fill}" stroke="{palette.OUTLINE}"')
-
-
-def _ranks() -> str:
-    shades = ((0.15, "6"), (0.6, "11"), (1.0, "16"))
-    look = f'cy="8" r="4.4" stroke="{palette.OUTLINE}" stroke-width="0.8"'
-    return "".join(f'<circle cx="{x}" {look} fill="{palette.rank_colour(share)}"/>' for share, x in shades)
-
-
-def _cross(colour: str) -> str:
-    return _NODE["x"].format(f'stroke="{colour}" stroke-width="2.4" fill="none"')
-
-
-def _line(colour: str, width: float, opacity: float = 1) -> str:
-    return f'<path d="M2 8 L20 8" stroke="{colour}" stroke-width="{width}" opacity="{opacity}" stroke-linecap="round"/>'
-
-
-def _arrow(colour: str) -> str:
-    return f'<path d="M9 4.5 L15.5 8 L9 11.5 Z" fill="{colour}"/>'
-
-
-def _ring(colour: str, dash: str = "") -> str:
-    return f'<circle cx="11" cy="8" r="6" fill="none" stroke="{colour}" stroke-width="2" {dash}/>'
-
-
-def _packet(colour: str) -> str:
-    return (
-        f'<path d="M2 8 L11 8" stroke="{colour}" stroke-width="3" opacity="0.7" stroke-linecap="round"/>'
-        f'<circle cx="13" cy="8" r="4.8" fill="{colour}"/>'
-    )
+def swatch(drawing: Drawing, how: str, colour: str, x: float, y: float) -> None:
+    """A sample, 20 px wide, around a point."""
+    if how == "tree":
+        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=2.5)
+        drawing.circle(x, y, 5, fill=colour, stroke=palette.BACKGROUND, width=0.7)
+    elif how in ("square", "triangle"):
+        drawing.marker(how, x, y, 5.5, colour, palette.OUTLINE, 1)
+    elif how == "root":
+        drawing.marker("square", x, y, 7, colour, palette.TEXT, 1.4)
+    elif how == "rekeyed":
+        drawing.circle(x, y, 4, fill=palette.LINK_GOOD)
+        drawing.circle(x, y, 7, stroke=colour, width=1.4)
+    elif how == "orphan":
+        drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=colour, width=2)
+    elif how == "down":
+        drawing.cross(x, y, 5, colour=colour, width=2.4)
+    elif how == "lost":
+        drawing.cross(x, y, 4, colour=colour, width=1.8)
+    elif how == "ring":
+        drawing.circle(x, y, 6.5, stroke=colour, width=2.4)
+    elif how == "box":
+        drawing.frame(x - 9, y - 5, 18, 10, fill=colour, stroke=palette.OUTLINE, width=0.6)
+    elif how == "frame":
+        drawing.frame(x - 9, y - 5, 18, 10, stroke=colour, width=2)
+    elif how == "arrow":
+        drawing.arrow(x - 10, y, x + 10, y, head=8, at=0.7, colour=colour, width=2.6)
+    elif how == "diamond":
+        drawing.marker("diamond", x, y, 6.5, colour, palette.TEXT, 1.4)
+    elif how == "dot":
+        drawing.circle(x, y, 4.5, fill=colour, stroke=palette.TEXT, width=1)
+    elif how == "dash":
+        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4, dash=(4, 3))
+    else:
+        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4)

@@ -20,7 +20,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
     ``event``, (origin, sequence), leaves out what is about other events.
     """
     if not in_notebook():
-        _write_page(run, event)
+        write_page(run, event=event)
         return
     from workbench.views.player.network import network_figure
 
@@ -39,12 +39,13 @@ def _shell() -> Any:
     return shell if getattr(shell, "kernel", None) is not None else None
 
 
-def _write_page(run: Any, event: tuple[int, int] | None) -> None:
+def write_page(run: Any, name: str = "", **parts: Any) -> None:
+    """Write a page with the run and say where; ``name`` is part of the file's name, ``parts`` are as in `save_html`."""
     from workbench.views.export import save_html
 
     folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
     digest = str(getattr(run.scenario, "hash", "run"))[:12]
-    path = save_html(run, folder / f"workbench-{digest}.html", event=event)
+    path = save_html(run, folder / "-".join(filter(None, ("workbench", name, f"{digest}.html"))), **parts)
     print(f"wrote {path}; open it in a browser")
 
 

@@ -5,6 +5,8 @@ role is background. No role is told by colour alone: sinks are squares, sources 
 gradients have arrow heads, and what was lost is a cross on its link.
 """
 
+from collections.abc import Mapping
+
 SINK = "#0072B2"
 SOURCE = "#009E73"
 NODE = "#F2F4F7"
@@ -65,30 +67,9 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#C46FA2", "#E69F00", "#56B4E9", "#3A
 SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square", "triangle", "diamond")
 
 
-def message_colour(message: str) -> str:
-    """The colour of a message's packets by its name in the trace; one that no role is known for gets a neutral one."""
-    return _MESSAGES.get(message, OTHER_MESSAGE)
-
-
-_MESSAGES = {
-    "interest": INTEREST,
-    "data": DATA,
-    "flood": DATA,
-    "event": DATA,
-    "piece": DATA,
-    "coded": CODED,
-    "reinforcement": REINFORCED,
-    "query": INTEREST,
-    "notification": DELIVERED,
-    "info": PLACE,
-    "join": REINFORCED,
-    "grant": REINFORCED,
-    "ack": LINK_GOOD,
-    "subscription": INTEREST,
-    "subscription ack": LINK_GOOD,
-    "publication": DATA,
-    "acknowledgement": DELIVERED,
-}
+def message_colour(message: str, colours: Mapping[str, str]) -> str:
+    """A message's colour of those that its protocol gives (`protocols.message_colours`); a neutral one without."""
+    return colours.get(message, OTHER_MESSAGE)
 
 
 def blend(background: str, foreground: str, share: float) -> str:

@@ -20,7 +20,7 @@ from workbench.protocols.coded_diffusion.views import (
     figures as decoding_figures,
 )
 from workbench.protocols.coded_diffusion.views import (
-    stepper as decoding_stepper,
+    steps as decoding_steps,
 )
 from workbench.sim.trace import SCHEMA
 from workbench.sweeps.chart import interval, summary
@@ -310,7 +310,7 @@ PACKETS = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P4": ([4, 4, 7], [15
 
 
 def test_the_papers_example_step_by_step():
-    steps = decoding_stepper.decoding_steps(3, 257, PACKETS)
+    steps = decoding_steps.decoding_steps(3, 257, PACKETS)
     assert [step.is_innovative for step in steps] == [True, True, False, True]
     assert [step.pivot for step in steps] == [0, 1, None, 2]
     assert steps[2].before == steps[2].after
@@ -323,12 +323,12 @@ def test_the_papers_example_step_by_step():
 
 
 def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
-    steps = decoding_stepper.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
+    steps = decoding_steps.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
     assert "the event is decoded already" in steps[1].verdict()
     packet = Encoder([b"a", b"b"], 256).encode()
     assert wb.views.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
     with pytest.raises(wb.ParameterError, match="no packets"):
-        decoding_stepper.decoding_steps(1, 2, {})
+        decoding_steps.decoding_steps(1, 2, {})
 
 
 @given(st.sampled_from([2, 16, 256, 257, 65536]), st.integers(1, 5), st.data())
@@ -341,7 +341,7 @@ def test_steps_tell_ranks_that_grow_with_innovative_packets_alone(order, size, d
         )
         for number in range(data.draw(st.integers(1, 6)))
     }
-    steps = decoding_stepper.decoding_steps(size, order, packets)
+    steps = decoding_steps.decoding_steps(size, order, packets)
     for step in steps:
         assert len(step.after) == len(step.before) + step.is_innovative
     page = steps[-1].drawing()
@@ -359,7 +359,7 @@ def boxes(page):
 
 
 def test_the_slider_shows_the_step_it_is_at_and_without_a_kernel_the_last_is_left():
-    stepper = decoding_stepper.step_through(decoding_stepper.decoding_steps(3, 257, PACKETS))
+    stepper = decoding_steps.step_through(decoding_steps.decoding_steps(3, 257, PACKETS))
     slider, picture = stepper.widget().children
     assert slider.value == 0 and "P1 is innovative" in picture.value
     slider.value = 2

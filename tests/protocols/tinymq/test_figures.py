@@ -37,7 +37,7 @@ from workbench.protocols.tinymq.views import (
     routes as overlay_routes,
 )
 from workbench.protocols.tinymq.views import (
-    stepper as overlay_stepper,
+    slides as overlay_slides,
 )
 from workbench.protocols.tinymq.views import (
     trees as overlay_trees,
@@ -204,7 +204,7 @@ def test_no_public_name_is_a_modules_name_which_would_hide_it_once_loaded():
 
 
 def test_route_slides_add_a_hop_at_a_time_and_keep_their_size(run):
-    slides = overlay_stepper.route_slides(run, ("event", 9, 0))
+    slides = overlay_slides.route_slides(run, ("event", 9, 0))
     hops = sum(hop.arrived for hop in overlay_routes.route(run, ("event", 9, 0)).hops)
     assert slides.names == tuple(map(str, range(hops + 1)))
     for count, drawing in enumerate(slides.drawings):
@@ -215,10 +215,10 @@ def test_route_slides_add_a_hop_at_a_time_and_keep_their_size(run):
 
 
 def test_overlay_slides_are_the_trees_at_each_time(run):
-    slides = overlay_stepper.overlay_slides(run, [0, 20])
+    slides = overlay_slides.overlay_slides(run, [0, 20])
     assert "t = 0.000 s" in texts(slides.drawings[0]) and "t = 20.000 s" in texts(slides.drawings[1])
     with pytest.raises(ParameterError, match="times_s is empty"):
-        overlay_stepper.overlay_slides(run, [])
+        overlay_slides.overlay_slides(run, [])
 
 
 COLD_CHAIN = wb.TinyMQ(roots=(6, 9), key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)

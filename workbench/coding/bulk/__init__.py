@@ -1,4 +1,4 @@
-"""`workbench.coding.fields` and the matrices of `workbench.coding.rlnc` for whole payloads, with numpy and numba. Never on a mote.
+"""`coding.fields` and the matrices of `coding.rlnc` for whole payloads, with numpy and numba. Never on a mote.
 
 Theory of operation
     `Rows` and `Elimination` are counterparts of those of `workbench.coding.rlnc`: the same methods, the same results.

@@ -6,6 +6,7 @@ All that happens while it plays is picked in the browser by ``player.js`` from c
 notebook and an exported page behave the same.
 """
 
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -15,15 +16,16 @@ from bokeh.models import Button, CheckboxButtonGroup, ColumnDataSource, CustomJS
 
 from workbench.views import caption, palette
 from workbench.views.ground import Plan, lay_out
-from workbench.views.legend import keys_of, legend_html
 from workbench.views.player import inspector, packing
 from workbench.views.player.columns import Columns
 from workbench.views.player.counters import counted, running
 from workbench.views.player.decoding import of_event
 from workbench.views.player.intervals import LOST_AT, WEIGHT_BASE, Intervals, intervals, read
+from workbench.views.player.legend import keys_of, legend_html
 from workbench.views.player.map import draw_map
 from workbench.views.player.sizes import GAP, PANEL, WIDTH, Sizes, fit
 from workbench.views.player.timeline import draw_timeline
+from workbench.views.protocols import message_colours
 
 # What can be shown and hidden: a name, the renderers of the map that it stands for, and the intervals they show.
 LAYERS = (
@@ -77,10 +79,11 @@ def network_figure(run: Any, event: tuple[int, int] | None = None) -> Any:
     columns = read(trace)
     duration_us = round(run.scenario.duration_s * 1e6)
     seen, plan = intervals(trace, duration_us), lay_out(run.scenario.topology)
+    colours = message_colours(run.scenario.protocol)
     sizes, words, counts = fit(plan), packing.Words(), counted(columns)
     tables, notes = packing.pack(seen, plan, words)
     map_, drawn = draw_map(plan, sizes)
-    timeline, drawn["cursor"], left_out = draw_timeline(columns, plan, run.scenario.topology, seen, sizes)
+    timeline, drawn["cursor"], left_out = draw_timeline(columns, plan, run.scenario.topology, seen, sizes, colours)
     widgets = _widgets(seen, sizes)
     sent_once = {
         "plan": ColumnDataSource(packing.pack_plan(plan, counts)),
@@ -89,7 +92,7 @@ def network_figure(run: Any, event: tuple[int, int] | None = None) -> Any:
         "counts": ColumnDataSource(packing.pack_counted(counts, plan)),
         "tables": {what: ColumnDataSource(table) for what, table in tables.items()},
     }
-    facts = _facts(seen, words, sizes) | {
+    facts = _facts(seen, words, sizes, colours) | {
         "poster_s": packing.poster_us(seen, columns) / 1e6,
         "picked": _first_picked(seen, plan, packing.poster_us(seen, columns)),
         "counters": counts.words,
@@ -101,7 +104,7 @@ def network_figure(run: Any, event: tuple[int, int] | None = None) -> Any:
     _attach(player, map_, timeline, widgets)
     if counts.step > 1:
         notes.append(f"Counters of single nodes are rounded down to multiples of {counts.step}.")
-    legend = legend_html(keys_of(seen, plan))
+    legend = legend_html(keys_of(seen, plan), colours)
     return _arrange(run, sizes, map_, timeline, widgets, legend, [*plan.notes, *seen.notes, *notes, *left_out])
 
 
@@ -125,7 +128,7 @@ def _first_picked(seen: Intervals, plan: Plan, time_us: int) -> int:
     return int(plan.place(nodes)[0]) if len(nodes) else -1
 
 
-def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any]:
+def _facts(seen: Intervals, words: packing.Words, sizes: Sizes, colours: Mapping[str, str]) -> dict[str, Any]:
     """Plain values for the player: how things look, what they are called."""
     looks = [palette.NODE_LOOKS[role] for role in inspector.ROLES]
     node = sizes.node
@@ -138,7 +141,7 @@ def _facts(seen: Intervals, words: packing.Words, sizes: Sizes) -> dict[str, Any
         "decoding": inspector.ROLES.index("decoding"),
         "ranks": [palette.rank_colour(step / RANK_SHADES) for step in range(RANK_SHADES + 1)],
         "words": words.list,
-        "colours": [palette.message_colour(word) for word in words.list],
+        "colours": [palette.message_colour(word, colours) for word in words.list],
         "fills": [fill for fill, _ in looks],
         "markers": [marker for _, marker in looks],
         "lines": [palette.FAILED if role == "failed" else palette.OUTLINE for role in inspector.ROLES],

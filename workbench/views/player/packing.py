@@ -4,6 +4,7 @@ Nodes become places in the plan (a row of it), times become seconds, words becom
 not in the plan are left out.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -161,9 +162,9 @@ def mark_name(name: str) -> str:
     return name if name in ("lost", "delivered") else f"{name} sent"
 
 
-def mark_colour(name: str) -> str:
-    """The colour of a kind of mark."""
-    return {"lost": palette.LOST, "delivered": palette.DELIVERED}.get(name) or palette.message_colour(name)
+def mark_colour(name: str, colours: Mapping[str, str]) -> str:
+    """The colour of a kind of mark; ``colours``: those of messages."""
+    return {"lost": palette.LOST, "delivered": palette.DELIVERED}.get(name) or palette.message_colour(name, colours)
 
 
 def timeline_rows(plan: Plan, hops: dict[int, int]) -> tuple[dict[int, int], list[tuple[float, str]]]:

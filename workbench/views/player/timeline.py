@@ -1,5 +1,6 @@
 """The player's timeline: a mark per message at its time and node, nodes in order of their distance to the sink."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from workbench.views.player.sizes import Sizes
 
 
 def draw_timeline(
-    columns: Columns, plan: Plan, graph: Any, seen: Intervals, sizes: Sizes
+    columns: Columns, plan: Plan, graph: Any, seen: Intervals, sizes: Sizes, colours: Mapping[str, str]
 ) -> tuple[Any, ColumnDataSource, list[str]]:
-    """The figure, the source of its cursor, and sentences about what was left out."""
+    """The figure, the source of its cursor, and sentences about what was left out; ``colours``: those of messages."""
     sinks = seen["subscription"]["node"]
     sink = int(sinks[0]) if len(sinks) else None
     rows_of, ticks = packing.timeline_rows(plan, {} if sink is None else hops_to(graph, sink))
@@ -40,7 +41,7 @@ def draw_timeline(
         plot.yaxis.ticker = FixedTicker(ticks=[where for where, _ in ticks])
         plot.yaxis.major_label_overrides = dict(ticks)
     _style(plot)
-    _draw_marks(plot, marks, float(np.clip(240 / max(len(plan.ids), 1), 2.5, 6)))
+    _draw_marks(plot, marks, float(np.clip(240 / max(len(plan.ids), 1), 2.5, 6)), colours)
     cursor = ColumnDataSource({"x": [0.0, 0.0], "y": [plot.y_range.start, plot.y_range.end]})
     plot.line("x", "y", source=cursor, name="cursor", line_color=palette.TEXT, line_width=1.4, level="overlay")
     return plot, cursor, notes
@@ -57,12 +58,12 @@ def _style(plot: Any) -> None:
     plot.axis.minor_tick_line_color = None
 
 
-def _draw_marks(plot: Any, marks: dict[str, Any], size: float) -> None:
+def _draw_marks(plot: Any, marks: dict[str, Any], size: float, colours: Mapping[str, str]) -> None:
     items, renderers = [], []
     looks = {"lost": ("x", 0.35, 0.9), "delivered": ("square", 1.0, 1.3)}
     for name in sorted(marks, key=lambda name: {"lost": 0, "delivered": 9, "data": 5}.get(name, 2)):
         marker, alpha, grown = looks.get(name, ("circle", 0.85, 1.0))
-        colour = packing.mark_colour(name)
+        colour = packing.mark_colour(name, colours)
         drawn = plot.scatter(
             "x",
             "y",

@@ -1,4 +1,4 @@
-"""The interest cache in the kernel: the twin of `workbench.protocols.diffusion.interest_cache`, and how a node uses it."""
+"""The interest cache in the fast engine: the twin of `diffusion.interest_cache`, and how a node uses it."""
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
 from workbench.protocols.diffusion.fast.memory import FOREVER_US, INTEREST, REINFORCEMENT, STAMP

@@ -1,4 +1,4 @@
-"""Built-in filters in the kernel: those that compare and count numbers. The twin of `workbench.protocols.diffusion.filters`.
+"""Built-in filters in the fast engine: those that compare and count numbers. The twin of `diffusion.filters`.
 
 A filter on a node remembers each origin in a row of its own, which is found by a hash of filter, node and origin. What
 calls a function of the user's (blob_fusion, a registered filter) stays with the reference engine.

@@ -2,9 +2,9 @@
 
 Theory of operation
     A Bloom filter is a bit vector into which items are hashed: an item sets a few bits, and a vector that lacks one of
-    them does not hold the item. DPS puts the items of topics (`workbench.protocols.dps.topics`) into filters of one length for the
-    whole mesh, so that "could this publication matter there?" is a comparison of vectors, and no node need know the
-    topics.
+    them does not hold the item. DPS puts the items of topics (`workbench.protocols.dps.topics`) into filters of one
+    length for the whole mesh, so that "could this publication matter there?" is a comparison of vectors, and no node
+    need know the topics.
 
     Positions    SHA-256 of the item; its first words, as little-endian numbers of 32 bits, modulo the length: one bit
                  each.

@@ -1,11 +1,11 @@
 """Multicast of DPS publications: to whoever listens on the network, without a link.
 
 Theory of operation
-    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to 224.0.1.187 and, from a node that
-    listens on IPv6, ff02::fd, port 5683, on each interface but loopback ones. They are sent from a socket for each
-    interface, and the message names the port that the node listens on: acknowledgements come there, and what is
-    received by multicast is acknowledged there. A node does not take its own multicasts: it knows them by the address
-    of the socket that sent them. What came by multicast goes on over links, and is not multicast again.
+    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to 224.0.1.187 and, from
+    a node that listens on IPv6, ff02::fd, port 5683, on each interface but loopback ones. They are sent from a socket
+    for each interface, and the message names the port that the node listens on: acknowledgements come there, and what
+    is received by multicast is acknowledged there. A node does not take its own multicasts: it knows them by the
+    address of the socket that sent them. What came by multicast goes on over links, and is not multicast again.
 
     The receiving sockets, one for each interface, share the port with other nodes of this machine, and are bound to the
     group, so that nothing but multicasts comes in by them.

@@ -11,9 +11,9 @@ Theory of operation
     Of the random topics here none matches, so whatever is found is a false positive.
 
     *A link.* Behind a link are many subscriptions. It is told their union and the needs that they have in common, which
-    publications must share with the union (`workbench.protocols.dps.bloom.routes`). There is no line of theory for links: the needs
-    are the filters folded to 256 bits, and what several of them have in common depends on their number; a formula that
-    leaves them aside is off by a factor of ten one way or two the other.
+    publications must share with the union (`workbench.protocols.dps.bloom.routes`). There is no line of theory for
+    links: the needs are the filters folded to 256 bits, and what several of them have in common depends on their
+    number; a formula that leaves them aside is off by a factor of ten one way or two the other.
 
     *How sure that is.* Publications meet the same filters, so the pairs are not independent trials. What is given is
     the mean over the filters or links with its standard error, from how much these differ. A share that was never seen

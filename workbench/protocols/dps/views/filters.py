@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.protocols.dps.views.legend import Entry, legend_drawing
 from workbench.protocols.dps.views.looks import MUTED as MUTED_COLOUR
 from workbench.protocols.dps.views.looks import PENDING, fill_colour, percent
-from workbench.protocols.dps.views.mesh import ACTIVE, MUTED, Mesh, mesh_of, steps, time_us_of
-from workbench.protocols.tinymq.views.stepper import Slides
+from workbench.protocols.dps.views.mesh import ACTIVE, MUTED, Mesh, mesh_of, steps
 from workbench.views import caption, palette
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.figure import MARGIN, SMALL, Scene
+from workbench.views.figure import MARGIN, SMALL, Scene, time_us_of
 from workbench.views.ground import Plan, lay_out
+from workbench.views.legend import Entry, legend_drawing
 from workbench.views.player.film import Film
 from workbench.views.player.intervals import Intervals, read
 from workbench.views.player.replay import Replay
+from workbench.views.stepper import Stepper
 
 WIDTH = 760
 MOST_NAMES = 60  # nodes beside which something is written
@@ -214,11 +214,11 @@ def mesh_entries(scene: MeshScene) -> list[Entry]:
     return entries
 
 
-def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Slides:
+def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Stepper:
     """The mesh at some times. ParameterError for no times, or as `filters_drawing`."""
     if not times_s:
         raise ParameterError("filters_slides: times_s is empty; some times of the run are wanted, in seconds")
-    return Slides([filters_drawing(run, time_s, width) for time_s in times_s], [f"{t:g} s" for t in times_s], "time")
+    return Stepper([filters_drawing(run, time_s, width) for time_s in times_s], [f"{t:g} s" for t in times_s], "time")
 
 
 def fill_chart(run: Any, width: int = WIDTH) -> Drawing:

@@ -1,34 +1,12 @@
-"""The legends of DPS's figures: for static drawings, and as HTML with small SVG swatches for the player."""
+"""The legend of DPS's player, as HTML with small SVG swatches."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
 
-from workbench.protocols.tinymq.views.trees import LINE, swatch
 from workbench.views import palette
-from workbench.views.drawing import Drawing, text_width
-from workbench.views.figure import MARGIN, SMALL
-
-Entry = tuple[str, str, str]  # how it is drawn, its color, what it says
-
-
-def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
-    """Entries side by side, in as many lines as they need."""
-    drawing = Drawing(width, 0)
-    x, y = float(MARGIN), 18.0
-    for how, colour, said in entries:
-        wide = 27 + 1.06 * text_width(said, SMALL)
-        if x + wide > width - MARGIN and x > MARGIN:
-            x, y = float(MARGIN), y + LINE
-        if how in ("square", "triangle"):
-            drawing.marker(how, x + 10, y - 4, 5.5, colour, palette.OUTLINE, 1)
-        else:
-            swatch(drawing, how, colour, x + 10, y - 4)
-        drawing.text(x + 25, y, said, size=SMALL)
-        x += wide + 14
-    drawing.height = y + 10
-    return drawing
+from workbench.views.legend import Entry
 
 
 def legend_html(entries: Iterable[Entry], shades: Sequence[str], fullest: str) -> str:

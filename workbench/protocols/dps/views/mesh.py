@@ -147,14 +147,6 @@ def mesh(trace: pa.Table, filter_bits: int, duration_us: int, count_muted: bool 
     )
 
 
-def time_us_of(run: Any, time_s: float | None, what: str) -> int:
-    """A time of the run in µs (None: its end); ParameterError for one outside of it."""
-    duration_s = run.scenario.duration_s
-    if time_s is not None and not 0 <= time_s <= duration_s:
-        raise ParameterError(f"{what}: time_s is {time_s!r}; this run lasts from 0 to {duration_s:g} s")
-    return round((duration_s if time_s is None else time_s) * 1e6)
-
-
 class _Replay:
     """One pass over the rows: spans, closed as they end."""
 

@@ -5,10 +5,10 @@
     conversation(topic, subscription)    the messages of two nodes that link, subscribe, publish and acknowledge
 
 Theory of operation
-    The bytes are read twice. `workbench.protocols.dps.wire` decodes them as a node does: what it says is the verdict. Beside it
-    they are walked item by item, and cut into parts: the heads of array and maps, each entry of a map with its key and
-    value, and what comes behind. Walking goes as far as it can; the rest is one part that could not be read. So any
-    bytes can be looked at. The parts follow on each other, and together they are the bytes.
+    The bytes are read twice. `workbench.protocols.dps.wire` decodes them as a node does: what it says is the verdict.
+    Beside it they are walked item by item, and cut into parts: the heads of array and maps, each entry of a map with
+    its key and value, and what comes behind. Walking goes as far as it can; the rest is one part that could not be
+    read. So any bytes can be looked at. The parts follow on each other, and together they are the bytes.
 
 Limits
     What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.topic_bits`).

@@ -4,24 +4,21 @@
     show_dps(run)         below a notebook's cell, or as a page where there is no notebook
     dps_sections(run)     (title, text, figure) for ``run.save_html(path, extra=...)``
 
-The player of `network` stays as it is. Whenever it draws it moves the cursor of its timeline; ``dps_player.js`` follows
-the cursor, so that what is drawn here has the same play button, the same slider and the same time. All columns are sent
-once, so an exported page needs no kernel.
+The player of `views.player.network` stays as it is. Whenever it draws it moves the cursor of its timeline;
+``player.js`` here follows the cursor, so that what is drawn here has the same play button, the same slider and the same
+time. All columns are sent once, so an exported page needs no kernel.
 """
 
 from __future__ import annotations
 
-import tempfile
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from bokeh.layouts import column, row
-from bokeh.models import CheckboxButtonGroup, ColumnDataSource, CustomJS, Div, Legend, LegendItem, Range1d, Select
-from bokeh.plotting import figure
+from bokeh.models import CheckboxButtonGroup, ColumnDataSource, CustomJS, Div, Select
 
 from workbench.protocols.dps.views.filters import fill_chart, filters_drawing
-from workbench.protocols.dps.views.legend import Entry, legend_html
+from workbench.protocols.dps.views.legend import legend_html
 from workbench.protocols.dps.views.looks import (
     ACKNOWLEDGED,
     IN_VAIN,
@@ -36,10 +33,11 @@ from workbench.protocols.dps.views.looks import (
 from workbench.protocols.dps.views.mesh import Mesh, mesh_of, steps
 from workbench.protocols.dps.views.packing import HOPS, MARKS, STATES, Packed, pack
 from workbench.views import caption, notebook, palette
-from workbench.views.export import save_html
 from workbench.views.ground import Plan, lay_out
+from workbench.views.legend import Entry
 from workbench.views.player.network import BUTTON_STYLE, STYLE, network_figure
 from workbench.views.player.sizes import WIDTH, Sizes, fit
+from workbench.views.player.skin import steps_figure, toggle_layers
 
 MOST_NAMES = 60
 MOST_IN_LINE = 6
@@ -92,7 +90,7 @@ def dps_figure(run: Any) -> Any:
 
 
 def draw_mesh(plot: Any, sizes: Sizes) -> dict[str, ColumnDataSource]:
-    """Layers over the player's map, and the sources that ``dps_player.js`` fills."""
+    """Layers over the player's map, and the sources that ``player.js`` beside this file fills."""
     columns = {
         "ground": (*_ENDS, "width"),
         "halves": (*_ENDS, "color"),
@@ -130,37 +128,12 @@ def draw_mesh(plot: Any, sizes: Sizes) -> dict[str, ColumnDataSource]:
 def draw_fills(seen: Mesh, nodes: int) -> tuple[Any, ColumnDataSource]:
     """The fill of the nodes' filters over the whole run, with a cursor."""
     table = steps(seen, nodes)
-    end_s = seen.duration_us / 1e6
-    times = [*(table["time_us"] / 1e6).tolist(), end_s]
+    times = [*(table["time_us"] / 1e6).tolist(), seen.duration_us / 1e6]
     most = 100 * max(float(table["most"].max()), 1e-6)
-    plot = figure(
-        name="fill chart",
-        width=WIDTH,
-        height=170,
-        x_range=Range1d(-0.01 * end_s, 1.01 * end_s),
-        y_range=Range1d(-0.04 * most, 1.12 * most),
-        tools="xpan,xwheel_zoom,xbox_zoom,reset",
-        toolbar_location="right",
-        x_axis_label="time (s)",
-        y_axis_label="bits set (%)",
-        outline_line_color=None,
-    )
-    plot.toolbar.logo = None
-    plot.xgrid.grid_line_color = None
-    plot.ygrid.grid_line_color = palette.GRID
-    plot.axis.axis_label_text_font_style = "normal"
-    plot.axis.axis_line_color = palette.GRID
-    plot.axis.minor_tick_line_color = None
-    items = []
-    for name, said, colour in (("most", "fullest node", palette.SINK), ("mean", "mean of all nodes", palette.LOST)):
-        values = [*(100 * table[name]).tolist(), 100 * float(table[name][-1])]
-        line = plot.step(times, values, mode="after", line_color=colour, line_width=2, name=name)
-        items.append(LegendItem(label=said, renderers=[line]))
-    look = {"border_line_color": None, "label_text_font_size": "11px", "padding": 0, "margin": 0}
-    plot.add_layout(Legend(items=items, orientation="horizontal", location="left", **look), "above")
-    cursor = ColumnDataSource({"x": [0.0, 0.0], "y": [plot.y_range.start, plot.y_range.end]})
-    plot.line("x", "y", source=cursor, name="fill cursor", line_color=palette.TEXT, line_width=1.4, level="overlay")
-    return plot, cursor
+    looks = (("most", "fullest node", palette.SINK), ("mean", "mean of all nodes", palette.LOST))
+    lines = [(*look, [*(100 * table[look[0]]).tolist(), 100 * float(table[look[0]][-1])]) for look in looks]
+    names = {"figure": "fill chart", "cursor": "fill cursor"}
+    return steps_figure(names, "bits set (%)", times, lines, (-0.04 * most, 1.12 * most))
 
 
 def _widgets(packed: Packed) -> dict[str, Any]:
@@ -219,10 +192,7 @@ def _attach(skin: CustomJS, cursor: Any, map_: Any, widgets: dict[str, Any]) -> 
     # The first picture, once the browser knows how large it is.
     map_.js_on_change("inner_width", skin)
     widgets["path"].js_on_change("value", skin)
-    renderers = [[one for one in map_.renderers if one.name in names] for _, names in LAYERS]
-    code = "renderers.forEach((some, i) => some.forEach((one) => (one.visible = layers.active.includes(i))))"
-    args = {"renderers": renderers, "layers": widgets["layers"]}
-    widgets["layers"].js_on_change("active", CustomJS(args=args, code=code))
+    toggle_layers(widgets["layers"], map_, LAYERS)
 
 
 def dps_sections(run: Any) -> list[tuple[str, str, Any]]:
@@ -238,7 +208,4 @@ def show_dps(run: Any) -> None:
     if notebook.in_notebook():
         notebook.display(dps_figure(run), filters_drawing(run).to_png(), caption.title(run))
         return
-    folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
-    digest = str(getattr(run.scenario, "hash", "run"))[:12]
-    path = save_html(run, folder / f"workbench-dps-{digest}.html", extra=dps_sections(run))
-    print(f"wrote {path}; open it in a browser")
+    notebook.write_page(run, "dps", extra=dps_sections(run))

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.protocols.dps.views.filters import WIDTH, MeshScene, mesh_entries
-from workbench.protocols.dps.views.legend import Entry
 from workbench.protocols.dps.views.looks import IN_VAIN, USEFUL
 from workbench.protocols.dps.views.mesh import EVERYTHING, FilterSpan, LinkSpan, Mesh
 from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.ground import lay_out
+from workbench.views.legend import Entry
 
 if TYPE_CHECKING:
     import pandas as pd

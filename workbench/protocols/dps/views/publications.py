@@ -35,16 +35,16 @@ import pyarrow as pa
 
 from workbench.errors import ParameterError
 from workbench.protocols.dps.views.filters import MOST_NAMES, WIDTH, MeshScene, mesh_entries, subscribers
-from workbench.protocols.dps.views.legend import Entry
 from workbench.protocols.dps.views.looks import ACKNOWLEDGED, IN_VAIN, REPEATED, USEFUL
 from workbench.protocols.dps.views.mesh import mesh_of, protocol_of
-from workbench.protocols.tinymq.views.stepper import Slides
 from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.figure import SMALL
 from workbench.views.ground import Plan, lay_out
+from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
+from workbench.views.stepper import Stepper
 
 PUBLICATION, ACKNOWLEDGEMENT = "publication", "acknowledgement"
 REASONS = ("dead_end", "no_match", "out_of_range")
@@ -348,7 +348,7 @@ def path_entries(scene: PathScene, way: Path) -> list[Entry]:
     return entries + [entry for entry in mesh_entries(scene) if entry[2] != "subscriber"]
 
 
-def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Slides:
+def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Stepper:
     """A path up to its first, second, ... hop, ``MOST_SLIDES`` at most; see `publication_path`."""
     way = publication_path(run, which)
     count = len(way.hops)
@@ -357,4 +357,4 @@ def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Slides:
         if count < MOST_SLIDES
         else [round(i * count / MOST_SLIDES) for i in range(MOST_SLIDES + 1)]
     )
-    return Slides([draw_path(run, way, step, width) for step in steps], [str(step) for step in steps], "hops")
+    return Stepper([draw_path(run, way, step, width) for step in steps], [str(step) for step in steps], "hops")

@@ -1,6 +1,6 @@
 """The Bokeh figures of the overlay's player, empty: layers over its map, the key space, the counts of repair.
 
-``overlay_player.js`` fills the sources. Trees lie on the layer of the links, below the player's nodes; marks, routes
+``player.js`` fills the sources. Trees lie on the layer of the links, below the player's nodes; marks, routes
 and keys lie on the layer of what moves.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Legend, LegendItem, Range1d
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
 from bokeh.plotting import figure
 
 from workbench.protocols.tinymq.mapping import Mapping
@@ -19,6 +19,7 @@ from workbench.protocols.tinymq.views.plane import MOST_BITS, MOST_TICKS, first_
 from workbench.protocols.tinymq.views.repair import COUNTS, repair_steps
 from workbench.views import palette
 from workbench.views.player.sizes import WIDTH, Sizes
+from workbench.views.player.skin import steps_figure
 
 _ENDS = ("x0", "y0", "x1", "y1")
 REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.SINK}
@@ -122,31 +123,9 @@ def draw_repair(seen: Overlay) -> tuple[Any, ColumnDataSource | None]:
     steps = repair_steps(seen)
     times = [*(steps["time_us"] / 1e6).tolist(), seen.duration_us / 1e6]
     most = max(int(steps[name].max()) for name in COUNTS)
-    plot = figure(
-        name="repair",
-        width=WIDTH,
-        height=170,
-        x_range=Range1d(-0.01 * times[-1], 1.01 * times[-1]),
-        y_range=Range1d(-0.04 * most, 1.08 * most + 0.5),
-        tools="xpan,xwheel_zoom,xbox_zoom,reset",
-        toolbar_location="right",
-        x_axis_label="time (s)",
-        y_axis_label="nodes",
-        outline_line_color=None,
-    )
-    plot.toolbar.logo = None
-    plot.xgrid.grid_line_color = None
-    plot.ygrid.grid_line_color = palette.GRID
-    plot.axis.axis_label_text_font_style = "normal"
-    plot.axis.axis_line_color = palette.GRID
-    plot.axis.minor_tick_line_color = None
-    items = []
-    for name, said in COUNTS.items():
-        counts = [*steps[name].tolist(), int(steps[name][-1])]
-        line = plot.step(times, counts, mode="after", line_color=REPAIR_COLOURS[name], line_width=2, name=name)
-        items.append(LegendItem(label=said, renderers=[line]))
-    look = {"border_line_color": None, "label_text_font_size": "11px", "padding": 0, "margin": 0}
-    plot.add_layout(Legend(items=items, orientation="horizontal", location="left", **look), "above")
-    cursor = ColumnDataSource({"x": [0.0, 0.0], "y": [plot.y_range.start, plot.y_range.end]})
-    plot.line("x", "y", source=cursor, name="repair cursor", line_color=palette.TEXT, line_width=1.4, level="overlay")
-    return plot, cursor
+    lines = [
+        (name, said, REPAIR_COLOURS[name], [*steps[name].tolist(), int(steps[name][-1])])
+        for name, said in COUNTS.items()
+    ]
+    names = {"figure": "repair", "cursor": "repair cursor"}
+    return steps_figure(names, "nodes", times, lines, (-0.04 * most, 1.08 * most + 0.5))

@@ -20,10 +20,10 @@ from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Dimension
 from workbench.protocols.tinymq.views.looks import MESSAGES
-from workbench.protocols.tinymq.views.trees import framed, legend_drawing
 from workbench.protocols.tinymq.wire import bits
 from workbench.views import palette
 from workbench.views.drawing import Drawing
+from workbench.views.legend import legend_drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,12 +109,12 @@ def mapping_drawing(protocol: Any, query: str, event: str | None = None, width: 
             string = bits(row << dimensions[1].bits | column, protocol.key_bits)
             x, y = left + wide * column, top + high * (rows - 1 - row)
             fill = palette.blend(palette.BACKGROUND, MESSAGES["query"], 0.45 if string in covered else 0.0)
-            framed(drawing, x, y, wide, high, fill=fill, stroke=palette.LINK_GOOD, width=0.8)
+            drawing.frame(x, y, wide, high, fill=fill, stroke=palette.LINK_GOOD, width=0.8)
             drawing.text(x + 8, y + 17, string, size=SMALL, bold=string in covered)
     for string in hit:
         row, column = divmod(int(string, 2), columns)
         x, y = left + wide * column, top + high * (rows - 1 - row)
-        framed(drawing, x + 2, y + 2, wide - 4, high - 4, stroke=MESSAGES["event"], width=2.6)
+        drawing.frame(x + 2, y + 2, wide - 4, high - 4, stroke=MESSAGES["event"], width=2.6)
     ground = _Ground(left, top, wide * columns, high * rows, dimensions)
     _exact(drawing, ground, parse(query))
     if event:

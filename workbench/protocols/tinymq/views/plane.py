@@ -21,10 +21,11 @@ from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Dimension, Mapping
 from workbench.protocols.tinymq.views.looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.trees import Entry, framed, legend_drawing, time_us_of
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, alive_zones, blocks, stored_boxes, zone_spans
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
+from workbench.views.figure import time_us_of
+from workbench.views.legend import Entry, legend_drawing
 
 WIDTH = 900
 MARGIN = 16.0
@@ -111,12 +112,12 @@ def _heading(drawing: Drawing, now: _Moment, title: str) -> None:
 
 def _bar(drawing: Drawing, now: _Moment, tree: int, left: float, right: float, top: float) -> None:
     scale = (right - left) / (1 << now.mapping.key_bits)
-    framed(drawing, left, top, right - left, BAR, fill=NOBODY)
+    drawing.frame(left, top, right - left, BAR, fill=NOBODY)
     for span in now.zones:
         if span.tree == tree:
             x, wide = left + scale * span.low, scale * (span.high - span.low + 1)
             fill = depth_colour(tree, span.depth)
-            framed(drawing, x, top, wide, BAR, fill=fill, stroke=palette.BACKGROUND, width=0.8)
+            drawing.frame(x, top, wide, BAR, fill=fill, stroke=palette.BACKGROUND, width=0.8)
             _zone_label(drawing, span, x + wide / 2, top, wide, ink_on(fill))
     _lanes(drawing, now, tree, left, scale, top)
     _ticks(drawing, now.mapping.key_bits, left, scale, top + BAR)
@@ -163,7 +164,7 @@ def _shade(
     most = max(1, *(count for _, _, count in runs))
     for start, end, count in runs:
         fill = load_colour(count / most) if count else palette.BACKGROUND
-        framed(drawing, left + scale * start, top, scale * (end - start), high, fill=fill)
+        drawing.frame(left + scale * start, top, scale * (end - start), high, fill=fill)
 
 
 def _ticks(drawing: Drawing, key_bits: int, left: float, scale: float, y: float) -> None:
@@ -231,7 +232,7 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
     first, second = now.mapping.dimensions
     rows, columns = 1 << first.bits, 1 << second.bits
     wide, high = side / columns, side / rows
-    framed(drawing, left, top, side, side, fill=NOBODY)
+    drawing.frame(left, top, side, side, fill=NOBODY)
     names: list[tuple[float, float, str, str]] = []
     for span in now.zones:
         if span.tree != tree:
@@ -241,7 +242,7 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
         for row, column, tall, across in found:
             # Rows count from below, as an axis does.
             x, y = left + wide * column, top + side - high * (row + tall)
-            framed(drawing, x, y, wide * across, high * tall, fill=fill, stroke=palette.BACKGROUND, width=1)
+            drawing.frame(x, y, wide * across, high * tall, fill=fill, stroke=palette.BACKGROUND, width=1)
         # In a corner, where no query's frame runs through it.
         row, column, tall, across = max(found, key=lambda block: block[2] * block[3])
         x, y = left + wide * column, top + side - high * (row + tall)
@@ -252,7 +253,7 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
             (low, high_cell), (start, end) = now.mapping.query_box(parse(now.texts[query]))
             x, y = left + wide * start, top + side - high * (high_cell + 1)
             size = wide * (end - start + 1), high * (high_cell - low + 1)
-            framed(drawing, x + 1, y + 1, size[0] - 2, size[1] - 2, stroke=now.colour_of(query), width=3)
+            drawing.frame(x + 1, y + 1, size[0] - 2, size[1] - 2, stroke=now.colour_of(query), width=3)
     for x, y, name, fill in names:
         drawing.text(x, y, name, size=SMALL, colour=ink_on(fill), bold=True, halo=fill)
 

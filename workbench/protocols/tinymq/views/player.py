@@ -4,16 +4,14 @@
     show_overlay(run)         below a notebook's cell, or as a page where there is no notebook
     overlay_sections(run)     (title, text, figure) for ``run.save_html(path, extra=...)``
 
-The player of `network` stays as it is. Whenever it draws it moves the cursor of its timeline; ``overlay_player.js``
-follows the cursor, so that what is drawn here has the same play button, the same slider and the same time. All columns
-are sent once, so an exported page needs no kernel.
+The player of `views.player.network` stays as it is. Whenever it draws it moves the cursor of its timeline;
+``player.js`` here follows the cursor, so that what is drawn here has the same play button, the same slider and the same
+time. All columns are sent once, so an exported page needs no kernel.
 """
 
 from __future__ import annotations
 
-import tempfile
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from bokeh.layouts import column, row
@@ -36,10 +34,10 @@ from workbench.protocols.tinymq.views.packing import DEPTHS, MARKS, Packed, pack
 from workbench.protocols.tinymq.views.repair import repair_chart
 from workbench.protocols.tinymq.views.trees import MOST_KEYS, overlay_drawing
 from workbench.views import caption, notebook, palette
-from workbench.views.export import save_html
 from workbench.views.ground import Plan, lay_out
 from workbench.views.player.network import BUTTON_STYLE, STYLE, network_figure
 from workbench.views.player.sizes import WIDTH, Sizes, fit
+from workbench.views.player.skin import toggle_layers
 
 SHADES = 48
 MOST_IN_LINE = 6
@@ -162,10 +160,7 @@ def _attach(skin: CustomJS, cursor: Any, map_: Any, zones: Any, widgets: dict[st
             figure.x_range.js_on_change(end, skin)
     for name in ("tree", "colour", "route"):
         widgets[name].js_on_change("value", skin)
-    renderers = [[one for one in map_.renderers if one.name in names] for _, names in LAYERS]
-    code = "renderers.forEach((some, i) => some.forEach((one) => (one.visible = layers.active.includes(i))))"
-    args = {"renderers": renderers, "layers": widgets["layers"]}
-    widgets["layers"].js_on_change("active", CustomJS(args=args, code=code))
+    toggle_layers(widgets["layers"], map_, LAYERS)
 
 
 def overlay_sections(run: Any) -> list[tuple[str, str, Any]]:
@@ -184,7 +179,4 @@ def show_overlay(run: Any) -> None:
     if notebook.in_notebook():
         notebook.display(overlay_figure(run), overlay_drawing(run).to_png(), caption.title(run))
         return
-    folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
-    digest = str(getattr(run.scenario, "hash", "run"))[:12]
-    path = save_html(run, folder / f"workbench-overlay-{digest}.html", extra=overlay_sections(run))
-    print(f"wrote {path}; open it in a browser")
+    notebook.write_page(run, "overlay", extra=overlay_sections(run))

@@ -27,10 +27,10 @@ from workbench.attributes.model import matching_samples
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of
-from workbench.protocols.tinymq.views.trees import time_us_of
 from workbench.views import caption
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
+from workbench.views.figure import time_us_of
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
 from workbench.views.player.replay import Replay

@@ -31,13 +31,14 @@ from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.looks import MESSAGES, tree_colour
 from workbench.protocols.tinymq.views.overlay import PlaceSpan, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.trees import MOST_KEYS, WIDTH, Entry, TreeScene, time_us_of, tree_entries
+from workbench.protocols.tinymq.views.trees import MOST_KEYS, WIDTH, TreeScene, tree_entries
 from workbench.protocols.tinymq.views.zones import ZoneSpan, strings_of, zone_spans
 from workbench.protocols.tinymq.zones import intersect
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing
-from workbench.views.figure import SMALL
+from workbench.views.figure import SMALL, time_us_of
 from workbench.views.ground import lay_out
+from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
 

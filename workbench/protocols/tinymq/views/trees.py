@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,26 +17,16 @@ from workbench.protocols.tinymq.views.looks import ORPHAN, REKEYED, tree_colour
 from workbench.protocols.tinymq.views.overlay import Overlay, PlaceSpan, overlay_of
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.figure import MARGIN, SMALL, Scene
+from workbench.views.figure import MARGIN, SMALL, Scene, time_us_of
 from workbench.views.ground import Plan, lay_out
+from workbench.views.legend import Entry, legend_drawing
 from workbench.views.player.film import Film
 from workbench.views.player.intervals import Intervals
 
 WIDTH = 760
 MOST_KEYS = 60  # nodes whose keys are written
-LINE = 17.0
-
-Entry = tuple[str, str, str]  # how it is drawn, its color, what it says
 
 _NOTHING = Intervals({}, Film(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 1)
-
-
-def time_us_of(run: Any, time_s: float | None, what: str) -> int:
-    """A time of the run in µs (None: its end); ParameterError for one outside of it."""
-    duration_s = run.scenario.duration_s
-    if time_s is not None and not 0 <= time_s <= duration_s:
-        raise ParameterError(f"{what}: time_s is {time_s!r}; this run lasts from 0 to {duration_s:g} s")
-    return round((duration_s if time_s is None else time_s) * 1e6)
 
 
 def overlay_drawing(
@@ -199,57 +189,3 @@ def tree_entries(scene: TreeScene) -> list[Entry]:
     if scene.down:
         entries.append(("down", palette.FAILED, "failed node"))
     return entries
-
-
-def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
-    """Entries side by side, in as many lines as they need."""
-    drawing = Drawing(width, 0)
-    x, y = float(MARGIN), 18.0
-    for how, colour, said in entries:
-        wide = 27 + 1.06 * text_width(said, SMALL)
-        if x + wide > width - MARGIN and x > MARGIN:
-            x, y = float(MARGIN), y + LINE
-        swatch(drawing, how, colour, x + 10, y - 4)
-        drawing.text(x + 25, y, said, size=SMALL)
-        x += wide + 14
-    drawing.height = y + 10
-    return drawing
-
-
-def framed(drawing: Drawing, x: float, y: float, wide: float, high: float, **look: Any) -> None:
-    """A rectangle whose outline may have a width."""
-    drawing.polygon([(x, y), (x + wide, y), (x + wide, y + high), (x, y + high)], **look)
-
-
-def swatch(drawing: Drawing, how: str, colour: str, x: float, y: float) -> None:
-    """A sample, 20 px wide, around a point."""
-    if how == "tree":
-        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=2.5)
-        drawing.circle(x, y, 5, fill=colour, stroke=palette.BACKGROUND, width=0.7)
-    elif how == "root":
-        drawing.marker("square", x, y, 7, colour, palette.TEXT, 1.4)
-    elif how == "rekeyed":
-        drawing.circle(x, y, 4, fill=palette.LINK_GOOD)
-        drawing.circle(x, y, 7, stroke=colour, width=1.4)
-    elif how == "orphan":
-        drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=colour, width=2)
-    elif how == "down":
-        drawing.cross(x, y, 5, colour=colour, width=2.4)
-    elif how == "lost":
-        drawing.cross(x, y, 4, colour=colour, width=1.8)
-    elif how == "ring":
-        drawing.circle(x, y, 6.5, stroke=colour, width=2.4)
-    elif how == "box":
-        framed(drawing, x - 9, y - 5, 18, 10, fill=colour, stroke=palette.OUTLINE, width=0.6)
-    elif how == "frame":
-        framed(drawing, x - 9, y - 5, 18, 10, stroke=colour, width=2)
-    elif how == "arrow":
-        drawing.arrow(x - 10, y, x + 10, y, head=8, at=0.7, colour=colour, width=2.6)
-    elif how == "diamond":
-        drawing.marker("diamond", x, y, 6.5, colour, palette.TEXT, 1.4)
-    elif how == "dot":
-        drawing.circle(x, y, 4.5, fill=colour, stroke=palette.TEXT, width=1)
-    elif how == "dash":
-        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4, dash=(4, 3))
-    else:
-        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4)

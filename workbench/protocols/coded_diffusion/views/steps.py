@@ -28,6 +28,7 @@ from workbench.protocols.coded_diffusion.views.matrix import (
 )
 from workbench.views import palette
 from workbench.views.drawing import Drawing, text_width
+from workbench.views.stepper import Stepper
 
 MOST_SYMBOLS = 4
 MARGIN = 16.0
@@ -178,35 +179,6 @@ def _cells(row: Row, symbols: int, pivots: bool = False) -> list[Cell]:
 # Stepping
 
 
-class Stepper:
-    """Drawings to step through with a slider. Without a kernel (an exported page, a viewer) it is the last of them."""
-
-    def __init__(self, drawings: Sequence[Drawing], names: Sequence[str]) -> None:
-        if not drawings or len(drawings) != len(names):
-            raise ParameterError(f"a Stepper of {len(drawings)} drawings with {len(names)} names; as many, from 1 on")
-        self.drawings = tuple(drawings)
-        self.names = tuple(names)
-
-    def widget(self) -> Any:
-        """The slider with the drawing below it, as one ipywidget."""
-        import ipywidgets
-
-        picture = ipywidgets.HTML(self.drawings[0].to_svg())
-        slider = ipywidgets.SelectionSlider(
-            options=list(zip(self.names, range(len(self.names)), strict=True)), description="packet", value=0
-        )
-        slider.observe(lambda change: setattr(picture, "value", self.drawings[change["new"]].to_svg()), "value")
-        return ipywidgets.VBox([slider, picture])
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        still, size = self.drawings[-1]._repr_mimebundle_()
-        return {**still, **self.widget()._repr_mimebundle_(include=None, exclude=None)}, size
-
-
 def step_through(steps: Sequence[Step]) -> Stepper:
     """A `Stepper` over the drawings of some steps."""
-    drawings = [step.drawing() for step in steps]
-    width, height = max(one.width for one in drawings), max(one.height for one in drawings)
-    for one in drawings:  # pages of one size, so that nothing jumps
-        one.width, one.height = width, height
-    return Stepper(drawings, [step.name for step in steps])
+    return Stepper([step.drawing() for step in steps], [step.name for step in steps], "packet")

@@ -1,0 +1,58 @@
+"""What protocols bring to the views, found by name: their public views, and how their messages look.
+
+A protocol whose class is in the package ``NAME`` has its views in the package ``NAME.views``, with
+
+    VIEWS             public view -> the module of that package that has it (of public protocols)
+    MESSAGE_COLOURS   name of a message in the trace -> colour: that of a role in `palette`, or one of its own
+
+A class that is not in a package of its own says the latter itself: ``message_colours = {"probe": palette.INTEREST}``.
+"""
+
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from workbench.public_names import PROTOCOLS
+
+
+def home_of(view: str) -> str | None:
+    """The module of a public view; None if no public protocol has it.
+
+    Packages that are loaded already are asked first, as the protocol of a run is: so most views load no other protocol.
+    """
+    for home in sorted(PROTOCOLS.values(), key=lambda home: f"workbench.{home}" not in sys.modules):
+        if view in (views := _public_views_of(home)):
+            return views[view]
+    return None
+
+
+def public_views() -> dict[str, str]:
+    """Public view -> its module, of all public protocols."""
+    return {view: module for home in PROTOCOLS.values() for view, module in _public_views_of(home).items()}
+
+
+@cache
+def _public_views_of(home: str) -> dict[str, str]:
+    views = _views_of(f"workbench.{home}")
+    return {view: f"workbench.{home}.views.{module}" for view, module in getattr(views, "VIEWS", {}).items()}
+
+
+def message_colours(protocol: Any) -> dict[str, str]:
+    """Name of a message -> colour, as the protocol says it, and before it the protocols that it derives from."""
+    colours: dict[str, str] = {}
+    for cls in reversed(type(protocol).__mro__):
+        colours.update(getattr(_views_of(cls.__module__), "MESSAGE_COLOURS", {}))
+        colours.update(vars(cls).get("message_colours", {}))
+    return colours
+
+
+def _views_of(home: str) -> ModuleType | None:
+    """The views of a package; None for a module that is no package, and for a package without views."""
+    try:
+        spec = find_spec(f"{home}.views")
+    except ModuleNotFoundError:
+        return None
+    return import_module(spec.name) if spec is not None else None
