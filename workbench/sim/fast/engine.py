@@ -15,6 +15,8 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.fast import loop as loop_module
+from workbench.sim.fast.defaults import of
+from workbench.sim.fast.fields import grow_free_list, grown
 from workbench.sim.fast.layout import (
     AUDIBLE,
     AUDIBLES_FULL,
@@ -61,8 +63,9 @@ _RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of w
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """The main loop for a twin (a module)."""
-    functions = (twin.start, twin.receive, twin.publish, twin.subscribe, twin.unsubscribe, twin.wake, twin.has_room)
-    return loop_module.make_loop(*functions, twin.WAKES, loop_module.sources_digest(twin))
+    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "has_room")
+    functions: Any = [of(twin, name) for name in names]
+    return loop_module.make_loop(*functions, of(twin, "WAKES"), loop_module.sources_digest(twin))
 
 
 def play(
@@ -87,9 +90,9 @@ def play(
     needs = _needs(twin, setup)
     core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = twin.make_state(setup, len(core.messages))
-    outcome = Outcome(record == "metrics", names, work.texts, twin.COUNTS_HOLDERS)
+    outcome = Outcome(record == "metrics", names, work.texts, of(twin, "COUNTS_HOLDERS"))
     state = _play(twin, core, state, needs, outcome, progress)
-    outcome.name_details(lambda number: twin.text(setup, state, number))
+    outcome.name_details(lambda number: of(twin, "text")(setup, state, number))
     return outcome
 
 
@@ -113,16 +116,16 @@ def _play(
             else:
                 core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
         elif status == FRAMES_FULL:
-            frames = _grown(core, core.frames, FREE_FRAME, FREE_FRAMES)
+            frames = _doubled(core, core.frames, FREE_FRAME)
             far = {name: longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
             core = core._replace(frames=frames, **far)
         elif status == MESSAGES_FULL:
-            core = core._replace(messages=_grown(core, core.messages, FREE_MESSAGE, FREE_MESSAGES))
-            state = twin.with_more_messages(state, len(core.messages))
+            core = core._replace(messages=_doubled(core, core.messages, FREE_MESSAGE))
+            state = _with_more_messages(twin, state, len(core.messages))
         elif status == AUDIBLES_FULL:
-            core = core._replace(audibles=_grown(core, core.audibles, FREE_AUDIBLE, FREE_AUDIBLES))
+            core = core._replace(audibles=_doubled(core, core.audibles, FREE_AUDIBLE))
         elif status == STATE_FULL:
-            state = twin.with_more_room(state)
+            state = of(twin, "with_more_room")(state)
         elif status == STUCK_NODE:
             node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
             # Not the user's mistake: it must not end as a run on the other engine.
@@ -151,21 +154,22 @@ def _load(loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None
         timer.cancel()
 
 
-def _grown(core: Core, rows: np.ndarray, free: int, count: int) -> np.ndarray:
-    """Twice as many rows, the new ones free."""
-    more = free_list(rows.dtype, len(rows))
-    more["next"][:-1] += len(rows)
-    more["next"][-1] = core.numbers[free]
-    core.numbers[free] = len(rows)
-    core.numbers[count] += len(rows)
-    return np.concatenate((rows, more))
+def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
+    """Twice as many rows of a pool."""
+    return grow_free_list(rows, core.numbers, free, 2 * len(rows))
+
+
+def _with_more_messages(twin: Any, state: Any, messages: int) -> Any:
+    if hasattr(twin, "with_more_messages"):
+        return twin.with_more_messages(state, messages)
+    return grown(twin.FIELDS, state, "messages", messages)
 
 
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     """What the end of a frame (all its receptions) or a wake-up takes at most, and what an action does."""
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = twin.needs(setup)
-    wake = 1 if twin.WAKES else 0
+    wake = 1 if of(twin, "WAKES") else 0
     # A wake-up is such another call.
     most = (max(degree * heard, one, called * wake) for heard, one, called in zip(broadcast, unicast, act, strict=True))
     rows, frames, messages = most
@@ -203,7 +207,7 @@ def _core(
     rows = max(needs[0].rows, needs[1].rows)
     rows += min(_ROWS, 20 * count + 10_000) if traces else 10_000
     ring = _ring_length(longest_us + airtime_us + (32 * 320 if radio.csma else 0))
-    ring = max(ring, _RING_WITH_TIMERS_US) if twin.WAKES else ring
+    ring = max(ring, _RING_WITH_TIMERS_US) if of(twin, "WAKES") else ring
     numbers = np.zeros(NUMBERS, np.int64)
     numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
     return Core(
