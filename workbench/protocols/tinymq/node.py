@@ -7,7 +7,7 @@ from workbench.attributes.model import check_publication, check_subscription, ma
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
 from workbench.protocols.recent import RecentIds
-from workbench.protocols.tinymq import events, literal, wire
+from workbench.protocols.tinymq import events, wire
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import SECOND_US, OwnQuery, QueryStore
@@ -41,7 +41,6 @@ class TinyMQNode(Node):
         self._waiting = []
         self._longest_wait_us = int(settings.info_s * settings.lost_after * SECOND_US)
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
-        self._passed = RecentIds(settings.max_known)  # literal mode: events that were here
         self._ask_again_us = None
         self._subscribed = 0
         self._published = 0
@@ -194,35 +193,30 @@ class TinyMQNode(Node):
 
     # Routing
 
-    def route(self, message, previous_hop, now, is_again=False):
-        """Bring a query, event or notification further: towards its tree, or within it.
-
-        ``is_again``: it was here before because it had to wait, or its next hop was given up, not because it came back.
-        """
-        if self._must_wait(message):
+    def route(self, message, previous_hop, now):
+        """Bring a query, event or notification further: towards its tree, or within it."""
+        if self.must_wait(message):
             self._wait(message, previous_hop, now)
-            return
-        if isinstance(message, wire.Notification):
+        elif isinstance(message, wire.Notification):
             self._route_notification(message, previous_hop, now)
-            return
-        if isinstance(message, wire.Query):
-            if self.settings.literal and not is_again and self.queries.has_seen(message):
-                self.drop_message(message, previous_hop, "duplicate")
-                return
-            if not self.queries.note_path(message, previous_hop):
-                self.drop_message(message, previous_hop, "stale")
-                return
-        place = self.overlay.place(message.tree)
-        if place is None:
-            self._send(self.overlay.towards(message.tree), message, previous_hop, now)
-            return
-        if self.settings.literal:
-            parts = self._literal_parts(place, message, previous_hop, is_again)
+        elif isinstance(message, wire.Query) and not self.queries.note_path(message, previous_hop):
+            self.drop_message(message, previous_hop, "stale")
         else:
-            box = self._box(message)
-            parts = fragments(self.overlay, place, box, message.region, self.mapping, self.settings.shortcuts)
-            if not parts:
-                self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+            place = self.overlay.place(message.tree)
+            if place is None:
+                self._send(self.overlay.towards(message.tree), message, previous_hop, now)
+            else:
+                self._route_in_tree(place, message, previous_hop, now)
+
+    def route_again(self, message, previous_hop, now):
+        """Route a message that did not come back: it had to wait here, or its next hop does not answer."""
+        self.route(message, previous_hop, now)
+
+    def _route_in_tree(self, place, message, previous_hop, now):
+        parts = self.split(place, message)
+        if not parts:
+            self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+            return
         self._tell_forwarded(message, previous_hop, len([one for one in parts if one[0] != NOBODY]))
         for neighbor, region in parts:
             part = wire.with_region(message, region)
@@ -231,29 +225,21 @@ class TinyMQNode(Node):
             else:
                 self.unicast.send(neighbor, part, now)
 
-    def _must_wait(self, message):
+    def split(self, place, message):
+        """[(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
+        return fragments(self.overlay, place, self.box(message), message.region, self.mapping, self.settings.shortcuts)
+
+    def must_wait(self, message):
+        """Whether a message has to wait until this node has a place again."""
         tree = message.sink_tree if isinstance(message, wire.Notification) else message.tree
         is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
         return is_lost or not self.overlay.is_attached()
 
-    def _box(self, message):
+    def box(self, message):
+        """The box of a query or an event."""
         if isinstance(message, wire.Query):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
-
-    def _literal_parts(self, place, message, previous_hop, is_again):
-        """What the printed algorithms answer, as [(neighbor or NOBODY, region)]."""
-        if isinstance(message, wire.Query):
-            hops = literal.query_hops(self.overlay, place, self._box(message), self.mapping)
-        else:
-            passed = message.tree, message.publisher, message.sequence
-            if passed in self._passed and not is_again:
-                self.drop_message(message, previous_hop, "loop")
-                return []
-            self._passed.put(passed)
-            target = self.mapping.first_cell(self._box(message))
-            hops = [literal.event_hop(self.overlay, place, target, self.mapping)]
-        return [(hop, message.region) for hop in hops]
 
     def _send(self, neighbor, message, previous_hop, now):
         if neighbor is None:
@@ -298,7 +284,7 @@ class TinyMQNode(Node):
             elif message.tree is None:
                 self._send_to_trees(message, now)
             else:
-                self.route(message, previous_hop, now, is_again=True)
+                self.route_again(message, previous_hop, now)
             # What has to wait on goes on with its time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
@@ -355,7 +341,7 @@ class TinyMQNode(Node):
             self.overlay.lose(neighbor, now)
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
-                    self.route(message, NOBODY, now, is_again=True)
+                    self.route_again(message, NOBODY, now)
         self.overlay.wake(now)
         self.queries.wake(now)
         if self._waiting and self._longest_wait_us and now - self._waiting[0][2] > self._longest_wait_us:

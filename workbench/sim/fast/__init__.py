@@ -99,6 +99,7 @@ TWINS = {
     "workbench.protocols.diffusion:Diffusion": "workbench.protocols.diffusion.fast",
     "workbench.protocols.coded_diffusion:CodedDiffusion": "workbench.protocols.coded_diffusion.fast",
     "workbench.protocols.tinymq:TinyMQ": "workbench.protocols.tinymq.fast",
+    "workbench.protocols.tinymq.printed:PrintedTinyMQ": "workbench.protocols.tinymq.fast",  # which says why not
     "workbench.protocols.tinymq.pub2sub:Pub2Sub": "workbench.protocols.tinymq.fast",
     "workbench.protocols.dps:DPS": "workbench.protocols.dps.fast",
 }
