@@ -10,9 +10,10 @@ from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import events, wire
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
-from workbench.protocols.tinymq.queries import SECOND_US, OwnQuery, QueryStore
+from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key
+from workbench.protocols.tinymq.rules import SECOND_US, is_too_old, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
@@ -24,8 +25,9 @@ class TinyMQNode(Node):
 
     @staticmethod
     def prepare(settings):
-        """The mapping is that of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
+        """Mapping and times are those of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
         settings.mapping = Mapping(settings.spans, settings.key_bits)
+        settings.times = times(settings)
 
     every_tree = False
 
@@ -39,7 +41,6 @@ class TinyMQNode(Node):
         self.own_queries = []
         # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
         self._waiting = []
-        self._longest_wait_us = int(settings.info_s * settings.lost_after * SECOND_US)
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
         self._ask_again_us = None
         self._subscribed = 0
@@ -116,7 +117,7 @@ class TinyMQNode(Node):
             tree,
             self.address,
             subscription.number,
-            own.round & 0xFF,
+            max(own.round, 0),
             lease_s,
             0,
             sink_tree or 0,
@@ -128,17 +129,17 @@ class TinyMQNode(Node):
 
     def _ask(self, own, now, is_end=False):
         """Send a query of our own to every tree that can be reached."""
-        settings = self.settings
-        own.round = (own.round + 1) & 0xFF
-        lease_s = 0 if is_end else own.lease_s(now, settings.refresh_s, settings.lease_s)
+        refresh_us = self.settings.times.refresh_us
+        own.round = next_round(own.round)
+        lease_s = 0 if is_end else own.lease_s(now, self.settings.times.longest_lease_s)
         for tree in self.overlay.known_trees():
             self.route(self._query(own, tree, lease_s, now), NOBODY, now)
-        own.refresh_us = now + int(settings.refresh_s * SECOND_US) if settings.refresh_s else None
+        own.refresh_us = now + refresh_us if refresh_us else None
 
     def _ask_again(self, now):
         # Keys and trees come and change many at a time.
         if self._ask_again_us is None:
-            self._ask_again_us = now + int(self.settings.settle_s * SECOND_US)
+            self._ask_again_us = now + self.settings.times.settle_us
 
     # Frames
 
@@ -278,8 +279,9 @@ class TinyMQNode(Node):
 
     def _send_what_waits(self, now):
         waiting, self._waiting = self._waiting, []
+        lost_after_us = self.settings.times.lost_after_us
         for message, previous_hop, since_us in waiting:
-            if self._longest_wait_us and now - since_us > self._longest_wait_us:
+            if is_too_old(since_us, now, lost_after_us):
                 self.drop_message(message, previous_hop, "waited")
             elif message.tree is None:
                 self._send_to_trees(message, now)
@@ -344,7 +346,7 @@ class TinyMQNode(Node):
                     self.route_again(message, NOBODY, now)
         self.overlay.wake(now)
         self.queries.wake(now)
-        if self._waiting and self._longest_wait_us and now - self._waiting[0][2] > self._longest_wait_us:
+        if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):
             self._send_what_waits(now)
         self._ask_what_is_due(now)
         self._plan_wake()
