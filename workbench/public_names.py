@@ -10,6 +10,7 @@ PROTOCOLS = {
     "Diffusion": "protocols.diffusion",
     "Flooding": "protocols.flooding",
     "Gossip": "protocols.gossip",
+    "PrintedTinyMQ": "protocols.tinymq.printed",
     "Pub2Sub": "protocols.tinymq.pub2sub",
     "TinyMQ": "protocols.tinymq",
 }

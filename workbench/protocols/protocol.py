@@ -48,11 +48,12 @@ class Protocol:
                     % (type(self).__name__, parameter.name)
                 )
             value = settings.pop(parameter.name, parameter.default)
-            table[parameter.name] = check_parameter(type(self).__name__, parameter, value)
+            table[parameter.name] = check_parameter(self.public_class().__name__, parameter, value)
         if settings:
             unknown = sorted(settings)[0]
             known = ", ".join([parameter.name for parameter in self.parameters])
-            raise ParameterError("%s has no parameter %r; it has: %s" % (type(self).__name__, unknown, known or "none"))
+            name = self.public_class().__name__
+            raise ParameterError("%s has no parameter %r; it has: %s" % (name, unknown, known or "none"))
         self.settings = table
 
     def __getattr__(self, name):
@@ -60,6 +61,11 @@ class Protocol:
         if name != "settings" and name in self.settings:
             return self.settings[name]
         raise AttributeError(name)
+
+    @classmethod
+    def public_class(cls):
+        """The class whose name scenario files, errors and titles say, and which makes this protocol of its settings."""
+        return cls
 
     def matching_samples(self, subscription, publication):
         """The samples of a publication that a subscription asks for, both as attributes: what metrics go by."""
@@ -120,7 +126,7 @@ class Protocol:
             for parameter in self.parameters
             if self.settings[parameter.name] != parameter.default
         ]
-        return "%s(%s)" % (type(self).__name__, ", ".join(changed))
+        return "%s(%s)" % (self.public_class().__name__, ", ".join(changed))
 
 
 def plain(value):

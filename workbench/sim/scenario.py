@@ -80,7 +80,7 @@ class Scenario:
             raise ScenarioError("the topology has no nodes")
         largest, limit = max(nodes), self.protocol.largest_address
         if largest > limit:
-            name = type(self.protocol).__name__
+            name = self.protocol.public_class().__name__
             raise ScenarioError(
                 f"node {largest} is beyond {name}'s largest address {limit}: its frames have no room for more; "
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
@@ -298,7 +298,7 @@ def _register_keys(keys: Any) -> None:
 
 def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     """A protocol as plain values: its name and all of its parameters."""
-    cls = type(protocol)
+    cls = protocol.public_class()
     name = cls.__name__
     if name not in public_names.PROTOCOLS or _public_class(name) is not cls:
         name = f"{cls.__module__}:{name}"
@@ -342,7 +342,7 @@ def _public_class(name: str) -> type[Protocol]:
 
 def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
     if head == "protocol":
-        return type(value)(**{**value.settings, path: new})
+        return value.public_class()(**{**value.settings, path: new})
     if head == "radio":
         return Radio.from_dict({**value.to_dict(), path: list(new) if isinstance(new, tuple) else new})
     number, _, name = path.partition(".")

@@ -17,7 +17,7 @@ def title(run: Any) -> str:
     """One line that says what ran: the protocol and the network's size."""
     scenario = run.scenario
     protocol = scenario.protocol
-    name = protocol if isinstance(protocol, str) else type(protocol).__name__
+    name = protocol if isinstance(protocol, str) else protocol.public_class().__name__
     nodes = scenario.topology.number_of_nodes()
     recipe = scenario.topology.graph.get("recipe")
     kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""

@@ -1,5 +1,7 @@
 """TinyMQ's algorithms 3.1 and 3.2 as printed: what they answer at a node, and what they lose in a network."""
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,10 +9,12 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench.attributes.text import parse
+from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.tinymq import TinyMQ, literal
+from workbench.protocols.tinymq import TinyMQ
 from workbench.protocols.tinymq.overlay import Neighbor
 from workbench.protocols.tinymq.place import Place
+from workbench.protocols.tinymq.printed import algorithms
 from workbench.protocols.tinymq.wire import InfoPlace
 
 MAPPING = TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
@@ -42,7 +46,7 @@ AROUND_2 = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "1"), n3=(0, 2, "011"), n4=(0, 2, 
 
 
 def query_hops(text, overlay=AROUND_2, place=NODE_2):
-    return literal.query_hops(overlay, place, MAPPING.query_box(parse(text)), MAPPING)
+    return algorithms.query_hops(overlay, place, MAPPING.query_box(parse(text)), MAPPING)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +68,15 @@ def test_printed_query_goes_where_algorithm_3_1_says(text, hops):
     ("string", "hop"), [(0b0100, NOBODY), (0b0101, 4), (0b0110, 3), (0b0111, 3), (0b1000, 1), (0b0000, 8), (0b0011, 8)]
 )
 def test_printed_event_goes_where_algorithm_3_2_says(string, hop):
-    assert literal.event_hop(AROUND_2, NODE_2, string, MAPPING) == hop
+    assert algorithms.event_hop(AROUND_2, NODE_2, string, MAPPING) == hop
 
 
 def test_of_equally_long_prefixes_the_parents_counts_and_then_the_lowest_address():
     overlay = Seen(n0=(0, NOBODY, ""), n7=(0, 0, "11"), n5=(0, 0, "101"), n9=(0, 0, "111"))
     place = place_of("01", 0)
-    assert literal.event_hop(overlay, place, 0b1100, MAPPING) == 7
-    assert literal.event_hop(overlay, place, 0b1000, MAPPING) == 5
-    assert literal.event_hop(overlay, place, 0b0011, MAPPING) == 0
+    assert algorithms.event_hop(overlay, place, 0b1100, MAPPING) == 7
+    assert algorithms.event_hop(overlay, place, 0b1000, MAPPING) == 5
+    assert algorithms.event_hop(overlay, place, 0b0011, MAPPING) == 0
 
 
 def test_two_nodes_that_find_each_other_nearer_send_an_event_in_a_circle():
@@ -80,8 +84,8 @@ def test_two_nodes_that_find_each_other_nearer_send_an_event_in_a_circle():
     one, other = place_of("010", 0), place_of("0111", 0)
     first = Seen(n0=(0, NOBODY, ""), n2=(0, 0, "0111"))
     second = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "010"))
-    assert literal.event_hop(first, one, 0b0000, MAPPING) == 2
-    assert literal.event_hop(second, other, 0b0000, MAPPING) == 1
+    assert algorithms.event_hop(first, one, 0b0000, MAPPING) == 2
+    assert algorithms.event_hop(second, other, 0b0000, MAPPING) == 1
 
 
 def scenario(graph, roots, seed=1, **options):
@@ -115,3 +119,34 @@ def test_printed_algorithms_lose_and_loop_where_the_corrected_ones_do_not():
     assert corrected["delivery_ratio"] == 1.0
     assert printed["delivery_ratio"] < 0.95
     assert printed["dropped_loop"] > 0 and "dropped_loop" not in corrected
+
+
+def test_one_protocol_has_two_names_and_one_form_as_text():
+    printed = wb.PrintedTinyMQ(roots=(0, 5))
+    assert printed == TinyMQ(literal=True, roots=(0, 5)) == pickle.loads(pickle.dumps(printed))
+    assert repr(printed) == "TinyMQ(roots=(0, 5), literal=True)"
+    one, other = (
+        wb.Scenario(wb.topology.line(6), protocol, [], duration_s=1)
+        for protocol in (printed, TinyMQ(roots=(0, 5), literal=True))
+    )
+    assert one == other and one.hash == other.hash and one.to_json() == other.to_json()
+    assert wb.Scenario.from_json(one.to_json()) == one
+    assert '"name": "TinyMQ"' in one.to_json()
+
+
+def test_literal_is_changed_like_any_setting():
+    printed = wb.Scenario(wb.topology.line(6), wb.PrintedTinyMQ(), [], duration_s=1)
+    corrected = printed.replace(**{"protocol.literal": False})
+    assert type(corrected.protocol) is TinyMQ
+    assert corrected.replace(**{"protocol.literal": True}) == printed
+    assert [one.replace(**{"protocol.roots": (0, 5)}).protocol.literal for one in (printed, corrected)] == [True, False]
+
+
+class Mine(TinyMQ):
+    """A protocol of a user's own, which routes as TinyMQ does."""
+
+
+@pytest.mark.parametrize(("cls", "literal"), [(wb.PrintedTinyMQ, False), (Mine, True)])
+def test_protocol_that_routes_one_way_does_not_say_that_it_routes_the_other(cls, literal):
+    with pytest.raises(ParameterError, match=rf"literal is {literal}.*write TinyMQ\(literal={literal}\)"):
+        cls(literal=literal)

@@ -46,7 +46,7 @@ Differs from the original in
     --   one notification for each sink and event and tree: the sink matches it with all of its subscriptions, and takes
          an event once, though in the paper's mode it hears of it from every tree.
     --   ``dimensions`` names attributes; how anything else in a subscription is mapped stands in mapping.py.
-    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as printed: see literal.py.
+    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as printed: see printed/..
 
 Reference
     K. Shi, Z. Deng, X. Qin: TinyMQ: a content-based publish/subscribe middleware for wireless sensor networks,
@@ -59,7 +59,7 @@ This folder runs on a mote too (MicroPython's subset of Python).
 from workbench.attributes.model import HIGHEST, LOWEST, is_blob
 from workbench.errors import ParameterError
 from workbench.protocols.protocol import Parameter, Protocol
-from workbench.protocols.tinymq import literal, wire
+from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.node import TinyMQNode
 
 MOST_ROOTS = 255
@@ -104,49 +104,42 @@ class TinyMQ(Protocol):
     node = TinyMQNode
     parameters = PARAMETERS
     largest_address = wire.U32 - 1
-    why_not_fast = "algorithms 3.1 and 3.2 as printed (literal=True) are there to be watched, in small networks"
+    fast = "workbench.protocols.tinymq.fast"
+    is_printed = False  # Whether queries and events go by the algorithms as printed.
+
+    def __new__(cls, **settings):
+        """``literal=True`` makes the protocol as printed."""
+        if cls is TinyMQ and settings.get("literal") is True:
+            from workbench.protocols.tinymq.printed import PrintedTinyMQ  # Not before: it is a kind of this one.
+
+            cls = PrintedTinyMQ
+        return Protocol.__new__(cls)
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
-        self._check_roots()
+        if self.settings.get("literal", False) != self.is_printed:
+            raise ParameterError(
+                "%s: literal is %s, which makes another protocol; write TinyMQ(literal=%s)"
+                % (type(self).__name__, not self.is_printed, not self.is_printed)
+            )
+        owner = self.public_class().__name__
+        self.settings["roots"] = _checked_roots(owner, self.settings["roots"])
+        self._check_times(owner)
+        self.spans = _spans(owner, self.settings["dimensions"])
+        self.node.prepare(self)
+
+    def _check_times(self, owner):
         if self.lease_s <= self.refresh_s:
             raise ParameterError(
                 "%s: lease_s is %s and refresh_s %s; a lease must be longer, or queries end before they are sent again"
-                % (type(self).__name__, self.lease_s, self.refresh_s)
+                % (owner, self.lease_s, self.refresh_s)
             )
         for name in ("info_s", "refresh_s"):
             if 0 < self.settings[name] < SHORTEST_S:
                 raise ParameterError(
                     "%s: %s is %s; it must be 0, or %s at least, as nodes count microseconds"
-                    % (type(self).__name__, name, self.settings[name], SHORTEST_S)
+                    % (owner, name, self.settings[name], SHORTEST_S)
                 )
-        if self.literal and self.key_bits > literal.WIDEST_KEY_SPACE:
-            raise ParameterError(
-                "%s: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"
-                % (type(self).__name__, self.key_bits, literal.WIDEST_KEY_SPACE)
-            )
-        if self.literal and not self.shortcuts:
-            raise ParameterError(
-                "%s: shortcuts is False and literal True; the printed algorithms have shortcuts, so leave it True"
-                % type(self).__name__
-            )
-        self.spans = self._dimensions()
-        self.node.prepare(self)
-
-    def _check_roots(self):
-        roots = self.settings["roots"] = tuple([_whole(root) for root in self.settings["roots"]])
-        is_right = 1 <= len(roots) <= MOST_ROOTS and len(set(roots)) == len(roots)
-        for root in roots:
-            is_right = is_right and isinstance(root, int) and not isinstance(root, bool) and root >= 0
-        if not is_right:
-            raise ParameterError(
-                "%s: roots is %r; it must name from 1 to %d nodes, each once" % (type(self).__name__, roots, MOST_ROOTS)
-            )
-
-    @property
-    def fast(self):
-        """The algorithms as printed have no twin."""
-        return "" if self.literal else "workbench.protocols.tinymq.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Besides the readings: the infos of the overlay as it grows and of each epoch, and the queries."""
@@ -161,14 +154,23 @@ class TinyMQ(Protocol):
         values["spans"] = self.spans
         return values
 
-    def _dimensions(self):
-        names = self.settings["dimensions"]
-        found = [_dimension(type(self).__name__, name) for name in names]
-        if not found or len({one[0] for one in found}) < len(found):
-            raise ParameterError(
-                "%s: dimensions is %r; it must name one key or several, each once" % (type(self).__name__, names)
-            )
-        return found
+
+def _checked_roots(owner, roots):
+    roots = tuple([_whole(root) for root in roots])
+    is_right = 1 <= len(roots) <= MOST_ROOTS and len(set(roots)) == len(roots)
+    for root in roots:
+        is_right = is_right and isinstance(root, int) and not isinstance(root, bool) and root >= 0
+    if not is_right:
+        raise ParameterError("%s: roots is %r; it must name from 1 to %d nodes, each once" % (owner, roots, MOST_ROOTS))
+    return roots
+
+
+def _spans(owner, names):
+    """[(key number, lowest, highest value)] of the dimensions."""
+    found = [_dimension(owner, name) for name in names]
+    if not found or len({one[0] for one in found}) < len(found):
+        raise ParameterError("%s: dimensions is %r; it must name one key or several, each once" % (owner, names))
+    return found
 
 
 def _whole(number):

@@ -8,12 +8,13 @@ from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import Subscription
-from workbench.protocols.tinymq import events, literal, wire
+from workbench.protocols.tinymq import events, wire
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
-from workbench.protocols.tinymq.queries import SECOND_US, OwnQuery, QueryStore
+from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key
+from workbench.protocols.tinymq.rules import SECOND_US, is_too_old, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
@@ -25,8 +26,9 @@ class TinyMQNode(Node):
 
     @staticmethod
     def prepare(settings):
-        """The mapping is that of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
+        """Mapping and times are those of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
         settings.mapping = Mapping(settings.spans, settings.key_bits)
+        settings.times = times(settings)
 
     every_tree = False
 
@@ -39,9 +41,7 @@ class TinyMQNode(Node):
         self.rendezvous = Rendezvous(self)
         # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
         self._waiting = []
-        self._longest_wait_us = int(settings.info_s * settings.lost_after * SECOND_US)
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
-        self._passed = RecentIds(settings.max_known)  # literal mode: events that were here
         self._ask_again_us = None
         self._published = 0
 
@@ -111,7 +111,7 @@ class TinyMQNode(Node):
             tree,
             self.address,
             subscription.number,
-            own.round & 0xFF,
+            max(own.round, 0),
             lease_s,
             0,
             sink_tree or 0,
@@ -123,17 +123,17 @@ class TinyMQNode(Node):
 
     def _ask(self, own, now, is_end=False):
         """Send a query of our own to every tree that can be reached."""
-        settings = self.settings
-        own.round = (own.round + 1) & 0xFF
-        lease_s = 0 if is_end else own.lease_s(now, settings.refresh_s, settings.lease_s)
+        refresh_us = self.settings.times.refresh_us
+        own.round = next_round(own.round)
+        lease_s = 0 if is_end else own.lease_s(now, self.settings.times.longest_lease_s)
         for tree in self.overlay.known_trees():
             self.route(self._query(own, tree, lease_s, now), NOBODY, now)
-        own.refresh_us = now + int(settings.refresh_s * SECOND_US) if settings.refresh_s else None
+        own.refresh_us = now + refresh_us if refresh_us else None
 
     def _ask_again(self, now):
         # Keys and trees come and change many at a time.
         if self._ask_again_us is None:
-            self._ask_again_us = now + int(self.settings.settle_s * SECOND_US)
+            self._ask_again_us = now + self.settings.times.settle_us
 
     # Frames
 
@@ -188,35 +188,30 @@ class TinyMQNode(Node):
 
     # Routing
 
-    def route(self, message, previous_hop, now, is_again=False):
-        """Bring a query, event or notification further: towards its tree, or within it.
-
-        ``is_again``: it was here before because it had to wait, or its next hop was given up, not because it came back.
-        """
-        if self._must_wait(message):
+    def route(self, message, previous_hop, now):
+        """Bring a query, event or notification further: towards its tree, or within it."""
+        if self.must_wait(message):
             self._wait(message, previous_hop, now)
-            return
-        if isinstance(message, wire.Notification):
+        elif isinstance(message, wire.Notification):
             self._route_notification(message, previous_hop, now)
-            return
-        if isinstance(message, wire.Query):
-            if self.settings.literal and not is_again and self.queries.has_seen(message):
-                self.drop_message(message, previous_hop, "duplicate")
-                return
-            if not self.queries.note_path(message, previous_hop):
-                self.drop_message(message, previous_hop, "stale")
-                return
-        place = self.overlay.place(message.tree)
-        if place is None:
-            self._send(self.overlay.towards(message.tree), message, previous_hop, now)
-            return
-        if self.settings.literal:
-            parts = self._literal_parts(place, message, previous_hop, is_again)
+        elif isinstance(message, wire.Query) and not self.queries.note_path(message, previous_hop):
+            self.drop_message(message, previous_hop, "stale")
         else:
-            box = self._box(message)
-            parts = fragments(self.overlay, place, box, message.region, self.mapping, self.settings.shortcuts)
-            if not parts:
-                self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+            place = self.overlay.place(message.tree)
+            if place is None:
+                self._send(self.overlay.towards(message.tree), message, previous_hop, now)
+            else:
+                self._route_in_tree(place, message, previous_hop, now)
+
+    def route_again(self, message, previous_hop, now):
+        """Route a message that did not come back: it had to wait here, or its next hop does not answer."""
+        self.route(message, previous_hop, now)
+
+    def _route_in_tree(self, place, message, previous_hop, now):
+        parts = self.split(place, message)
+        if not parts:
+            self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+            return
         self._tell_forwarded(message, previous_hop, len([one for one in parts if one[0] != NOBODY]))
         for neighbor, region in parts:
             part = wire.with_region(message, region)
@@ -225,29 +220,21 @@ class TinyMQNode(Node):
             else:
                 self.unicast.send(neighbor, part, now)
 
-    def _must_wait(self, message):
+    def split(self, place, message):
+        """[(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
+        return fragments(self.overlay, place, self.box(message), message.region, self.mapping, self.settings.shortcuts)
+
+    def must_wait(self, message):
+        """Whether a message has to wait until this node has a place again."""
         tree = message.sink_tree if isinstance(message, wire.Notification) else message.tree
         is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
         return is_lost or not self.overlay.is_attached()
 
-    def _box(self, message):
+    def box(self, message):
+        """The box of a query or an event."""
         if isinstance(message, wire.Query):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
-
-    def _literal_parts(self, place, message, previous_hop, is_again):
-        """What the printed algorithms answer, as [(neighbor or NOBODY, region)]."""
-        if isinstance(message, wire.Query):
-            hops = literal.query_hops(self.overlay, place, self._box(message), self.mapping)
-        else:
-            passed = message.tree, message.publisher, message.sequence
-            if passed in self._passed and not is_again:
-                self.drop_message(message, previous_hop, "loop")
-                return []
-            self._passed.put(passed)
-            target = self.mapping.first_cell(self._box(message))
-            hops = [literal.event_hop(self.overlay, place, target, self.mapping)]
-        return [(hop, message.region) for hop in hops]
 
     def _send(self, neighbor, message, previous_hop, now):
         if neighbor is None:
@@ -286,13 +273,14 @@ class TinyMQNode(Node):
 
     def _send_what_waits(self, now):
         waiting, self._waiting = self._waiting, []
+        lost_after_us = self.settings.times.lost_after_us
         for message, previous_hop, since_us in waiting:
-            if self._longest_wait_us and now - since_us > self._longest_wait_us:
+            if is_too_old(since_us, now, lost_after_us):
                 self.drop_message(message, previous_hop, "waited")
             elif message.tree is None:
                 self._send_to_trees(message, now)
             else:
-                self.route(message, previous_hop, now, is_again=True)
+                self.route_again(message, previous_hop, now)
             # What has to wait on goes on with its time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
@@ -343,10 +331,10 @@ class TinyMQNode(Node):
             self.overlay.lose(neighbor, now)
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
-                    self.route(message, NOBODY, now, is_again=True)
+                    self.route_again(message, NOBODY, now)
         self.overlay.wake(now)
         self.queries.wake(now)
-        if self._waiting and self._longest_wait_us and now - self._waiting[0][2] > self._longest_wait_us:
+        if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):
             self._send_what_waits(now)
         self._ask_what_is_due(now)
         self._plan_wake()

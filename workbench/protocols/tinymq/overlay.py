@@ -31,11 +31,18 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.events import KeySet
 from workbench.protocols.tinymq.place import Place
+from workbench.protocols.tinymq.rules import (
+    FIRST_REPEAT_US,
+    is_better_parent,
+    is_better_way,
+    is_cut_off,
+    is_info_due,
+    is_repeated,
+    is_silent,
+    longest_slot,
+    may_be_parent,
+)
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
-
-SECOND_US = 1000000
-FIRST_REPEAT_US = 250000
-HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
 
 
 class Neighbor:
@@ -70,8 +77,8 @@ class Overlay:
     """The overlay as one node sees it. ``every_tree``: it has a place in each tree (PUB-2-SUB+), not in one."""
 
     def __init__(self, node, every_tree):
-        settings = node.settings
         self.node = node
+        self.times = node.settings.times
         self.every_tree = every_tree
         self.places = {}  # tree -> Place
         self.neighbors = {}
@@ -83,10 +90,6 @@ class Overlay:
         self._repeat_us = None  # when the last info is due again
         self._repeat_after_us = 0  # how long after it; 0: it told of no change
         self._info_sent_us = 0
-        self._info_us = int(settings.info_s * SECOND_US)
-        self._lost_after_us = int(settings.info_s * settings.lost_after * SECOND_US)
-        self._gather_us = int(settings.gather_ms * 1000)
-        self._grant_wait_us = int(settings.retry_ms * 1000) * 8 * (2 + settings.retries)
 
     def start(self, now):
         """A root takes its place; nodes that tick do so out of step."""
@@ -98,8 +101,9 @@ class Overlay:
             self.distances[tree] = Distance(epoch, 0, NOBODY, now)
             self._tell_key(self.places[tree])
             self._tell_change(now)
-        if self._info_us:
-            self.tick_us = now + self._info_us // 2 + self.node.random.below(self._info_us)
+        info_us = self.times.info_us
+        if info_us:
+            self.tick_us = now + info_us // 2 + self.node.random.below(info_us)
 
     # What others ask
 
@@ -183,13 +187,8 @@ class Overlay:
     def _is_better(self, known, epoch, hops, neighbor, now):
         if known is None:
             return True
-        if known.next_hop == NOBODY or epoch < known.epoch:
-            return False
-        if epoch == known.epoch:
-            return known.next_hop is not None and (hops, neighbor) < (known.hops, known.next_hop)
-        if known.next_hop in (None, neighbor) or hops <= known.hops:
-            return True
-        return now - known.heard_us > self._lost_after_us
+        is_stale = is_silent(known.heard_us, now, self.times.lost_after_us)
+        return is_better_way(known, known.next_hop is None, epoch, hops, neighbor, is_stale)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)
@@ -220,12 +219,11 @@ class Overlay:
         if told.epoch > place.epoch:
             place.epoch, place.epoch_us = told.epoch, now
             self._info_soon(now)
-        key = child_key(told.key, slot_of(place.key))
-        if key != place.key:
-            if len(key) > wire.LONGEST_KEY:
-                self._lose_place(place, now)
-                return
-            self._set_key(place, key, now)
+        slot = slot_of(place.key)
+        if slot > longest_slot(len(told.key)):
+            self._lose_place(place, now)
+            return
+        self._set_key(place, child_key(told.key, slot), now)
 
     def _tell_change(self, now):
         """What the next info says is new, so it is to be repeated."""
@@ -235,7 +233,8 @@ class Overlay:
     def _info_soon(self, now):
         """Send an info after a moment in which more may change, and in which neighbors send theirs."""
         if self.info_due_us is None:
-            self.info_due_us = now + self._gather_us // 2 + self.node.random.below(self._gather_us // 2 + 1)
+            half_us = self.times.gather_us // 2
+            self.info_due_us = now + half_us + self.node.random.below(half_us + 1)
 
     def _send_info(self, now):
         self.info_due_us = self._repeat_us = None
@@ -255,7 +254,7 @@ class Overlay:
         self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances)))))
 
     def _plan_repetition(self, now):
-        if 0 < self._repeat_after_us < self._info_us:
+        if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
             self._repeat_us = now + half_us + self.node.random.below(half_us)
             self._repeat_after_us *= 2
@@ -280,21 +279,22 @@ class Overlay:
         for address, neighbor in self.neighbors.items():
             for tree in trees:
                 place = neighbor.places.get(tree)
-                if place is not None and self._may_join(tree, place):
-                    candidate = neighbor.since_us[tree], address, tree
-                    first = candidate if first is None else min(first, candidate)
+                if place is None or not self._may_join(tree, place):
+                    continue
+                since_us = neighbor.since_us[tree]
+                if first is None or is_better_parent(since_us, address, first[0], first[1]):
+                    first = since_us, address, tree
         if first is not None:
             _, address, tree = first
             # Never now: with gather_ms=0 a node that is being woken would ask to be woken at once.
-            send_us = now + max(1, self.node.random.below(self._gather_us + 1))
+            send_us = now + max(1, self.node.random.below(self.times.gather_us + 1))
             self.joining[tree] = Joining(address, send_us)
 
     def _may_join(self, tree, place):
-        """Whether a neighbor's place can be above this node: its epoch is newer than any that came through us."""
-        known = self.left.get(tree, -1)
+        newest = self.left.get(tree, -1)
         if tree in self.places:
-            known = max(known, self.places[tree].epoch)
-        return place.epoch > known and place.parent != self.node.address and len(place.key) < wire.LONGEST_KEY
+            newest = max(newest, self.places[tree].epoch)
+        return may_be_parent(place.epoch, newest, place.parent == self.node.address, len(place.key))
 
     def take_join(self, join, child, now):
         """A neighbor wants to be a child; returns whether there is a place for it to have."""
@@ -306,7 +306,7 @@ class Overlay:
     def _adopt(self, place, child, slot, now):
         """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
         taken = {other for address, other in place.children.items() if address != child}
-        longest = wire.LONGEST_KEY - len(place.key) - 1
+        longest = longest_slot(len(place.key))
         if slot in taken or slot > longest:
             slot = free_slot(taken)
         if slot > longest:
@@ -402,7 +402,7 @@ class Overlay:
             if joining.send_us is not None and joining.send_us <= now:
                 joining.send_us = None
                 # From now on, which after an outage is later than was planned.
-                joining.give_up_us = now + self._grant_wait_us
+                joining.give_up_us = now + self.times.grant_wait_us
                 self.node.unicast.send(joining.neighbor, wire.Join(tree), now)
             elif joining.send_us is None and joining.give_up_us <= now:
                 # It acknowledges and grants nothing: it has lost its own place. Its next info counts again.
@@ -418,13 +418,14 @@ class Overlay:
         self.look_for_parent(now)
 
     def _tick(self, now):
-        self.tick_us = now + self._info_us
+        info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
+        self.tick_us = now + info_us
         for place in self.places.values():
             if place.parent == NOBODY and place.key is not None:
                 place.epoch, place.epoch_us = place.epoch + 1, now
                 self.distances[place.tree] = Distance(place.epoch, 0, NOBODY, now)
                 self._info_soon(now)
-        silent = [a for a in sorted(self.neighbors) if now - self.neighbors[a].heard_us > self._lost_after_us]
+        silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:
             self.lose(neighbor, now)
         for tree in sorted(self.places):
@@ -433,7 +434,7 @@ class Overlay:
                 # A child that was granted a key and has not been heard since has never got it.
                 if place.key is not None and not self.node.unicast.is_waiting_for(child):
                     self._remove_child(place, child)
-            if place.key is not None and place.parent != NOBODY and now - place.epoch_us > 2 * self._lost_after_us:
+            if place.key is not None and place.parent != NOBODY and is_cut_off(place.epoch_us, now, lost_after_us):
                 self._lose_place(place, now)
-        if now - self._info_sent_us > self._info_us * HELLO_AFTER:
+        if is_info_due(self._info_sent_us, now, info_us):
             self._info_soon(now)

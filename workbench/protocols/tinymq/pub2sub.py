@@ -22,14 +22,14 @@ Reference
 Its node runs on a mote too.
 """
 
-from workbench.protocols import tinymq
+from workbench.protocols.tinymq import PARAMETERS, TinyMQ
 from workbench.protocols.tinymq.node import Pub2SubNode
 
 
-class Pub2Sub(tinymq.TinyMQ):
+class Pub2Sub(TinyMQ):
     """PUB-2-SUB+ and its settings, which are TinyMQ's: ``Pub2Sub(roots=(6, 9), key_bits=8)``."""
 
     node = Pub2SubNode
-    fast = tinymq.TinyMQ.fast
-    literal = False  # What is printed is TinyMQ's.
-    parameters = tuple([parameter for parameter in tinymq.PARAMETERS if parameter.name != "literal"])
+    fast = TinyMQ.fast
+    # What is printed is TinyMQ's.
+    parameters = tuple([parameter for parameter in PARAMETERS if parameter.name != "literal"])

@@ -13,9 +13,8 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.events import QueryStored
+from workbench.protocols.tinymq.rules import SECOND_US, asked_lease_s, is_newer_round, lease_left_s
 from workbench.protocols.tinymq.zones import union
-
-SECOND_US = 1000000
 
 
 class OwnQuery:
@@ -26,13 +25,10 @@ class OwnQuery:
         self.round = -1
         self.refresh_us = None
 
-    def lease_s(self, now, refresh_s, lease_s):
-        """What it is asked for: to its end, or as long as one that is refreshed should last."""
-        longest = int(lease_s) if refresh_s else wire.LEASE_FOREVER_S
+    def lease_s(self, now, longest_s):
+        """The lease that the query asks for."""
         expires_us = self.subscription.expires_us
-        if expires_us is None:
-            return longest
-        return max(1, min(longest, wire.LEASE_FOREVER_S - 1, -((now - expires_us) // SECOND_US)))
+        return longest_s if expires_us is None else asked_lease_s(longest_s, expires_us, now)
 
 
 class StoredQuery:
@@ -41,11 +37,6 @@ class StoredQuery:
     def __init__(self, message, expires_us):
         self.message = message
         self.expires_us = expires_us
-
-
-def is_newer(round_, known):
-    """Whether a round (modulo 256) comes after another."""
-    return 0 < (round_ - known) & 0xFF < 128
 
 
 class QueryStore:
@@ -62,9 +53,9 @@ class QueryStore:
         """Note where a query came from; returns False for one of an older round than is known already."""
         query_id = (query.tree, query.sink, query.query)
         known = self._paths.get(query_id)
-        if known is not None and is_newer(known[0], query.round):
+        if known is not None and is_newer_round(known[0], query.round):
             return False
-        if known is None or is_newer(query.round, known[0]):
+        if known is None or is_newer_round(query.round, known[0]):
             self._paths.put(query_id, (query.round, previous_hop))
         return True
 
@@ -131,7 +122,7 @@ class QueryStore:
         stored = self.stored[query_id]
         if stored.expires_us is None:
             return stored.message
-        return wire.with_lease(stored.message, max(1, -((now - stored.expires_us) // SECOND_US)))
+        return wire.with_lease(stored.message, lease_left_s(stored.expires_us, now))
 
     def next_due_us(self):
         """When the first lease ends, or None."""

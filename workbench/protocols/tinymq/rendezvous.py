@@ -24,8 +24,6 @@ class Rendezvous:
         self.node = node
         self.queries = node.queries
         self.mapping = node.mapping
-        # The printed algorithms know of no hand-over, and would take what is handed over for a duplicate.
-        self._hands_over = not node.settings.literal
 
     def meet(self, message, previous_hop, now):
         """A query, or an event, whose region is in this node's zone."""
@@ -59,7 +57,7 @@ class Rendezvous:
 
     def child_added(self, place, child, reach, now):
         """A child has a key, whose universe is ``reach``."""
-        for query_id in self._stored():
+        for query_id in list(self.queries.ids()):
             if query_id[0] != place.tree:
                 continue
             query = self.queries.take_out(query_id, now)
@@ -76,11 +74,8 @@ class Rendezvous:
 
     def key_changed(self, place, now):
         """This node has another key in a tree, or has come from another tree."""
-        for query_id in self._stored():
+        for query_id in list(self.queries.ids()):
             if query_id[0] == place.tree or self.node.overlay.place(query_id[0]) is None:
                 query = self.queries.take_out(query_id, now)
                 self.queries.forget(query_id)
                 self.node.route(query, NOBODY, now)
-
-    def _stored(self):
-        return list(self.queries.ids()) if self._hands_over else []

@@ -16,9 +16,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.rules import is_given_up, retry_wait_us
 
-LONGEST_WAIT = 8  # times retry_ms
-PATIENCE = 3  # times as many frames to a neighbor that is heard
 MOST_NEIGHBORS = 1000  # whose numbers are kept
 
 
@@ -42,7 +41,7 @@ class Unicast:
         self.node = node
         self.pending = []
         self._retries = node.settings.retries
-        self._retry_us = int(node.settings.retry_ms * 1000)
+        self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
         # Not from 0: neighbors may remember the numbers before a restart.
         self._first_number = node.random.below(wire.U16 + 1)
@@ -66,7 +65,7 @@ class Unicast:
 
     def _send(self, pending, now):
         self.node.outbox.append((pending.neighbor, pending.frame))
-        wait_us = self._retry_us * min(1 << pending.sent, LONGEST_WAIT)
+        wait_us = retry_wait_us(self._retry_us, pending.sent)
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
         pending.sent += 1
 
@@ -103,7 +102,7 @@ class Unicast:
                 continue
             heard_us = self.node.overlay.heard_us(pending.neighbor)
             is_heard = heard_us is not None and heard_us > pending.first_us
-            if pending.sent <= self._retries * (PATIENCE if is_heard else 1):
+            if not is_given_up(pending.sent, self._retries, is_heard):
                 self._send(pending, now)
             elif pending.neighbor not in silent:
                 silent.append(pending.neighbor)

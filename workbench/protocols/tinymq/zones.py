@@ -10,6 +10,8 @@ Theory of operation
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+from workbench.protocols.tinymq.rules import last_string
+
 ROOT_KEY = ""
 
 
@@ -47,7 +49,7 @@ def universe(key, key_bits):
     if free_bits < 0:
         return ()
     low = (int(key, 2) if key else 0) << free_bits
-    return ((low, low + (1 << free_bits) - 1),)
+    return ((low, last_string(low, len(key), key_bits)),)
 
 
 def zone(key, child_keys, key_bits):

@@ -57,6 +57,7 @@ from workbench.protocols.tinymq.fast.memory import (
     State,
 )
 from workbench.protocols.tinymq.fast.recent import counting, move
+from workbench.protocols.tinymq.printed import PrintedTinyMQ
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
 from workbench.protocols.tinymq.queries import SECOND_US
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
@@ -179,7 +180,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 def _refuse(setup: Setup) -> None:
     """NoFastTwinError for what has no twin, or what the definition has to tell of itself."""
     protocol, _, work, _ = setup
-    if protocol.literal:
+    if isinstance(protocol, PrintedTinyMQ):
         raise NoFastTwinError("algorithms 3.1 and 3.2 as printed (literal=True) have no fast twin")
     if protocol.key_bits > WIDEST_KEY_SPACE:
         raise NoFastTwinError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")

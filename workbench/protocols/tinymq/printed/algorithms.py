@@ -15,8 +15,7 @@ How it is read where it leaves a choice
     A query for another tree is another query. Neighbors that are no children are asked for their keys whatever tree
     they are in, as printed; of equally long prefixes the neighbor with the lowest address counts. Z and the zone are
     the corrected ones (C1, C5). An event that returns to a node would do so for ever, and is dropped as "loop"; what
-    had to wait at a node, or is sent another way as a neighbor does not answer, has not returned. Shortcuts are part of
-    the algorithms: ``shortcuts=False`` is refused. Notifications, overlay and leases are ours; nothing is handed over.
+    had to wait at a node, or is sent another way as a neighbor does not answer, has not returned.
 
 Cost
     Each string outside of Z is compared with each neighbor's key, so this mode takes key spaces of 16 bits at most.

@@ -1,0 +1,160 @@
+"""TinyMQ's rules on plain numbers, each written once: the node calls them, and the fast twin compiles them as they are.
+
+Who changes a rule changes it here, and nothing else: `overlay.py`, `unicast.py`, `queries.py` and `node.py` ask it, and
+so do the files of the same names in `fast/`. A rule takes and returns numbers (a way to a root has three of them), and
+no text and no None: numba could not compile it.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from collections import namedtuple
+
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq.wire import LEASE_FOREVER_S, LONGEST_KEY, U8
+
+SECOND_US = 1000000
+FIRST_REPEAT_US = 250000  # after an info that told of a change
+HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
+PATIENCE = 3  # times as many frames to a neighbor that is heard
+MOST_DOUBLINGS = 3  # of retry_ms
+
+# The settings as nodes compute with them: integers. refresh_us 0: queries are sent once.
+Times = namedtuple(
+    "Times",
+    (
+        "info_us",
+        "lost_after_us",
+        "gather_us",
+        "settle_us",
+        "refresh_us",
+        "longest_lease_s",
+        "retry_us",
+        "grant_wait_us",
+    ),
+)
+
+
+def times(settings):
+    """The `Times` of a protocol's settings."""
+    retry_us = int(settings.retry_ms * 1000)
+    return Times(
+        int(settings.info_s * SECOND_US),
+        int(settings.info_s * settings.lost_after * SECOND_US),
+        int(settings.gather_ms * 1000),
+        int(settings.settle_s * SECOND_US),
+        int(settings.refresh_s * SECOND_US),
+        int(settings.lease_s) if settings.refresh_s else LEASE_FOREVER_S,
+        retry_us,
+        # A join and its grant, each sent as often as may be, and each waiting as long as the longest time.
+        retry_us * (1 << MOST_DOUBLINGS) * (2 + settings.retries),
+    )
+
+
+# The parent, and the key that it gives
+
+
+def may_be_parent(epoch, newest_epoch, is_child, key_length):
+    """Whether a neighbor with a key may be the parent.
+
+    ``newest_epoch``: the newest that this node has had in that tree. What is below this node has no newer one, as
+    epochs come through this node: so no cycle can arise. ``is_child``: the neighbor calls this node its parent.
+    """
+    return epoch > newest_epoch and not is_child and key_length < LONGEST_KEY
+
+
+def is_better_parent(since_us, address, best_since_us, best_address):
+    """Whether a neighbor that may be the parent was heard in its tree before the best one so far."""
+    return since_us < best_since_us or (since_us == best_since_us and address < best_address)
+
+
+def longest_slot(key_length):
+    """The last slot below a key of that length whose own key is not too long; negative if there is no slot."""
+    return LONGEST_KEY - key_length - 1
+
+
+# Ways to the roots
+
+
+def is_better_way(known, is_broken, epoch, hops, neighbor, is_stale):
+    """Whether a way that a neighbor offers to a root replaces the one that is ``known``: its epoch, hops and next_hop.
+
+    The next hop of a root itself is NOBODY. ``is_broken``: that next hop is lost; ``is_stale``: it has offered nothing
+    for so long that it may be. As in DSDV, equal or newer epochs and shorter ways alone never form a loop.
+    """
+    if known.next_hop == NOBODY or epoch < known.epoch:
+        return False
+    if epoch == known.epoch:
+        return not is_broken and (hops < known.hops or (hops == known.hops and neighbor < known.next_hop))
+    return is_broken or neighbor == known.next_hop or hops <= known.hops or is_stale
+
+
+# Infos, and what their absence means
+
+
+def is_silent(heard_us, now, lost_after_us):
+    """Whether so much time has passed that a neighbor, or a way, counts as lost."""
+    return now - heard_us > lost_after_us
+
+
+def is_cut_off(epoch_us, now, lost_after_us):
+    """Whether a tree has brought no new epoch for so long that its root must be out of reach."""
+    return now - epoch_us > 2 * lost_after_us
+
+
+def is_info_due(sent_us, now, info_us):
+    """Whether a node's last info is so old that neighbors need another one."""
+    return now - sent_us > info_us * HELLO_AFTER
+
+
+def is_repeated(after_us, info_us):
+    """Whether an info is to be sent again ``after_us`` after it; 0: it told of no change."""
+    return 0 < after_us < info_us
+
+
+# Frames to one neighbor
+
+
+def retry_wait_us(retry_us, sent):
+    """How long a frame that was sent so often before waits for its acknowledgement; a random half of it is added."""
+    return retry_us << min(sent, MOST_DOUBLINGS)
+
+
+def is_given_up(sent, retries, is_heard):
+    """Whether a frame was sent often enough; ``is_heard``: the neighbor is there, so it is the link that is bad."""
+    return sent > retries * (PATIENCE if is_heard else 1)
+
+
+# Queries
+
+
+def next_round(round_):
+    """The round after another, modulo 256."""
+    return (round_ + 1) & U8
+
+
+def is_newer_round(round_, known):
+    """Whether a round (modulo 256) comes after another."""
+    return 0 < (round_ - known) & U8 < 128
+
+
+def lease_left_s(ends_us, now):
+    """What is left of a lease in whole seconds: 0 would end the query."""
+    return max(1, -((now - ends_us) // SECOND_US))
+
+
+def asked_lease_s(longest_s, expires_us, now):
+    """The lease that a subscription asks for: to its end, or as long as one that is refreshed should last."""
+    return min(longest_s, LEASE_FOREVER_S - 1, lease_left_s(expires_us, now))
+
+
+def is_too_old(since_us, now, lost_after_us):
+    """Whether a message has waited in vain; with ``info_s=0`` it waits for ever."""
+    return lost_after_us > 0 and now - since_us > lost_after_us
+
+
+# The key space
+
+
+def last_string(first, length, key_bits):
+    """The last string that a key of ``length`` bits is a prefix of; ``first`` is the first one."""
+    return first + (1 << (key_bits - length)) - 1
