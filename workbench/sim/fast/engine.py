@@ -14,6 +14,7 @@ from workbench import array_draws, draws, purposes
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.fast import loop as loop_module
+from workbench.sim.fast.fields import grow_free_list, grown
 from workbench.sim.fast.layout import (
     AUDIBLE,
     AUDIBLES_FULL,
@@ -113,14 +114,14 @@ def _play(
             else:
                 core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
         elif status == FRAMES_FULL:
-            frames = _grown(core, core.frames, FREE_FRAME, FREE_FRAMES)
+            frames = _doubled(core, core.frames, FREE_FRAME)
             far = {name: longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
             core = core._replace(frames=frames, **far)
         elif status == MESSAGES_FULL:
-            core = core._replace(messages=_grown(core, core.messages, FREE_MESSAGE, FREE_MESSAGES))
-            state = twin.with_more_messages(state, len(core.messages))
+            core = core._replace(messages=_doubled(core, core.messages, FREE_MESSAGE))
+            state = _with_more_messages(twin, state, len(core.messages))
         elif status == AUDIBLES_FULL:
-            core = core._replace(audibles=_grown(core, core.audibles, FREE_AUDIBLE, FREE_AUDIBLES))
+            core = core._replace(audibles=_doubled(core, core.audibles, FREE_AUDIBLE))
         elif status == STATE_FULL:
             state = twin.with_more_room(state)
         elif status == STUCK_NODE:
@@ -151,14 +152,15 @@ def _load(loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None
         timer.cancel()
 
 
-def _grown(core: Core, rows: np.ndarray, free: int, count: int) -> np.ndarray:
-    """Twice as many rows, the new ones free."""
-    more = free_list(rows.dtype, len(rows))
-    more["next"][:-1] += len(rows)
-    more["next"][-1] = core.numbers[free]
-    core.numbers[free] = len(rows)
-    core.numbers[count] += len(rows)
-    return np.concatenate((rows, more))
+def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
+    """Twice as many rows of a pool."""
+    return grow_free_list(rows, core.numbers, free, 2 * len(rows))
+
+
+def _with_more_messages(twin: Any, state: Any, messages: int) -> Any:
+    if hasattr(twin, "with_more_messages"):
+        return twin.with_more_messages(state, messages)
+    return grown(twin.FIELDS, state, "messages", messages)
 
 
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:

@@ -24,6 +24,7 @@ from workbench.protocols.coded_diffusion.fast.names import (
 from workbench.protocols.coded_diffusion.fast.state import (
     CODED_MESSAGE,
     EVENT_MESSAGE,
+    FIELDS,
     FREE_GENERATION,
     FREE_GENERATIONS,
     MESSAGES,
@@ -34,7 +35,6 @@ from workbench.protocols.coded_diffusion.fast.state import (
     needs,
     size_B,
     text,
-    with_more_messages,
     with_more_room,
 )
 from workbench.sim.fast.air import let_go, make_message, send, take_message
@@ -44,9 +44,11 @@ from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, 
 from workbench.sim.fast.matching import hold
 from workbench.sim.fast.record import add_row, drop, tell, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import append, give_back, remove, take_free
 
 __all__ = [
     "EVENTS",
+    "FIELDS",
     "REASONS",
     "MESSAGES",
     "longest_frame_B",
@@ -57,7 +59,6 @@ __all__ = [
     "subscribe",
     "text",
     "unsubscribe",
-    "with_more_messages",
     "with_more_room",
 ]
 
@@ -108,7 +109,7 @@ def _is_over(core, state, i, origin, event, now):
 @inlined
 def _is_full(state, i, matrices):
     node = state.nodes[i]
-    return node.known >= state.max_known or node.generations + matrices > state.max_events
+    return node.known >= state.max_known or node.generations.count + matrices > state.max_events
 
 
 @inlined
@@ -122,8 +123,8 @@ def _can_know_another(core, state, i, matrices, now):
 @outlined
 def _forget_the_quiet(core, state, i, now):
     node = state.nodes[i]
-    generation = node.first_generation
-    while generation != NO_GENERATION:
+    generation = node.generations.first
+    while generation != NONE:
         behind = state.generations[generation].next
         event = state.generations[generation].event
         pair = state.pairs[event, i]
@@ -166,24 +167,15 @@ def _tell_expired(core, state, i, event, now):
 @inlined
 def _begin(state, i, event):
     """A generation without packets, the youngest of node ``i``."""
-    generation = state.numbers[FREE_GENERATION]
-    it, node = state.generations[generation], state.nodes[i]
-    state.numbers[FREE_GENERATION] = it.next
-    state.numbers[FREE_GENERATIONS] -= 1
+    generation = take_free(state.generations, state.numbers, FREE_GENERATION)
+    it = state.generations[generation]
     it.event = event
     it.hops = wire.U16
     it.fresh = 0
     it.rank = 0
     it.send_us = NONE
     it.has_sent = 0
-    it.next = NO_GENERATION
-    it.previous = node.last_generation
-    if node.last_generation == NO_GENERATION:
-        node.first_generation = generation
-    else:
-        state.generations[node.last_generation].next = generation
-    node.last_generation = generation
-    node.generations += 1
+    append(state.nodes[i].generations, state.generations, generation)
     state.pairs[event, i].generation = generation
     clear(state, generation)
     return generation
@@ -195,27 +187,16 @@ def _forget(core, state, i, event):
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
-        it, node = state.generations[generation], state.nodes[i]
-        node.generations -= 1
-        if it.previous == NO_GENERATION:
-            node.first_generation = it.next
-        else:
-            state.generations[it.previous].next = it.next
-        if it.next == NO_GENERATION:
-            node.last_generation = it.previous
-        else:
-            state.generations[it.next].previous = it.previous
-        it.next = state.numbers[FREE_GENERATION]
-        state.numbers[FREE_GENERATION] = generation
-        state.numbers[FREE_GENERATIONS] += 1
+        remove(state.nodes[i].generations, state.generations, generation)
+        give_back(state.generations, state.numbers, FREE_GENERATION, generation)
         _plan_wake(core, state, i)
 
 
 @inlined
 def _plan_wake(core, state, i):
     earliest_us = NONE
-    generation = state.nodes[i].first_generation
-    while generation != NO_GENERATION:
+    generation = state.nodes[i].generations.first
+    while generation != NONE:
         it = state.generations[generation]
         if it.send_us != NONE and (earliest_us == NONE or it.send_us < earliest_us):
             earliest_us = it.send_us
@@ -359,8 +340,8 @@ def receive(core, state, i, sender, message, word, broadcast, now):
 @inlined
 def wake(core, state, i, now):
     """Send for the events whose collecting time is over."""
-    generation = state.nodes[i].first_generation
-    while generation != NO_GENERATION:
+    generation = state.nodes[i].generations.first
+    while generation != NONE:
         it = state.generations[generation]
         behind = it.next
         if it.send_us != NONE and it.send_us <= now:

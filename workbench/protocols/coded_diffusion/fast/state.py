@@ -20,8 +20,10 @@ from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.fast.algebra import SYMBOL, tables
 from workbench.protocols.coded_diffusion.node import SECOND_US
 from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.layout import Needs, longer
+from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool, grown, make
+from workbench.sim.fast.layout import Needs
 from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast.rows import LIST, NO_ROWS
 
 MESSAGES = ("", "event", "coded")
 EVENT_MESSAGE, CODED_MESSAGE = 1, 2
@@ -35,8 +37,7 @@ EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.i
 # ``heard_us``: when a node last heard of an event or sent it, if it ``knows`` it; ``held``: whether it ever held it.
 PAIR = np.dtype([("heard_us", np.int64), ("generation", np.int32), ("knows", np.int16), ("held", np.int16)], align=True)
 
-# ``send_us`` is NONE without a timer; ``next`` and ``previous`` link a node's generations, oldest first. Those that
-# nobody has are linked by ``next``.
+# ``send_us`` is NONE without a timer.
 GENERATION = np.dtype(
     [
         ("send_us", np.int64),
@@ -51,61 +52,52 @@ GENERATION = np.dtype(
     align=True,
 )
 
-# ``first_known``: no event below it is known.
+# ``generations``: its own, oldest first; ``first_known``: no event below it is known.
 NODE = np.dtype(
-    [
-        ("all_known_until_us", np.int64),
-        ("first_generation", np.int32),
-        ("last_generation", np.int32),
-        ("generations", np.int32),
-        ("known", np.int32),
-        ("first_known", np.int32),
-    ],
+    [("all_known_until_us", np.int64), ("generations", LIST), ("known", np.int32), ("first_known", np.int32)],
     align=True,
 )
 
 # Places in ``numbers``.
 PUBLISHED, FREE_GENERATION, FREE_GENERATIONS = range(3)
 
-State = namedtuple(
-    "State",
-    (
-        # The parameters. ``sends[ip]``: packets to send after ip innovative ones.
-        "generation_size",
-        "bootstrap_factor",
-        "forwarding_probability",
-        "collecting_us",
-        "rearm",
-        "max_events",
-        "max_known",
-        "forget_after_us",
-        "sends",
-        # The field: see `coded_algebra`.
-        "order",
-        "modulus",
-        "degree",
-        "powers",
-        "logarithms",
-        # Coded packets of each content: bytes of the frame and its airtime; the number of the first detail.
-        "sizes_B",
-        "airtimes_us",
-        "first_text",
-        # Messages on their way: their event, their encoding vector.
-        "events_of",
-        "vectors",
-        # What has been published, and what nodes have of it.
-        "events",
-        "pairs",
-        "nodes",
-        "generations",
-        "matrices",
-        "most_new",
-        # Room to compute in.
-        "coefficients",
-        "row",
-        "numbers",
-    ),
-)
+FIELDS: Fields = {
+    # The parameters.
+    "generation_size": GIVEN,
+    "bootstrap_factor": GIVEN,
+    "forwarding_probability": GIVEN,
+    "collecting_us": GIVEN,
+    "rearm": GIVEN,
+    "max_events": GIVEN,
+    "max_known": GIVEN,
+    "forget_after_us": GIVEN,
+    "sends": GIVEN,  # packets to send after 0, 1, ... innovative ones
+    # The finite field: see `algebra`.
+    "order": GIVEN,
+    "modulus": GIVEN,
+    "degree": GIVEN,
+    "powers": GIVEN,
+    "logarithms": GIVEN,
+    # Coded packets of each content: bytes of the frame and its airtime; the number of the first detail.
+    "sizes_B": GIVEN,
+    "airtimes_us": GIVEN,
+    "first_text": GIVEN,
+    # Messages on their way: their event, their encoding vector.
+    "events_of": Array(np.int32, "messages"),
+    "vectors": Array(SYMBOL, ("messages", "chunks")),
+    # What has been published, and what nodes have of it.
+    "events": Array(EVENT, "publications"),
+    "pairs": Array(PAIR, ("publications", "nodes")),
+    "nodes": Array(NODE, "nodes", {"generations": NO_ROWS}),
+    "generations": Pool(GENERATION, "generations", FREE_GENERATION, first=NO_GENERATION + 1),
+    "matrices": Array(SYMBOL, ("generations", "chunks", "chunks")),
+    "most_new": GIVEN,  # generations that an event may begin
+    # Room to compute in.
+    "coefficients": Array(SYMBOL, "chunks"),
+    "row": Array(SYMBOL, "chunks"),
+    "numbers": Array(np.int64, 3),
+}
+State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
@@ -153,7 +145,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     )
 
 
-def make_state(setup: Setup, messages: int) -> State:
+def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     protocol, network, work, radio = setup
     count, publications = len(network.addresses), max(1, work.publications)
@@ -166,10 +158,11 @@ def make_state(setup: Setup, messages: int) -> State:
     sizes_B = coded_sizes_B(setup)
     collecting_us = int(protocol.collecting_time_ms * 1000)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
-    generations = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
-    numbers = np.zeros(3, np.int64)
-    numbers[[FREE_GENERATION, FREE_GENERATIONS]] = 1, generations - 1
-    return State(
+    pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
+    return make(
+        State,
+        FIELDS,
+        {"nodes": count, "messages": messages, "publications": publications, "generations": pool, "chunks": size},
         generation_size=size,
         bootstrap_factor=protocol.bootstrap_factor,
         forwarding_probability=float(protocol.forwarding_probability),
@@ -187,41 +180,15 @@ def make_state(setup: Setup, messages: int) -> State:
         sizes_B=sizes_B,
         airtimes_us=np.array([radio.airtime_us(one) for one in sizes_B.tolist()], np.int32),
         first_text=len(work.texts),
-        events_of=np.zeros(messages, np.int32),
-        vectors=np.zeros((messages, size), SYMBOL),
-        events=np.zeros(publications, EVENT),
-        pairs=np.zeros((publications, count), PAIR),
-        nodes=np.zeros(count, NODE),
-        generations=_linked(np.zeros(generations, GENERATION), 1),
-        matrices=np.zeros((generations, size, size), SYMBOL),
         most_new=most_new,
-        coefficients=np.zeros(size, SYMBOL),
-        row=np.zeros(size, SYMBOL),
-        numbers=numbers,
     )
 
 
-def _linked(generations: np.ndarray, first: int) -> np.ndarray:
-    """The same, those from ``first`` on linked as free."""
-    generations["next"][first:-1] = np.arange(first + 1, len(generations))
-    return generations
-
-
-def with_more_messages(state: State, messages: int) -> State:
-    """The same with room for more messages on their way."""
-    return state._replace(events_of=longer(state.events_of, messages), vectors=longer(state.vectors, messages))
-
-
-def with_more_room(state: State) -> State:
+def with_more_room(state: Any) -> Any:
     """The same with twice as many generations."""
-    old = len(state.generations)
-    generations = _linked(longer(state.generations, 2 * old), old)
-    generations["next"][-1] = state.numbers[FREE_GENERATION]
-    state.numbers[FREE_GENERATION] = old
-    state.numbers[FREE_GENERATIONS] += old
-    return state._replace(generations=generations, matrices=longer(state.matrices, 2 * old))
+    return grown(FIELDS, state, "generations", 2 * len(state.generations))
 
 
-def text(setup: Setup, state: State, number: int) -> str:
+def text(setup: Setup, state: Any, number: int) -> str:
     """The details of this protocol are numbers: a pivot, how many packets were sent."""
     return str(number)

@@ -1,0 +1,102 @@
+"""A twin's fields: what is made of a table, and what is longer after it grew."""
+
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool, grow_free_list, grown, make
+from workbench.sim.fast.layout import NONE, free_list
+from workbench.sim.fast.rows import LIST, NO_ROWS
+
+NODE = np.dtype([("tick_us", np.int64), ("waiting", LIST)], align=True)
+MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
+FREE_MARK, FREE_MARKS = 1, 2
+
+FIELDS: Fields = {
+    "ttl": GIVEN,
+    "forgets": GIVEN,
+    "nodes": Array(NODE, "nodes", {"tick_us": NONE, "waiting": NO_ROWS}),
+    "known": Array(np.uint8, ("messages", "nodes")),
+    "ordinals": Array(np.int32, ("messages", "nodes"), only_if="forgets"),
+    "behind": Array(np.int32, "messages", NONE),
+    "marks": Pool(MARK, "marks", FREE_MARK, 1),
+    "masks": Array(np.uint64, ("marks", 2)),
+    "numbers": Array(np.int64, 3),
+}
+State = namedtuple("State", FIELDS)
+
+
+def made(forgets=False, **more):
+    return make(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, ttl=7, forgets=forgets, **more)
+
+
+def free_rows(state):
+    row, rows = int(state.numbers[FREE_MARK]), []
+    while row != NONE:
+        rows.append(row)
+        row = int(state.marks[row]["next"])
+    assert len(rows) == state.numbers[FREE_MARKS]
+    return rows
+
+
+def test_state_has_what_the_table_says():
+    state = made()
+    assert state._fields == tuple(FIELDS)
+    assert (state.ttl, state.forgets) == (7, False)
+    assert state.nodes["tick_us"].tolist() == [NONE] * 3
+    assert state.nodes["waiting"].tolist() == [(NONE, NONE, 0)] * 3
+    assert (state.known.shape, state.known.dtype, state.known.any()) == ((4, 3), np.uint8, False)
+    assert state.behind.tolist() == [NONE] * 4
+    assert state.masks.shape == (5, 2)
+    assert free_rows(state) == [1, 2, 3, 4]
+
+
+def test_array_that_a_run_has_no_use_for_is_one_row_and_stays_it():
+    assert made().ordinals.shape == (1, 1)
+    assert grown(FIELDS, made(), "messages", 9).ordinals.shape == (1, 1)
+    assert grown(FIELDS, made(forgets=True), "messages", 9).ordinals.shape == (9, 3)
+
+
+def test_given_rows_are_the_first_ones():
+    state = made(known=np.ones((2, 3), np.uint8))
+    assert state.known.tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_what_is_not_given_is_missed():
+    with pytest.raises(TypeError, match="ttl"):
+        make(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, forgets=False)
+    with pytest.raises(KeyError, match="marks"):
+        make(State, FIELDS, {"nodes": 3, "messages": 4}, ttl=7, forgets=False)
+
+
+def test_all_arrays_of_a_size_grow_and_no_others():
+    before = made()
+    before.known[2, 1] = 1
+    state = grown(FIELDS, before, "messages", 6)
+    assert state.known.shape == (6, 3) and state.known.sum() == state.known[2, 1] == 1
+    assert state.behind.tolist() == [NONE] * 6
+    assert state.nodes is before.nodes and state.marks is before.marks
+
+
+def test_pool_grows_with_its_arrays_and_new_rows_are_free_first():
+    before = made()
+    before.masks[4, 1] = 9
+    # Row 1 is taken.
+    before.numbers[[FREE_MARK, FREE_MARKS]] = 2, 3
+    state = grown(FIELDS, before, "marks", 8)
+    assert free_rows(state) == [5, 6, 7, 2, 3, 4]
+    assert state.masks.shape == (8, 2) and state.masks[4, 1] == 9
+
+
+def test_pool_grows_from_none_free():
+    state = made()
+    state.numbers[[FREE_MARK, FREE_MARKS]] = NONE, 0
+    assert free_rows(grown(FIELDS, state, "marks", 7)) == [5, 6]
+
+
+def test_free_list_outside_of_a_table():
+    numbers = np.array([0, 3])
+    rows = grow_free_list(free_list(MARK, 3), numbers, 0, 5)
+    assert rows["next"].tolist() == [1, 2, NONE, 4, 0]
+    assert numbers.tolist() == [3, 5]
