@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.network import Network
 from workbench import draws
-from workbench.protocols.dps.remotes import ACTIVE, MUTED
+from workbench.protocols.dps.automaton import ACTIVE, MUTED
 
 SUBSCRIPTIONS = ("a/b", "a/+", "a/#", "+/b/#", "x/y/z", "+/y/z", "#", "c")
 PUBLICATIONS = ("a/b", "a/c", "a/b/c", "x/y/z", "q/y/z", "c", "d")

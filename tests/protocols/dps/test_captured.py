@@ -8,7 +8,7 @@ import pytest
 
 from workbench import draws
 from workbench.protocols.dps import DPS, cose, wire
-from workbench.protocols.dps.remotes import MUTED
+from workbench.protocols.dps.automaton import MUTED
 
 SECOND = 1_000_000
 # The example programs' separators, and the update rate that the captures were made with. Signs of life come at other

@@ -12,7 +12,8 @@ from workbench.protocols.contract import Forwarded, Held
 from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.events import Acknowledged, LinkSet
-from workbench.protocols.dps.remotes import ACTIVE, LINKING, MUTED, NO_NEEDS, UNLINKING
+from workbench.protocols.dps.automaton import ACTIVE, LINKING, MUTED, UNLINKING
+from workbench.protocols.dps.remotes import NO_NEEDS
 from workbench.protocols.dps.series import publication_filter, subscription_filter
 from workbench.protocols.dps.wire import coap
 

@@ -17,8 +17,7 @@ Limits
 This file is written in MicroPython's subset of Python.
 """
 
-_FEWEST_TO_CLEAR = 64
-MOST_STRANGERS = 16  # of one publication: the way back needs one
+from workbench.protocols.dps import rules
 
 
 class Seen:
@@ -39,7 +38,7 @@ class History:
     def __init__(self, size):
         self.size = size
         self._entries = {}
-        self._clear_at = _FEWEST_TO_CLEAR
+        self._clear_at = rules.FEWEST_TO_CLEAR
         self._since_cleared = 0
 
     def __len__(self):
@@ -63,7 +62,7 @@ class History:
         if neighbor is not None:
             known = seen.neighbors.get(neighbor)
             if known is None:
-                if is_linked or len(seen.neighbors) < MOST_STRANGERS:
+                if rules.is_noted(is_linked, len(seen.neighbors)):
                     seen.neighbors[neighbor] = (sequence, hops)
             else:
                 seen.neighbors[neighbor] = (max(sequence, known[0]), min(hops, known[1]))
@@ -87,11 +86,10 @@ class History:
     def _make_room(self, now):
         entries = self._entries
         self._since_cleared += 1
-        # As many have come as are looked at: when the memory has doubled, or half of it is new.
-        if len(entries) >= self._clear_at or self._since_cleared > max(_FEWEST_TO_CLEAR, self.size // 2):
+        if rules.clears(len(entries), self._clear_at, self._since_cleared, self.size):
             for publication_id in [one for one, seen in entries.items() if seen.expires_us <= now]:
                 del entries[publication_id]
-            self._clear_at = max(_FEWEST_TO_CLEAR, 2 * len(entries))
+            self._clear_at = rules.clears_at(len(entries))
             self._since_cleared = 0
         while len(entries) >= self.size:
             del entries[next(iter(entries))]

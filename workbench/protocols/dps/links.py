@@ -1,4 +1,4 @@
-"""The links of a DPS node: how they come to be, tell interests, notice loops, and end.
+"""The links of a DPS node: what comes to each, and what is done about it by the table in `automaton.py`.
 
 Theory of operation
     A subscription (SUB) tells a neighbor the union of what everybody else asks for, in full the first time and then as
@@ -17,31 +17,40 @@ Theory of operation
     An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
 
+    What comes (a message, a time, a wish of the application) is named here, by `rules.py` where it takes a decision.
+    `Links._come` looks it up in the table, which has the next state of the link and the actions.
+
 This file is written in MicroPython's subset of Python.
 """
 
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.dps import wire
+from workbench.protocols.dps import rules, wire
+from workbench.protocols.dps.automaton import (
+    ACTIVE,
+    ANSWERED,
+    ASKED,
+    BEGUN,
+    CHANGED,
+    END,
+    END_WAITS,
+    GONE,
+    MUTED,
+    NEEDED,
+    NOTHING,
+    QUIET,
+    STATE_NAMES,
+    TABLE,
+    UNLINKED,
+    UNMUTED,
+    UNMUTING,
+)
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing
-from workbench.protocols.dps.remotes import (
-    ACKNOWLEDGEMENT,
-    ACTIVE,
-    GONE,
-    LINKING,
-    MUTED,
-    NO_MESH_ID,
-    STATE_NAMES,
-    UNLINKING,
-    UNMUTING,
-    Remote,
-)
-
-SECOND_US = 1000000
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, Remote
 
 
 class Links:
@@ -56,9 +65,7 @@ class Links:
         self.mesh_ids = MeshIds(self.remotes)
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
-        self._update_after_us = int(settings.update_s * SECOND_US)
-        self._keep_alive_after_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
-        self._out = Outgoing(node, self.interests, self.mesh_ids, self._update_after_us)
+        self._out = Outgoing(node, self.interests, self.mesh_ids)
 
     def start(self, mesh_id):
         """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
@@ -73,24 +80,21 @@ class Links:
     def link(self, neighbor, now):
         """Ask a neighbor for a link; nothing if there is one, but that it is not ended after all."""
         remote = self.remotes.get(neighbor)
-        if remote is not None:
-            remote.unlinks = False
-            return
-        if len(self.remotes) >= self.settings.max_links:
-            raise ParameterError("the node has %d links already, which is max_links" % len(self.remotes))
-        remote = self._add(neighbor, LINKING, True)
-        self._out.find_changes(remote)
-        self._out.subscription(remote, now)
+        if remote is None:
+            if self._is_full():
+                raise ParameterError("the node has %d links already, which is max_links" % len(self.remotes))
+            remote = self._add(neighbor, True)
+        self._come(remote, ASKED, now)
 
     def unlink(self, neighbor, now):
         """End a link, as soon as nothing is outstanding; without one, nothing happens."""
         remote = self.remotes.get(neighbor)
-        if remote is None or remote.state == UNLINKING:
+        if remote is None:
             return
         if remote.pending is None:
             self._end(remote, now)
         else:
-            remote.unlinks = True
+            self._come(remote, END_WAITS, now)
 
     def subscribed(self, pair, now):
         """A subscription of this node's own begins: interests and needs."""
@@ -104,51 +108,67 @@ class Links:
         self._tell_sum()
         self.update(now)
 
+    def update(self, now):
+        """Tell every neighbor at once what has changed for it."""
+        for remote in list(self.remotes.values()):
+            self._come(remote, CHANGED, now)
+
+    def _update_later(self, now):
+        if self._update_us is None:
+            self._update_us = now + self.node.times.update_us
+
+    def _is_full(self):
+        return len(self.remotes) >= self.settings.max_links
+
+    def _add(self, neighbor, asked):
+        """A remote for a neighbor without a link, which ASKED or BEGUN makes one."""
+        remote = self.remotes[neighbor] = Remote(neighbor, asked, self._last_revisions.pop(neighbor, 0))
+        return remote
+
+    def _end(self, remote, now):
+        remote.revision += 1  # of the message that says so, which the event tells of
+        self._come(remote, END, now)
+
     # Messages
 
     def take_subscription(self, neighbor, message, now):
         """A SUB from a neighbor."""
         remote = self.remotes.get(neighbor)
-        flags = message.flags
-        if flags & wire.UNLINK:
+        if message.flags & wire.UNLINK:
             self._take_unlink(remote, neighbor, message, now)
             return
-        is_full = not flags & wire.DELTA
-        is_new = remote is None
-        if is_new:
-            # Without an answer the neighbor gives this link up, and begins anew.
-            if not is_full and not flags & wire.UNMUTE:
+        if remote is None:
+            if not rules.opens_link(message.flags):
                 self._drop(neighbor, "subscription", message, "no_base")
                 return
-            if len(self.remotes) >= self.settings.max_links:
+            if self._is_full():
                 self._drop(neighbor, "subscription", message, "full")
                 return
-            remote = self._add(neighbor, ACTIVE, False)
-            if not remote.revision:
-                remote.forget_outbound(self.settings.filter_bits)
-        elif is_full and remote.inbound_revision and not flags & wire.UNMUTE and not self._stays_muted(remote, message):
-            # It has given this link up, or started again. Its interests are all here, and it has none of ours.
-            is_repeated = message.sequence == remote.inbound_revision and remote.pending == ACKNOWLEDGEMENT
-            if not is_repeated:
-                remote.inbound_revision = 0
-                remote.inbound_mesh_id = NO_MESH_ID
-                self._begin_anew(remote)
-                is_new = True
-        self._take(remote, message, None, is_new, now)
+            remote = self._add(neighbor, False)
+            self._come(remote, BEGUN, now)
+        elif self._has_begun_anew(remote, message):
+            self._come(remote, BEGUN, now)
+        self._take(remote, message, None, now)
         if remote.state == ACTIVE and remote.pending is None and remote.keep_alive_us is None:
             remote.keep_alive_us = self._next_sign_us(remote, now)
         self._go_on(remote, now)
 
-    def _stays_muted(self, remote, message):
-        return remote.state == MUTED and number_of(message.mesh_id) == self.mesh_ids.lowest_but(remote)
+    def _has_begun_anew(self, remote, message):
+        return rules.has_begun_anew(
+            message.flags,
+            message.sequence,
+            remote.inbound_revision,
+            remote.pending == ACKNOWLEDGEMENT,
+            remote.state == MUTED and number_of(message.mesh_id) == self.mesh_ids.lowest_but(remote),
+        )
 
-    def _begin_anew(self, remote):
-        """The other side has forgotten what was told both ways; so does this one."""
-        self._set_inbound(remote, None)
-        remote.interests = None
-        remote.settle(None)
-        remote.unlinks = remote.unlinks or remote.state == UNLINKING
-        self._set_state(remote, ACTIVE)
+    def _take_unlink(self, remote, neighbor, message, now):
+        if remote is None:
+            self._drop(neighbor, "subscription", message, "unknown")
+            return
+        remote.inbound_revision = message.sequence
+        self._out.acknowledgement(remote, False, now)
+        self._come(remote, UNLINKED, now)
 
     def take_acknowledgement(self, neighbor, message, now):
         """A SAK from a neighbor."""
@@ -161,77 +181,52 @@ class Links:
             self._drop(neighbor, "subscription ack", message, "malformed")
             return
         # A number that is old says nothing of what it acknowledges.
-        acknowledged = message.acknowledged == remote.revision and remote.pending is not None
-        self._take(remote, message, message.acknowledged, False, now)
-        if not acknowledged:
-            if not message.flags & wire.SAK_REQUESTED:
-                self._drop(neighbor, "subscription ack", message, "stale")
-            return
-        if remote.state == UNLINKING:
-            self._remove(remote, now)
-            self.update(now)
-            return
-        remote.settle(self._next_sign_us(remote, now))
-        if remote.state in (LINKING, UNMUTING):
-            self._set_state(remote, ACTIVE)
-            self._tell_changed(remote, now)
-        self._go_on(remote, now)
+        is_answer = message.acknowledged == remote.revision and remote.pending is not None
+        self._take(remote, message, message.acknowledged, now)
+        if is_answer:
+            self._come(remote, ANSWERED, now)
+            self._go_on(remote, now)
+        elif not message.flags & wire.SAK_REQUESTED:
+            self._drop(neighbor, "subscription ack", message, "stale")
 
-    def _go_on(self, remote, now):
-        """Do what had to wait, if nothing is outstanding any more."""
-        if remote.pending is not None:
-            return
-        if remote.unlinks:
-            self._end(remote, now)
-        elif remote.is_behind:
-            self._update_later(now)
-
-    def _take(self, remote, message, acknowledged, is_new, now):
-        """What SUB and SAK have in common."""
+    def _take(self, remote, message, acknowledged, now):
+        """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB."""
         name = "subscription" if acknowledged is None else "subscription ack"
-        if message.sequence < remote.inbound_revision:
+        newest = remote.inbound_revision
+        if rules.is_stale(message.sequence, newest):
             self._drop(remote.address, name, message, "stale")
             return
-        is_duplicate = message.sequence == remote.inbound_revision
+        is_known = rules.is_duplicate(message.sequence, newest)
         if message.flags & wire.SAK_REQUESTED:
-            if self._lacks_base(remote, message):
+            if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
                 self._drop(remote.address, name, message, "no_base")
                 return
             remote.inbound_revision = message.sequence
         mesh_id = number_of(message.mesh_id)
         self.mesh_ids.heard(mesh_id)
-        answers_in_full = is_new
-        if message.flags & wire.UNMUTE:
-            if not is_duplicate and remote.state != UNMUTING:
-                if remote.state == MUTED:
-                    self._unmute(remote, now)
-                else:
-                    self._begin_anew(remote)
-                answers_in_full = True
-        elif remote.state == MUTED:
-            if acknowledged is not None and remote.pending is not None:
-                self._recheck(remote, message, now)
-        elif remote.state not in (UNMUTING, UNLINKING) and (
-            message.flags & wire.MUTE or self.mesh_ids.is_loop(remote, mesh_id)
-        ):
-            self._mute(remote, now)
+        if not message.flags & wire.UNMUTE:
+            self._look_for_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
+        elif not is_known:
+            self._come(remote, UNMUTED, now)
         remote.inbound_mesh_id = mesh_id
         if message.flags & wire.SAK_REQUESTED:
-            is_changed = not is_duplicate and self._apply(remote, message)
-            self._answer(remote, answers_in_full, now)
-            if is_changed:
-                self._tell_changed(remote, now)
-            if not is_duplicate:
-                self._update_later(now)
+            self._take_interests(remote, message, is_known, now)
 
-    def _lacks_base(self, remote, message):
-        """Whether it tells what has changed in interests that never came here; they would be taken for all of them."""
-        is_change = message.flags & wire.DELTA and not message.flags & wire.UNMUTE and remote.state != UNMUTING
-        return is_change and message.sequence > remote.inbound_revision + 1
+    def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
+        is_lowest = mesh_id == self.mesh_ids.lowest_but(remote)
+        is_news = mesh_id != remote.inbound_mesh_id
+        is_reply = is_acknowledgement and remote.pending is not None
+        what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
+        if what != NOTHING:
+            self._come(remote, what, now)
 
-    def _tell_changed(self, remote, now):
-        if remote.takes_publications():
-            self.node.interests_changed(remote, now)
+    def _take_interests(self, remote, message, is_known, now):
+        is_changed = not is_known and self._apply(remote, message)
+        self._acknowledge(remote, now)
+        if is_changed:
+            self._send_retained(remote, now)
+        if not is_known:
+            self._update_later(now)
 
     def _apply(self, remote, message):
         """Take the interests of a message for those of its sender; whether they are others than before."""
@@ -251,110 +246,26 @@ class Links:
             self._tell_sum()
         return remote.inbound != before
 
-    def _answer(self, remote, in_full, now):
+    def _acknowledge(self, remote, now):
         """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
         if remote.state == MUTED:
-            self._out.acknowledgement(remote, False, now)
-        elif in_full:
+            is_told = False
+        elif remote.owes_all:
             # After unmuting they are on their way already; this is the same message as an answer.
             is_told = remote.state == UNMUTING or self._out.find_changes(remote)
-            self._out.acknowledgement(remote, is_told, now)
         else:
-            self._out.acknowledgement(remote, remote.pending == ACKNOWLEDGEMENT, now)
+            is_told = remote.pending == ACKNOWLEDGEMENT
+        remote.owes_all = False
+        self._out.acknowledgement(remote, is_told, now)
 
-    def _take_unlink(self, remote, neighbor, message, now):
-        if remote is None:
-            self._drop(neighbor, "subscription", message, "unknown")
+    def _go_on(self, remote, now):
+        """Do what had to wait, if nothing is outstanding any more."""
+        if remote.pending is not None or remote.state == GONE:
             return
-        remote.inbound_revision = message.sequence
-        self._out.acknowledgement(remote, False, now)
-        self._remove(remote, now)
-        self.update(now)
-
-    # Interests that go out
-
-    def update(self, now):
-        """Tell every neighbor at once what has changed for it."""
-        for remote in list(self.remotes.values()):
-            if remote.state in (MUTED, UNLINKING):
-                continue
-            if remote.pending is not None:
-                remote.is_behind = True
-            elif self._out.find_changes(remote):
-                self._out.subscription(remote, now)
-
-    def _update_later(self, now):
-        if self._update_us is None:
-            self._update_us = now + self._update_after_us
-
-    # Loops
-
-    def _mute(self, remote, now):
-        remote.forget_outbound(self.settings.filter_bits)
-        remote.is_delta = False
-        if not self.settings.count_muted:
-            self._set_inbound(remote, None)
-        self._set_state(remote, MUTED)
-        remote.settle(self._next_sign_us(remote, now))
-
-    def _recheck(self, remote, message, now):
-        if message.flags & wire.MUTE or self._stays_muted(remote, message):
-            self._mute(remote, now)
-        else:
-            self._set_inbound(remote, None)
-            self._set_state(remote, ACTIVE)
-
-    def _unmute(self, remote, now):
-        """Take a link into use again: this side forgets what was told both ways, and tells its interests in full."""
-        self.mesh_ids.go_below(self.node.random)
-        self._set_inbound(remote, None)
-        remote.settle(None)
-        self._set_state(remote, UNMUTING)
-        self._out.tell_in_full(remote, now)
-
-    def _replace(self, mesh_id, now):
-        """An active link with this mesh id behind it has ended: take a muted one in its place, if need be."""
-        others = self.remotes.values()
-        if any([one.state in (ACTIVE, UNMUTING) and one.inbound_mesh_id == mesh_id for one in others]):
-            return
-        muted = [one for one in others if one.state == MUTED]
-        alike = [one for one in muted if one.inbound_mesh_id == mesh_id]
-        for remote in (alike or muted)[:1]:
-            self._unmute(remote, now)
-
-    # Beginning and end
-
-    def _add(self, neighbor, state, asked):
-        remote = self.remotes[neighbor] = Remote(neighbor, state, asked)
-        remote.revision = self._last_revisions.pop(neighbor, 0)
-        self._tell_state(remote)
-        return remote
-
-    def _remove(self, remote, now):
-        del self.remotes[remote.address]
-        self._set_inbound(remote, None)
-        was_active = remote.state == ACTIVE
-        self._set_state(remote, GONE)
-        if was_active:
-            self._replace(remote.inbound_mesh_id, now)
-        self.node.link_ended(remote, now)
-
-    def _end(self, remote, now):
-        """Say that the link ends, which it has when that is answered."""
-        was_active = remote.state == ACTIVE
-        remote.unlinks = False
-        remote.revision += 1
-        self._set_state(remote, UNLINKING)
-        self._out.unlink(remote, now)
-        if was_active:
-            self._replace(remote.inbound_mesh_id, now)
-
-    def _set_inbound(self, remote, pair):
-        if remote.inbound is not None:
-            self.interests.remove(remote.inbound)
-        remote.inbound = pair
-        if pair is not None:
-            self.interests.add(pair)
+        if remote.unlinks:
+            self._end(remote, now)
+        elif remote.is_behind:
+            self._update_later(now)
 
     # Time
 
@@ -363,53 +274,27 @@ class Links:
         if self._update_us is not None and self._update_us <= now:
             self._update_us = None
             self.update(now)
-        lost = False
         for remote in list(self.remotes.values()):
             if remote.tick_us is not None and remote.tick_us <= now:
-                lost = self._tick(remote, now) or lost
+                self._tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
-                self._give_sign(remote, now)
-        if lost:
-            self._update_later(now)
+                self._come(remote, QUIET, now)
 
     def _tick(self, remote, now):
-        """A unit of waiting for an answer is over; whether the neighbor was given up."""
-        settings = self.settings
+        """A unit of waiting for an answer is over."""
         remote.ticks += 1
-        remote.tick_us = now + self._update_after_us
-        if remote.ticks < settings.retry_ticks:
-            return False
-        if remote.ticks >= settings.retry_ticks + settings.retries:
-            self._last_revisions[remote.address] = remote.revision
-            while len(self._last_revisions) > settings.max_links:
-                del self._last_revisions[next(iter(self._last_revisions))]
-            self._remove(remote, now)
-            return True
-        self._out.again(remote, now)
-        return False
-
-    def _give_sign(self, remote, now):
-        """A link was silent. A muted one is asked for as if there were none: if the loop is gone, so is the muting.
-
-        It tells of no interests yet, nor keeps those of the other side, which may have restarted and number from the
-        first again.
-        """
-        if remote.state == MUTED:
-            self._set_inbound(remote, None)
-            remote.inbound_revision = 0
-            self._out.tell_nothing(remote, self.settings.filter_bits, now)
-        else:
-            self._out.find_changes(remote)
-            self._out.subscription(remote, now)
+        remote.tick_us = now + self.node.times.update_us
+        what = rules.after_tick(remote.ticks, self.settings.retry_ticks, self.settings.retries)
+        if what != NOTHING:
+            self._come(remote, what, now)
 
     def _next_sign_us(self, remote, now):
         """When a link that is silent has to be heard of again, None for never."""
         if remote.state != MUTED:
-            return now + self._keep_alive_after_us
-        if not (remote.asked and self.settings.recheck_s):
+            return now + self.node.times.sign_us
+        if not rules.asks_again(remote.asked, self.settings.recheck_s):
             return None
-        # Not with all others that were muted when this one was.
-        return now + int(self.settings.recheck_s * SECOND_US * (0.5 + self.node.random.uniform()))
+        return now + rules.recheck_after_us(self.settings.recheck_s, self.node.random.uniform())
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""
@@ -420,16 +305,127 @@ class Links:
                     due = time_us
         return due
 
+    # The automaton, and its actions
+
+    def _come(self, remote, what, now):
+        """Something has come to a link: it changes its state and acts as the table says."""
+        entry = TABLE[remote.state][what]
+        if entry.state != remote.state:
+            remote.state = entry.state
+            name = STATE_NAMES[remote.state]
+            self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
+        for action in entry.does:
+            _ACTIONS[action](self, remote, now)
+
+    def _tell(self, remote, now):
+        self._out.find_changes(remote)
+        self._out.subscription(remote, now)
+
+    def _tell_changes(self, remote, now):
+        if remote.pending is not None:
+            remote.is_behind = True
+        elif self._out.find_changes(remote):
+            self._out.subscription(remote, now)
+
+    def _tell_in_full(self, remote, now):
+        self._out.tell_in_full(remote, now)
+
+    def _tell_nothing(self, remote, now):
+        self._out.tell_nothing(remote, self.settings.filter_bits, now)
+
+    def _repeat(self, remote, now):
+        self._out.again(remote, now)
+
+    def _say_end(self, remote, now):
+        remote.unlinks = False
+        self._out.unlink(remote, now)
+
+    def _end_later(self, remote, now):
+        remote.unlinks = True
+
+    def _keep(self, remote, now):
+        remote.unlinks = False
+
+    def _answer_in_full(self, remote, now):
+        remote.owes_all = True
+
+    def _tell_against_nothing(self, remote, now):
+        if not remote.revision:
+            remote.forget_outbound(self.settings.filter_bits)
+
+    def _forget_sent(self, remote, now):
+        remote.interests = None
+
+    def _forget_told(self, remote, now):
+        remote.forget_outbound(self.settings.filter_bits)
+        remote.is_delta = False
+
+    def _forget_heard(self, remote, now):
+        self._set_inbound(remote, None)
+
+    def _forget_muted(self, remote, now):
+        if not self.settings.count_muted:
+            self._set_inbound(remote, None)
+
+    def _forget_revision(self, remote, now):
+        remote.inbound_revision = 0
+
+    def _forget_mesh_id(self, remote, now):
+        remote.inbound_mesh_id = NO_MESH_ID
+
+    def _stop_waiting(self, remote, now):
+        remote.settle(None)
+
+    def _settle(self, remote, now):
+        remote.settle(self._next_sign_us(remote, now))
+
+    def _new_mesh_id(self, remote, now):
+        self.mesh_ids.go_below(self.node.random)
+
+    def _send_retained(self, remote, now):
+        if remote.takes_publications():
+            self.node.interests_changed(remote, now)
+
+    def _note_revision(self, remote, now):
+        self._last_revisions[remote.address] = remote.revision
+        while len(self._last_revisions) > self.settings.max_links:
+            del self._last_revisions[next(iter(self._last_revisions))]
+
+    def _remove(self, remote, now):
+        del self.remotes[remote.address]
+        self._set_inbound(remote, None)
+
+    def _replace(self, remote, now):
+        """Take a muted link in place of one that has ended: one with the same mesh id behind it if there is one.
+
+        Another active link with that id joins what this one joined, and nothing is needed.
+        """
+        mesh_id = remote.inbound_mesh_id
+        others = self.remotes.values()
+        if any([one.state in (ACTIVE, UNMUTING) and one.inbound_mesh_id == mesh_id for one in others]):
+            return
+        muted = [one for one in others if one.state == MUTED]
+        alike = [one for one in muted if one.inbound_mesh_id == mesh_id]
+        for other in (alike or muted)[:1]:
+            self._come(other, NEEDED, now)
+
+    def _ask_later(self, remote, now):
+        self.node.link_ended(remote, now)
+
+    def _update(self, remote, now):
+        self.update(now)
+
+    def _update_soon(self, remote, now):
+        self._update_later(now)
+
+    def _set_inbound(self, remote, pair):
+        if remote.inbound is not None:
+            self.interests.remove(remote.inbound)
+        remote.inbound = pair
+        if pair is not None:
+            self.interests.add(pair)
+
     # What is told
-
-    def _set_state(self, remote, state):
-        if remote.state != state:
-            remote.state = state
-            self._tell_state(remote)
-
-    def _tell_state(self, remote):
-        name = STATE_NAMES[remote.state]
-        self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
 
     def _tell_sum(self):
         """What is asked for here and behind all links together."""
@@ -439,6 +435,37 @@ class Links:
 
     def _drop(self, neighbor, name, message, reason):
         self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
+
+
+# What `automaton.ACTION_MEANINGS` says of each, by its number.
+_ACTIONS = (
+    Links._tell,
+    Links._tell_changes,
+    Links._tell_in_full,
+    Links._tell_nothing,
+    Links._repeat,
+    Links._say_end,
+    Links._end_later,
+    Links._keep,
+    Links._answer_in_full,
+    Links._tell_against_nothing,
+    Links._forget_sent,
+    Links._forget_told,
+    Links._forget_heard,
+    Links._forget_muted,
+    Links._forget_revision,
+    Links._forget_mesh_id,
+    Links._stop_waiting,
+    Links._settle,
+    Links._new_mesh_id,
+    Links._send_retained,
+    Links._note_revision,
+    Links._remove,
+    Links._replace,
+    Links._ask_later,
+    Links._update,
+    Links._update_soon,
+)
 
 
 def _count(needs):

@@ -8,7 +8,8 @@ Theory of operation
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.protocols.dps.remotes import ACTIVE, LINKING, NO_MESH_ID
+from workbench.protocols.dps.remotes import NO_MESH_ID
+from workbench.protocols.dps.rules import joins
 
 _ID_B = 16
 
@@ -34,17 +35,13 @@ class MeshIds:
         """The lowest id on this side of a link."""
         lowest = self.own
         for other in self._remotes.values():
-            if other is not remote and other.state in (ACTIVE, LINKING) and other.inbound_mesh_id < lowest:
+            if other is not remote and joins(other.state) and other.inbound_mesh_id < lowest:
                 lowest = other.inbound_mesh_id
         return lowest
 
     def told(self, remote):
         """What goes to a neighbor: 16 bytes."""
         return self.lowest_but(remote).to_bytes(_ID_B, "little")
-
-    def is_loop(self, remote, mesh_id):
-        """Whether this id from a neighbor shows a loop; what it has told before shows none that is new."""
-        return mesh_id != remote.inbound_mesh_id and mesh_id == self.lowest_but(remote)
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""

@@ -6,15 +6,16 @@ This file is written in MicroPython's subset of Python.
 from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Node, Originated
-from workbench.protocols.dps import events, mapping, wire
+from workbench.protocols.dps import events, mapping, rules, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
-from workbench.protocols.dps.links import SECOND_US, Links
+from workbench.protocols.dps.links import Links
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
+from workbench.protocols.dps.rules import SECOND_US
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
 from workbench.protocols.subscriptions import Subscription
 
 _I31 = 0x7FFFFFFF
-_ANY_PORT = 40000
+SIMULATED_PORT = 40000  # what goes into the messages; in simulation nobody looks at it
 _NAMES = {
     wire.Publication: wire.NAMES[wire.PUBLICATION],
     wire.Subscription: wire.NAMES[wire.SUBSCRIPTION],
@@ -33,11 +34,12 @@ class DPSNode(Node):
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
-        self.port = _ANY_PORT  # what goes into the messages; in simulation nobody looks at it
+        self.port = SIMULATED_PORT
         self.security = (
             None  # a `workbench.protocols.dps.cose.Security`, or what seals, opens and is answering as that does
         )
         self.multicasts = False
+        self.times = rules.times_of(settings)
         self.links = Links(self)
         self.publications = Publications(self)
         self.acknowledgements = Acknowledgements(self, self.publications.history)
@@ -89,14 +91,14 @@ class DPSNode(Node):
             self._wanted.add(neighbor)
             if neighbor not in self.links.remotes:
                 # Not all at once: the answers would meet.
-                self._ask_at_us[neighbor] = now + 1 + self.random.below(int(self.settings.update_s * SECOND_US))
+                self._ask_at_us[neighbor] = now + 1 + self.random.below(self.times.update_us)
             self._plan_wake()
 
     def link_ended(self, remote, now):
         """A link has ended; one of the topology's is asked for again (called by `Links`)."""
         if remote.address in self._wanted:
-            spread = 0.5 + self.random.uniform()
-            self._ask_at_us[remote.address] = now + int(self.settings.relink_s * spread * SECOND_US)
+            wait_us = rules.relink_after_us(self.settings.relink_s, self.random.uniform())
+            self._ask_at_us[remote.address] = now + wait_us
 
     def interests_changed(self, remote, now):
         """A neighbor asks for something else now, or for the first time (called by `Links`)."""

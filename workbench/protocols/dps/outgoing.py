@@ -4,17 +4,18 @@ This file is written in MicroPython's subset of Python.
 """
 
 from workbench.protocols.dps import wire
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNLINKING, UNMUTING
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
+from workbench.protocols.dps.rules import acknowledgement_flags, subscription_flags
 
 
 class Outgoing:
     """Writes the messages of links into the node's outbox, and notes in a Remote what it has been told."""
 
-    def __init__(self, node, interests, mesh_ids, wait_us):
+    def __init__(self, node, interests, mesh_ids):
         self._node = node
         self._interests = interests
         self._mesh_ids = mesh_ids
-        self._wait_us = wait_us  # a tick of waiting for an answer
+        self._wait_us = node.times.update_us  # a tick of waiting for an answer
 
     def find_changes(self, remote):
         """Work out what to tell a neighbor; whether that is another thing than the last time."""
@@ -49,21 +50,14 @@ class Outgoing:
 
     def subscription(self, remote, now):
         """Send what `find_changes` found, or send it again."""
-        flags = wire.SAK_REQUESTED | (wire.DELTA if remote.is_delta else 0)
-        if remote.state == UNMUTING:
-            flags |= wire.UNMUTE
+        flags = subscription_flags(remote.is_delta, remote.state)
         self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
         remote.await_answer(SUBSCRIPTION, now + self._wait_us)
 
     def acknowledgement(self, remote, with_interests, now):
         """Acknowledge what came, perhaps with what `find_changes` found."""
-        flags = wire.DELTA if remote.is_delta else 0
-        needs = vector = None
-        if remote.state == MUTED:
-            flags |= wire.MUTE
-        if with_interests:
-            flags |= wire.SAK_REQUESTED
-            needs, vector = remote.needs, remote.vector
+        flags = acknowledgement_flags(remote.is_delta, remote.state, with_interests)
+        needs, vector = (remote.needs, remote.vector) if with_interests else (None, None)
         self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))
         if with_interests and remote.pending is None:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._wait_us)
@@ -77,8 +71,6 @@ class Outgoing:
         """Repeat what was not answered."""
         if remote.pending == ACKNOWLEDGEMENT:
             self.acknowledgement(remote, True, now)
-        elif remote.state == UNLINKING:
-            self.unlink(remote, now)
         else:
             self.subscription(remote, now)
 

@@ -19,12 +19,12 @@ from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import routes
 from workbench.protocols.dps.history import History
 from workbench.protocols.dps.resending import Resending
-from workbench.protocols.dps.retained import SECOND_US, Retained
+from workbench.protocols.dps.retained import Retained
+from workbench.protocols.dps.rules import MOST_HOPS, end_us, forget_us
 from workbench.protocols.dps.series import Arrival
 from workbench.protocols.dps.wire import coap
 
 NAME = "publication"
-MOST_HOPS = 0xFFFF  # what the field holds
 MOST_TOPICS = 256  # of one publication that is delivered; each is compared with each subscription
 
 
@@ -44,6 +44,11 @@ def checked(frame, name, most_B=wire.LARGEST_DATAGRAM_B):
     return frame
 
 
+def _as_bytes(topic):
+    """A topic's bytes; those that came and are not UTF-8 are the same bytes again (`wire/fields.py`)."""
+    return topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else topic
+
+
 class Publications:
     """What one node knows and does of publications."""
 
@@ -53,9 +58,8 @@ class Publications:
         self.settings = settings
         self.history = History(settings.max_history)
         self.retained = Retained(settings.max_retained)
-        self._history_us = int(settings.history_s * SECOND_US)
-        wait_us = int(settings.update_s * SECOND_US)
-        self._resending = Resending(node.links.remotes, self._send_retained, wait_us, 2 * settings.max_links)
+        wait_us, most = node.times.update_us, 2 * settings.max_links
+        self._resending = Resending(node.links.remotes, self._send_retained, wait_us, most)
 
     # Its own
 
@@ -77,7 +81,7 @@ class Publications:
         self._send(message, frame, None)
 
     def _note(self, message, neighbor, hops, now):
-        expires_us = now + message.lifetime_s * SECOND_US + self._history_us
+        expires_us = forget_us(now, message.lifetime_s, self.node.times.history_us)
         self.history.note(
             message.publication_id,
             message.sequence,
@@ -91,7 +95,7 @@ class Publications:
 
     def _keep(self, message, neighbor, now):
         if message.ttl_s > 0:
-            evicted = self.retained.put(message, neighbor, now + message.ttl_s * SECOND_US)
+            evicted = self.retained.put(message, neighbor, end_us(now, message.ttl_s))
             if evicted is not None:
                 self._drop(evicted.message, evicted.neighbor, "full")
         else:
@@ -219,7 +223,7 @@ class Publications:
         if len(message.topics) > MOST_TOPICS:
             self._drop(message, neighbor, "topics")
             return True
-        topics = [topic.encode() if isinstance(topic, str) else topic for topic in message.topics]
+        topics = [_as_bytes(topic) for topic in message.topics]
         wanted = [one for one in wanted if topic_strings.matches(topics, one.request.topics, self.settings.separators)]
         if not wanted:
             self._drop(message, neighbor, "no_match")

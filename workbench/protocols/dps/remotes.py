@@ -3,11 +3,9 @@
 This file is written in MicroPython's subset of Python.
 """
 
+from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
-
-# States of a link. The numbers are those of `LinkSet` in a trace.
-GONE, LINKING, ACTIVE, MUTED, UNMUTING, UNLINKING = range(6)
-STATE_NAMES = ("gone", "linking", "active", "muted", "unmuting", "unlinking")
+from workbench.protocols.dps.rules import takes_publications
 
 NO_NEEDS = bytes(FUZZY_HASH_B)
 # Above every mesh id: what a neighbor is taken to have sent before it has sent anything.
@@ -31,6 +29,7 @@ class Remote:
         "is_delta",
         "keep_alive_us",
         "needs",
+        "owes_all",
         "pending",
         "resend_us",
         "revision",
@@ -41,16 +40,17 @@ class Remote:
         "vector",
     )
 
-    def __init__(self, address, state, asked):
+    def __init__(self, address, asked, revision):
         self.address = address
-        self.state = state
+        self.state = GONE
         self.asked = asked  # whether it was this node that asked for the link
-        self.revision = 0
+        self.revision = revision
         self.interests = None  # sent last, with ``needs``; None: nothing so far
         self.needs = NO_NEEDS
         self.vector = None  # what goes, or went, into the message: the interests, or what changed in them
         self.is_delta = False
         self.is_behind = False  # its interests may have changed while something was pending
+        self.owes_all = False  # the next acknowledgement brings all interests
         self.unlinks = False  # to be unlinked when nothing is pending any more
         self.pending = None
         self.ticks = 0
@@ -63,7 +63,7 @@ class Remote:
 
     def takes_publications(self):
         """Whether publications go to this neighbor, if it asks for them."""
-        return self.state == ACTIVE and self.inbound is not None
+        return takes_publications(self.state) and self.inbound is not None
 
     def forget_outbound(self, length):
         """From now on what goes out is told against no interests at all."""

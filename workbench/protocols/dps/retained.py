@@ -9,7 +9,7 @@ This file is written in MicroPython's subset of Python.
 
 from heapq import heappop, heappush
 
-SECOND_US = 1000000
+from workbench.protocols.dps import rules
 
 
 class Kept:
@@ -29,7 +29,7 @@ class Kept:
 
     def left_s(self, now):
         """Seconds that are left, rounded up."""
-        return -((now - self.expires_us) // SECOND_US)
+        return rules.left_s(self.expires_us, now)
 
 
 class Retained:

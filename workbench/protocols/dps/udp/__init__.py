@@ -52,10 +52,10 @@ from workbench import draws
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.contract import Delivered
 from workbench.protocols.dps import DPS, wire
+from workbench.protocols.dps.automaton import STATE_NAMES
 from workbench.protocols.dps.events import Acknowledged, LinkSet
-from workbench.protocols.dps.links import SECOND_US
 from workbench.protocols.dps.node import DPSNode
-from workbench.protocols.dps.remotes import STATE_NAMES
+from workbench.protocols.dps.rules import SECOND_US
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, tell_of

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import LinkError, ParameterError
-from workbench.protocols.dps.remotes import ACTIVE, GONE, LINKING, MUTED, UNMUTING
+from workbench.protocols.dps.automaton import ACTIVE, GONE, LINKING, MUTED, UNMUTING
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
 

@@ -1,0 +1,167 @@
+"""What a DPS node decides by, on plain numbers: its constants, its times, and the rules on revisions, loops and waiting.
+
+A node and its fast twin call the same functions, which numba compiles as they are: so they take and return numbers
+only. Times are in microseconds, revisions and sequence numbers count from 1, ``flags`` are those of a message of a link.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from collections import namedtuple
+
+from workbench.protocols.dps.automaton import ACTIVE, LINKING, LOOP, LOST, MUTED, NO_LOOP, NOTHING, OVERDUE, UNMUTING
+from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+
+SECOND_US = 1000000
+MOST_HOPS = 0xFFFF  # what the field holds
+FEWEST_TO_CLEAR = 64  # entries of the history
+MOST_STRANGERS = 16  # of one publication's entry in the history: the way back needs one
+
+# Derived from the settings. update_us: how long what was learnt waits, what was told is not repeated, and what is
+# retained is not sent again; sign_us: how long a link may be silent; history_us: how long a publication is remembered
+# beyond its lifetime.
+Times = namedtuple("Times", ("update_us", "sign_us", "history_us"))
+
+
+def times_of(settings):
+    """The times that follow from a protocol's settings."""
+    return Times(
+        int(settings.update_s * SECOND_US),
+        int((settings.link_loss_s + settings.update_s) * SECOND_US),
+        int(settings.history_s * SECOND_US),
+    )
+
+
+# States of links
+
+
+def takes_publications(state):
+    """Whether publications go over a link in this state."""
+    return state == ACTIVE
+
+
+def joins(state):
+    """Whether a link in this state joins its two sides: the mesh id from there counts on this side."""
+    return state == ACTIVE or state == LINKING
+
+
+# Messages of links
+
+
+def subscription_flags(is_delta, state):
+    """The flags of a subscription over a link in this state; ``is_delta``: its interests are what has changed."""
+    return SAK_REQUESTED | (DELTA if is_delta else 0) | (UNMUTE if state == UNMUTING else 0)
+
+
+def acknowledgement_flags(is_delta, state, with_interests):
+    """The flags of a subscription's acknowledgement; one that brings interests wants to be acknowledged in turn."""
+    return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
+
+
+def is_stale(revision, newest):
+    """Whether a message says what is not so any more; ``newest``: the highest revision that came, 0 for none yet."""
+    return revision < newest
+
+
+def is_duplicate(revision, newest):
+    """Whether a message says what is known; it is acknowledged all the same, as the acknowledgement may be lost."""
+    return revision == newest
+
+
+def lacks_base(flags, state, revision, newest):
+    """Whether a message tells what has changed in interests that never came; these would be taken for all of them."""
+    is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
+    return is_change and revision > newest + 1
+
+
+def opens_link(flags):
+    """Whether a subscription from a neighbor without a link begins one; what changed in unknown interests does not.
+
+    Without an answer the neighbor gives its link up, and begins anew.
+    """
+    return (flags & DELTA) == 0 or (flags & UNMUTE) != 0
+
+
+def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted):
+    """Whether a neighbor with a link has given it up, or has restarted: its interests come in full, and not again.
+
+    ``is_acknowledging``: the acknowledgement with interests that it may not have got is what is outstanding here;
+    ``stays_muted``: the link is muted, and the neighbor's mesh id shows that it has to be.
+    """
+    if (flags & DELTA) != 0 or (flags & UNMUTE) != 0 or newest == 0 or stays_muted:
+        return False
+    return revision != newest or not is_acknowledging
+
+
+# Loops
+
+
+def loop_shown(flags, state, is_reply, is_lowest, is_news):
+    """What a message shows of loops: LOOP, NO_LOOP or NOTHING.
+
+    ``is_lowest``: its mesh id is the lowest on this side of the link, so its sender is joined elsewhere; what the
+    neighbor has told before is no news. A muted link asks now and then: only the reply to that says anything of it.
+    """
+    if state == MUTED:
+        if not is_reply:
+            return NOTHING
+        return LOOP if (flags & MUTE) != 0 or is_lowest else NO_LOOP
+    return LOOP if (flags & MUTE) != 0 or (is_lowest and is_news) else NOTHING
+
+
+# Waiting
+
+
+def after_tick(ticks, retry_ticks, retries):
+    """What comes when a message has not been answered for so many ticks of update_s: OVERDUE, LOST or NOTHING."""
+    if ticks < retry_ticks:
+        return NOTHING
+    return LOST if ticks >= retry_ticks + retries else OVERDUE
+
+
+def asks_again(asked, recheck_s):
+    """Whether this end of a muted link asks whether it still closes a loop: the one that asked for the link does."""
+    return asked and recheck_s > 0
+
+
+def recheck_after_us(recheck_s, uniform):
+    """How long a muted link waits until it asks again; spread, as others were muted when it was. 0 <= uniform < 1."""
+    return int(recheck_s * SECOND_US * (0.5 + uniform))
+
+
+def relink_after_us(relink_s, uniform):
+    """How long a neighbor that was given up is left alone; spread, so that two ends do not meet. 0 <= uniform < 1."""
+    spread = 0.5 + uniform
+    return int(relink_s * spread * SECOND_US)
+
+
+# Publications
+
+
+def end_us(now, ttl_s):
+    """When a publication with a lifetime is retained no longer."""
+    return now + ttl_s * SECOND_US
+
+
+def left_s(expires_us, now):
+    """Seconds that are left of its life, rounded up."""
+    return -((now - expires_us) // SECOND_US)
+
+
+def forget_us(now, lifetime_s, history_us):
+    """When the history may forget a publication that came now."""
+    return now + lifetime_s * SECOND_US + history_us
+
+
+def clears(entries, clear_at, since_cleared, most):
+    """Whether the history looks for what is over: it has doubled, or half of it is new. That costs as much as came."""
+    return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, most // 2)
+
+
+def clears_at(entries):
+    """At how many entries the history looks next, with so many left."""
+    return max(FEWEST_TO_CLEAR, 2 * entries)
+
+
+def is_noted(is_linked, noted):
+    """Whether a neighbor that brought a publication is noted, beside so many others: an address costs nothing to name."""
+    return is_linked or noted < MOST_STRANGERS
