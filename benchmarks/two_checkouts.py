@@ -1,0 +1,95 @@
+"""This checkout beside another one, in one run: how long the same scenarios take, and how long a cold start.
+
+    .venv/bin/python benchmarks/two_checkouts.py ../other-checkout [ROUNDS]
+
+Theory of operation
+    Each measurement is a process of its own that imports the workbench of one checkout, plays a scenario twice and
+    prints the processor seconds of the second time, so loading is not in it; a cold start is timed by the clock. The
+    processes of the two checkouts take turns, so that a busy machine is busy for both. The last column is other / this:
+    above 1 this checkout is faster. Machine code is compiled once for each checkout before anything is timed.
+
+Limits
+    The scenarios are written with names that both checkouts have. ``engine="compiled"`` is what older ones call "fast".
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+
+WORKLOAD = '[wb.subscribe(0, "TEMP GE 20"), wb.publish("all", "TEMP IS 26", every_s=5, stagger=True)]'
+AIR = "wb.Radio(collisions=True, csma=True, retries=3)"
+SCENARIOS = {
+    "flood": "wb.Scenario(wb.topology.disc(1500, 500, 200, seed=1), wb.Flooding(), "
+    '[wb.publish(range(40), "TEMP IS 20", stagger=True, every_s=10)], duration_s=10)',
+    "diffusion": f"wb.Scenario(wb.topology.grid(15, 15), wb.Diffusion(), {WORKLOAD}, {AIR}, duration_s=30)",
+    "coded diffusion": "wb.Scenario(wb.topology.grid(12, 12), wb.CodedDiffusion(generation_size=4, "
+    'bootstrap_factor=4), [wb.publish(range(10), "TEMP IS 26", every_s=2)], duration_s=10)',
+    "TinyMQ": f"wb.Scenario(wb.topology.grid(12, 12), wb.TinyMQ(roots=(0, 143)), {WORKLOAD}, duration_s=30)",
+    "DPS": f"wb.Scenario(wb.topology.grid(7, 7), wb.DPS(), {WORKLOAD}, duration_s=30)",
+}
+PLAY = """
+import time
+import workbench as wb
+scenario = {scenario}
+scenario.run(engine={engine!r}, record="metrics")
+began_s = time.process_time()
+scenario.run(engine={engine!r}, record="metrics")
+print(time.process_time() - began_s)
+"""
+COLD = """
+import time
+began_s = time.perf_counter()
+import workbench as wb
+scenario = {scenario}
+scenario.run(engine={engine!r}).metrics
+print(time.perf_counter() - began_s)
+"""
+SMALL = (
+    'wb.Scenario(wb.topology.grid(6, 6), wb.Diffusion(), [wb.subscribe(0, "TEMP GE 20"), wb.publish(35, "TEMP IS 26")])'
+)
+
+
+def seconds(checkout: Path, code: str) -> float:
+    """What a program prints that runs with the workbench of a checkout."""
+    environment = os.environ | {"PYTHONPATH": str(checkout)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+    if ran.returncode:
+        raise SystemExit(f"{checkout}:\n{ran.stderr}")
+    return float(ran.stdout)
+
+
+def measurements() -> dict[str, str]:
+    """Name -> program."""
+    programs = {}
+    for name, scenario in SCENARIOS.items():
+        for engine in ("reference", "compiled"):
+            programs[f"{name}, {'fast' if engine == 'compiled' else engine}"] = PLAY.format(
+                scenario=scenario, engine=engine
+            )
+    programs["cold start, reference"] = COLD.format(scenario=SMALL, engine="reference")
+    programs["cold start, fast (machine code on disk)"] = COLD.format(scenario=SMALL, engine="compiled")
+    return programs
+
+
+def main() -> None:
+    """Print the table."""
+    other, rounds = Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    print(f"{'':42}{'this, s':>10}{'other, s':>10}{'other / this':>14}")
+    for name, program in measurements().items():
+        for checkout in (HERE, other):
+            seconds(checkout, program)
+        pairs = [(seconds(HERE, program), seconds(other, program)) for _ in range(rounds)]
+        ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+        print(f"{name:42}{ours:10.3f}{theirs:10.3f}{theirs / ours:14.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
