@@ -55,6 +55,7 @@ LOADED = (
     "workbench/protocols/diffusion/wire",
     "workbench/protocols/diffusion/events",
     "workbench/protocols/recent",
+    "workbench/protocols/diffusion/rules",
     "workbench/protocols/diffusion/interest_cache",
     "workbench/protocols/diffusion/reinforcement",
     "workbench/protocols/diffusion/node",
@@ -67,6 +68,7 @@ LOADED_CODED = (
     "workbench/attributes/event_bytes",
     "workbench/protocols/coded_diffusion/wire",
     "workbench/protocols/coded_diffusion/events",
+    "workbench/protocols/coded_diffusion/rules",
     "workbench/protocols/coded_diffusion/node",
     *_LAST,
 )
