@@ -33,7 +33,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 from collections import namedtuple
 
 from workbench.attributes.model import matching_samples
-from workbench.protocols.subscriptions import SECOND_US, Subscription, Subscriptions
+from workbench.protocols.subscriptions import Subscription, Subscriptions
 
 NOBODY = -1
 # A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.

@@ -8,7 +8,8 @@ from workbench.coding.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import events, rules, wire
 from workbench.protocols.coded_diffusion.events import Decoded, Innovative
-from workbench.protocols.contract import NOBODY, SECOND_US, Forwarded, Held, Node, Originated
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
+from workbench.protocols.subscriptions import SECOND_US  # noqa: F401 - its fast twin imports it from here
 
 
 class Generation:

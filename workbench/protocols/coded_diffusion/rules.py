@@ -5,7 +5,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 import math
 
-from workbench.protocols.contract import SECOND_US
+from workbench.protocols.subscriptions import SECOND_US
 
 
 def collecting_us(collecting_time_ms):

@@ -13,7 +13,7 @@ from workbench.attributes.model import (
 )
 from workbench.attributes.wire import attributes_size
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
-from workbench.protocols.contract import NOBODY, SECOND_US, Forwarded, Held, Node, Originated
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.diffusion import events, rules, wire
 from workbench.protocols.diffusion.events import (
     Blacklisted,
@@ -25,9 +25,9 @@ from workbench.protocols.diffusion.events import (
 )
 from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest
 from workbench.protocols.diffusion.reinforcement import Reinforcement
-from workbench.protocols.diffusion.rules import FOREVER_US, LONGEST_EXPIRATION_S  # noqa: F401 - the twin reads it here
+from workbench.protocols.diffusion.rules import FOREVER_US, LONGEST_EXPIRATION_S  # noqa: F401 - its twin reads it here
 from workbench.protocols.recent import RecentIds
-from workbench.protocols.subscriptions import Subscription
+from workbench.protocols.subscriptions import SECOND_US, Subscription
 
 _U32 = 0xFFFFFFFF
 
