@@ -52,6 +52,7 @@ _LAST = (
 )
 LOADED = (
     *_FIRST,
+    "workbench/attributes/interests",
     "workbench/protocols/diffusion/wire",
     "workbench/protocols/diffusion/events",
     "workbench/protocols/recent",

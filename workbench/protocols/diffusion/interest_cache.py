@@ -17,7 +17,7 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import constraints
+from workbench.attributes.interests import constraints
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion.rules import replaced
 

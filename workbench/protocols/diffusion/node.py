@@ -3,10 +3,9 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.model import (
     check_publication,
-    constraints,
-    is_within,
     one_way_match,
     text_of,
     with_payload,
