@@ -7,6 +7,7 @@ from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.flooding import wire
+from workbench.protocols.flooding.rules import hops_taken
 from workbench.protocols.recent import RecentIds
 
 
@@ -50,7 +51,7 @@ class FloodingNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self._hold(event_id, previous_hop, self.ttl - ttl + 1)
+        self._hold(event_id, previous_hop, hops_taken(self.ttl, ttl))
         if attributes:
             self.deliver_to(self.subscriptions.open, attributes, previous_hop, "flood", origin, sequence, now)
         if ttl <= 1:

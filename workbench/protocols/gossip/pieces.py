@@ -22,6 +22,7 @@ from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Originated
 from workbench.protocols.flooding.node import FloodingNode
+from workbench.protocols.flooding.rules import hops_taken
 from workbench.protocols.gossip import wire
 
 
@@ -104,7 +105,7 @@ class PiecesGossipNode(FloodingNode):
             return
         partial.data[piece.number] = piece.data
         partial.missing -= 1
-        partial.hops = max(partial.hops, self.ttl - piece.ttl + 1)
+        partial.hops = max(partial.hops, hops_taken(self.ttl, piece.ttl))
         if partial.missing == 0:
             self._forget(event_id)
             attributes = event_attributes(b"".join(partial.data))

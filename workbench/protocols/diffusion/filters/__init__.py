@@ -10,7 +10,7 @@ Theory of operation
     ``decide(attributes, origin, now)`` may keep a state of its own per node.
 
     ``value.py``       `Filter`, which a scenario holds, and how users register theirs
-    ``on_node.py``     a filter at work on one node
+    ``on_node.py``     the filters at work on one node
     ``built_in.py``    the built-in filters (`BUILT_IN`)
     ``registered.py``  what users have registered
 

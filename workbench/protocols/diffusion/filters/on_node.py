@@ -1,12 +1,13 @@
-"""A filter at work on one node.
+"""The filters at work on one node.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import Attribute, check, check_publication, one_way_match
+from workbench.attributes.model import Attribute, check, check_publication, one_way_match, split_samples
 from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.protocols.diffusion.events import DROP, PASS, REPLACE
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.diffusion.events import DROP, PASS, REPLACE, Filtered
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN
 from workbench.protocols.diffusion.filters.registered import registered
 from workbench.protocols.parameter import check_parameter
@@ -28,6 +29,36 @@ class PlainFilter:
 def on_node(name, key, match, messages, settings):
     """A fresh filter for one node; ParameterError for an unknown name or a wrong setting."""
     return FilterOnNode(key, parse(match), messages, _make_decider(name, settings), name)
+
+
+class FiltersOnNode:
+    """The filters that one node carries, in ascending order of key."""
+
+    def __init__(self, node, filters):
+        self.node = node
+        self._filters = [one.instance() for one in filters if one.at is None or node.address in one.at]
+        self._filters.sort(key=lambda one: one.key)
+
+    def answer(self, messages, attributes, origin, sequence, now):
+        """The attributes of a message after all filters that want it, or None if nothing is left of it."""
+        if not self._filters:
+            return attributes
+        left = ()
+        # A filter is about readings: of an aggregated message it sees one sample at a time.
+        for part in [attributes] if messages == "interest" else split_samples(attributes):
+            left += self._answer_one(messages, part, origin, sequence, now)
+        return left or None
+
+    def _answer_one(self, messages, attributes, origin, sequence, now):
+        for one in self._filters:
+            if not one.wants(messages, attributes):
+                continue
+            answer, attributes = one.decide(attributes, origin, now)
+            if answer != PASS:
+                self.node.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
+            if answer == DROP:
+                return ()
+        return attributes
 
 
 class FilterOnNode:
