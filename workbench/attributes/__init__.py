@@ -4,6 +4,7 @@ model.py        operators, values, and how they match: all that a node needs
 keys.py         what the number of a key is called and what its value means
 text.py         the text form, "TEMP GE 25" <-> attributes
 wire.py         the bytes of attributes in a frame
+dimensions.py   keys and ranges of values that span a space, "TEMP -20 50"
 event_bytes.py  the bytes of an event that travels in pieces or coded
 
 A mote never loads this file: what runs there imports from the part that it needs.
