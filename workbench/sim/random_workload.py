@@ -6,7 +6,8 @@
 
 Theory of operation
     Dimensions are named by their keys and ranges ("TEMP 0 50", `workbench.attributes.dimensions`). An interval is L of
-    ``cells`` equal parts of its dimension long, times ``longest``; L is from 1 to ``cells`` and has a probability proportional to L ** -exponent (Zipf's law):
+    ``cells`` equal parts of its dimension long, times ``longest``; L is from 1 to ``cells`` and has a probability
+    proportional to L ** -exponent (Zipf's law):
     many are short, few are long. ``exponent=0`` makes all lengths equally likely, ``cells=1`` all of them ``longest``.
     Each of several dimensions has a length of its own. An interval lies anywhere within its dimension, uniformly.
 
