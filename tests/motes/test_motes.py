@@ -1,7 +1,6 @@
 """Runs on virtual motes: in lockstep the simulator's trace, live its deliveries and gradients; what a live run is."""
 
 import json
-import re
 import sys
 import textwrap
 from pathlib import Path
@@ -304,24 +303,6 @@ def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
 
 
 # Protocols of the user's own
-
-
-@needs_node
-def test_a_protocol_from_a_users_module_goes_on_the_motes(repository, tmp_path, monkeypatch):
-    # The protocol that CONTRIBUTING.md shows, as a reader would paste it.
-    text = (repository / "CONTRIBUTING.md").read_text()
-    code = next(block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class CoinFlooding(" in block)
-    (tmp_path / "pasted_gossip.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "pasted_gossip", raising=False)
-    import pasted_gossip
-
-    protocol = pasted_gossip.CoinFlooding(probability=0.8)
-    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 26", every_s=1)]
-    scenario = wb.Scenario(wb.topology.grid(2, 3), protocol, workload, duration_s=5)
-    run = scenario.run(on=motes.virtual(lockstep=True))
-    assert run.trace_hash == scenario.run().trace_hash
-    assert count(run, "delivered") > 0
 
 
 def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
