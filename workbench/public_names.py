@@ -15,6 +15,11 @@ PROTOCOLS = {
     "TinyMQ": "protocols.tinymq",
 }
 
+# The commands of ``workbench`` that a protocol brings -> the module whose ``add_parser(commands)`` adds it.
+COMMANDS = {
+    "dps": "protocols.dps.cli",
+}
+
 # The metrics of a single protocol that every run has, NaN where they mean nothing: files and tables rely on them.
 # A metric that is new is in the runs of its protocol alone, and needs no line here.
 METRICS = {

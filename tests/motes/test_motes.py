@@ -1,7 +1,6 @@
 """Runs on virtual motes: in lockstep the simulator's trace, live its deliveries and gradients; what a live run is."""
 
 import json
-import re
 import sys
 import textwrap
 from pathlib import Path
@@ -306,24 +305,6 @@ def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
 # Protocols of the user's own
 
 
-@needs_node
-def test_a_protocol_from_a_users_module_goes_on_the_motes(repository, tmp_path, monkeypatch):
-    # The protocol that CONTRIBUTING.md shows, as a reader would paste it.
-    text = (repository / "CONTRIBUTING.md").read_text()
-    code = next(block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class CoinFlooding(" in block)
-    (tmp_path / "pasted_gossip.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "pasted_gossip", raising=False)
-    import pasted_gossip
-
-    protocol = pasted_gossip.CoinFlooding(probability=0.8)
-    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 26", every_s=1)]
-    scenario = wb.Scenario(wb.topology.grid(2, 3), protocol, workload, duration_s=5)
-    run = scenario.run(on=motes.virtual(lockstep=True))
-    assert run.trace_hash == scenario.run().trace_hash
-    assert count(run, "delivered") > 0
-
-
 def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
     class TypedNode(wb.Flooding.node):
         """As typed into a notebook."""
@@ -356,6 +337,30 @@ def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_p
     scenario = wb.Scenario(wb.topology.line(2), Modern(), duration_s=1)
     with pytest.raises(LinkError, match=r"mpy-cross cannot compile modern_node\.py: .*SyntaxError"):
         scenario.run(on=motes.virtual())
+
+
+def test_a_node_beside_an_import_of_the_whole_package_is_told_to_stand_apart(tmp_path, monkeypatch):
+    code = """
+        import workbench as wb
+        class AsideNode(wb.Flooding.node):
+            pass
+        class Aside(wb.Flooding):
+            node = AsideNode
+        """
+    (tmp_path / "aside_protocol.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    import aside_protocol
+
+    scenario = wb.Scenario(wb.topology.line(2), aside_protocol.Aside(), duration_s=1)
+    with pytest.raises(LinkError, match="aside_protocol imports workbench, which is no file .* a module of its own"):
+        scenario.run(on=motes.virtual())
+
+
+def test_a_protocol_that_cannot_run_on_motes_is_refused_before_any_is_asked():
+    scenario = wb.Scenario(wb.topology.line(2), wb.DPS(), duration_s=1)
+    for on in (motes.virtual(lockstep=True), motes.boards(["socket://127.0.0.1:9"] * 2)):
+        with pytest.raises(wb.ScenarioError, match="DPS cannot run on motes: its filters are integers of any length"):
+            scenario.run(on=on)
 
 
 # What is no mote

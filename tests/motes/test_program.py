@@ -336,7 +336,8 @@ def test_settings_and_boots_arrive_at_the_node(program):
 
 
 def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
-    running_mean = {"name": "running_mean", "key": 200, "match": "LOUDNESS EQ_ANY", "window": 5}
+    running_mean = {"name": "running_mean", "key": 200, "match": "LOUDNESS EQ_ANY", "at": None, "messages": "data"}
+    running_mean["settings"] = {"window": 5}
     protocol = {**DIFFUSION, "settings": {**DIFFUSION["settings"], "filters": [running_mean]}}
     answer = bench.configure(protocol=protocol, keys=[[120, "LOUDNESS", "int16", "dB", 10, None, None]])
     assert answer[1] == 1, answer[5]

@@ -1,7 +1,6 @@
 """The project itself: one environment written twice, imports that point one way, code that a mote can run."""
 
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -92,20 +91,6 @@ def test_what_runs_on_a_mote_loads_nothing_a_mote_lacks():
     code = "import sys\n" + "".join(f"import {module}\n" for module in modules) + "print(*sys.modules)"
     loaded = {name.partition(".")[0] for name in run_python(code)}
     assert loaded.isdisjoint(NEVER_ON_A_MOTE)
-
-
-def test_protocol_of_the_contributors_page_runs_as_it_stands(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
-    asked = "print(len(table), run.metrics['delivery_ratio'])"
-    code = "\n".join((*blocks, "run = scenario.replace(**{'protocol.probability': 1.0}).run()", asked))
-    (tmp_path / "coin_flooding.py").write_text(code, encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "coin_flooding.py"]
-    ran = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (ran.stdout.split(), ran.stderr) == (["15", "1.0"], "")
-    assert (tmp_path / "coin_flooding.html").is_file()
 
 
 @pytest.mark.parametrize("name", MOTE_FILES)

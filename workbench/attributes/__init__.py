@@ -5,6 +5,7 @@ keys.py         what the number of a key is called and what its value means
 text.py         the text form, "TEMP GE 25" <-> attributes
 wire.py         the bytes of attributes in a frame
 interests.py    how two interests compare: the same constraints, one within the other
+dimensions.py   keys and ranges of values that span a space, "TEMP -20 50"
 event_bytes.py  the bytes of an event that travels in pieces or coded
 
 A mote never loads this file: what runs there imports from the part that it needs.

@@ -1,4 +1,4 @@
-"""The ``workbench`` command: demo, run, motes, lab, doctor.
+"""The ``workbench`` command: demo, run, motes, lab, doctor, and what protocols bring (`public_names.COMMANDS`).
 
 Bad input ends in one sentence on standard error and exit code 2; nothing heavy is imported before a command
 needs it.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import workbench
 from workbench.cli import motes as cli_motes
 from workbench.errors import ScenarioError, WorkbenchError
-from workbench.protocols.dps import cli as cli_dps
+from workbench.public_names import COMMANDS
 
 if TYPE_CHECKING:
     from workbench.sim.run import Run
@@ -62,7 +62,8 @@ def make_parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_scenario)
 
     cli_motes.add_parser(commands)
-    cli_dps.add_parser(commands)
+    for module in COMMANDS.values():
+        importlib.import_module(f"workbench.{module}").add_parser(commands)
 
     lab = commands.add_parser("lab", help="open JupyterLab in the notebooks' folder")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")

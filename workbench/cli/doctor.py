@@ -4,24 +4,21 @@ Nothing heavy is imported and nothing is started but ``java -version``: versions
 metadata, so the doctor answers in a broken environment too.
 """
 
-import os
 import re
 import shutil
-import subprocess
 import sys
 import textwrap
 import warnings
 from importlib import metadata
-from pathlib import Path
 from typing import NamedTuple
 
 from workbench import datasets
 from workbench.errors import DataError
+from workbench.java import REMEDY, find_java
 
 DISTRIBUTION = "sensor-pubsub-workbench"
 OLDEST_PYTHON = (3, 11)
 FIRST_PYTHON_TOO_NEW = (3, 14)
-OLDEST_JAVA = 17
 LINE_WIDTH = 120
 
 # What -> the names it goes by, and how to get it. None of them is needed to simulate.
@@ -59,18 +56,9 @@ def _python() -> Finding:
 
 
 def java() -> Finding:
-    """The Java that Spark would start: JAVA_HOME's, else the one on the PATH."""
-    home = os.environ.get("JAVA_HOME")
-    program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    remedy = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (sweeps on Spark need it)"
-    try:
-        output = subprocess.run([program, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
-    except (OSError, subprocess.SubprocessError):
-        return Finding("Java", "JAVA_HOME has none" if home else "", False, False, remedy)
-    found = re.search(r'version "([\d._]+)', output)
-    version = found.group(1) if found else output.strip().partition("\n")[0]
-    is_ok = bool(found) and _numbers(version)[0] >= OLDEST_JAVA
-    return Finding("Java", version, is_ok, False, "" if is_ok else remedy)
+    """The Java that Spark would start."""
+    found, is_ok = find_java()
+    return Finding("Java", found, is_ok, False, "" if is_ok else REMEDY)
 
 
 def libraries() -> list[Finding]:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from workbench.errors import LinkError, ParameterError
+from workbench.errors import LinkError, ParameterError, ScenarioError
 from workbench.motes import port
 from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
@@ -186,9 +186,12 @@ def listing() -> list[tuple[str, str]]:
 
 
 def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = None) -> Any:
-    """Run a scenario on motes: what `Scenario.run(on=...)` does."""
+    """Run a scenario on motes: what `Scenario.run(on=...)` does. ScenarioError if its protocol cannot run there."""
     if not isinstance(on, Motes):
         raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
+    if scenario.protocol.why_not_on_motes:
+        name = type(scenario.protocol).__name__
+        raise ScenarioError(f"{name} cannot run on motes: {scenario.protocol.why_not_on_motes}")
     if not on.lockstep:
         from workbench.motes.live.run import LiveRun
 

@@ -69,26 +69,42 @@ def _public_protocols() -> Iterator[Any]:
         yield getattr(workbench, name)
 
 
-def _add(module: str, modules: dict[str, Path]) -> None:
+def _add(module: str, modules: dict[str, Path], importer: str = "") -> None:
     """Add a module, and all that it imports, to those that go on a mote; a package's own page does not go there."""
     if module in modules:
         return
+    path = _file_of(module)
+    if path is None and importer:
+        raise LinkError(
+            f"{importer} imports {module}, which is no file that can go on a mote: packages' own pages stay with the "
+            "host; import from the module that has what the node needs, and put the node into a module of its own"
+        )
+    if path is None:
+        raise LinkError(f"{module} is no file that can go on a mote; put it into a module of its own")
+    modules[module] = path
+    _collect(path, modules, module)
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module; None for a package, and for what was typed in or started as a program."""
     try:
-        spec = importlib.util.find_spec(module)
+        spec = None if module == "__main__" else importlib.util.find_spec(module)
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
-        raise LinkError(f"{module} is no file that can go on a mote; put it into a module of its own")
-    modules[module] = Path(spec.origin)
-    _collect(modules[module], modules, module.partition(".")[0])
+        return None
+    return Path(spec.origin)
 
 
-def _collect(path: Path, modules: dict[str, Path], own: str = "workbench") -> None:
-    """Add what a file imports of the workbench, or of its own package ``own``, at once or when it is called."""
+def _collect(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
+    """Add what a file imports of the workbench, or of its own package, at once or when it is called.
+
+    ``name``: of its module; the files of `hardware/mote` have none here.
+    """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for name in _imported(node):
-            if name.partition(".")[0] in ("workbench", own):
-                _add(name, modules)
+        for imported in _imported(node):
+            if imported.partition(".")[0] in ("workbench", name.partition(".")[0]):
+                _add(imported, modules, name)
 
 
 def _imported(node: ast.AST) -> Iterator[str]:

@@ -34,6 +34,8 @@ class Protocol:
     fast = ""
     # Why there is no twin, if there is more to say than that there is none.
     why_not_fast = ""
+    # Why its nodes cannot run on a mote; "" if they can.
+    why_not_on_motes = ""
     # The module of the metrics that only this protocol has, by name; "" without any. It has
     # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
     # that function asks for.
@@ -101,7 +103,7 @@ class Protocol:
     @classmethod
     def mote_modules(cls):
         """The modules that a mote needs for this protocol's nodes: they, and what they import, go there."""
-        return (cls.node.__module__,)
+        return () if cls.why_not_on_motes else (cls.node.__module__,)
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """What a run costs the reference engine on each arc of the topology, in receptions of a flood.

@@ -5,8 +5,9 @@
     random_outage     a random share of nodes that fail
 
 Theory of operation
-    Dimensions are named as TinyMQ names them ("TEMP 0 50"). An interval is L of ``cells`` equal parts of its dimension
-    long, times ``longest``; L is from 1 to ``cells`` and has a probability proportional to L ** -exponent (Zipf's law):
+    Dimensions are named by their keys and ranges ("TEMP 0 50", `workbench.attributes.dimensions`). An interval is L of
+    ``cells`` equal parts of its dimension long, times ``longest``; L is from 1 to ``cells`` and has a probability
+    proportional to L ** -exponent (Zipf's law):
     many are short, few are long. ``exponent=0`` makes all lengths equally likely, ``cells=1`` all of them ``longest``.
     Each of several dimensions has a length of its own. An interval lies anywhere within its dimension, uniformly.
 
@@ -25,9 +26,9 @@ from itertools import accumulate
 from typing import Any
 
 from workbench import draws, purposes
+from workbench.attributes.dimensions import read_dimensions
 from workbench.attributes.keys import key_of
 from workbench.errors import ScenarioError
-from workbench.protocols.tinymq import TinyMQ
 from workbench.sim.workload import Outage, Publish, Subscribe, outage, publish, subscribe
 from workbench.topology.graphs import is_number, is_whole
 
@@ -120,9 +121,9 @@ def _nodes(nodes: Iterable[int]) -> list[int]:
 def _spaces(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
     """(name, steps to a unit, lowest, highest value in steps) of each dimension."""
     found = []
-    for dimension in TinyMQ(dimensions=dimensions).mapping.dimensions:
-        key = key_of(dimension.key)
-        found.append((key.name, key.steps, dimension.low, dimension.high))
+    for number, low, high in read_dimensions("random workload", dimensions):
+        key = key_of(number)
+        found.append((key.name, key.steps, low, high))
     return found
 
 

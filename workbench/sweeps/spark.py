@@ -30,6 +30,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 import workbench
+from workbench import java
 from workbench.errors import WorkbenchError
 from workbench.sweeps import user_code
 from workbench.sweeps.plan import Plan
@@ -289,11 +290,9 @@ def _interrupts_left_alone() -> Iterator[None]:
 
 
 def _check_java() -> None:
-    from workbench.cli import doctor
-
-    java = doctor.java()
-    if not java.is_ok:
+    found, is_ok = java.find_java()
+    if not is_ok:
         raise WorkbenchError(
-            f"Spark needs Java {doctor.OLDEST_JAVA} or newer and finds {java.found or 'none'}: {java.remedy}; "
+            f"Spark needs Java {java.OLDEST} or newer and finds {found or 'none'}: {java.REMEDY}; "
             "without it, run the sweep in this process with runner=LocalRunner()"
         )

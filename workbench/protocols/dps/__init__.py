@@ -119,11 +119,7 @@ class DPS(Protocol):
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
     fast = "workbench.protocols.dps.fast"
-
-    @classmethod
-    def mote_modules(cls):
-        """None: filters are long integers of CPython's, and ids need its hashes."""
-        return ()
+    why_not_on_motes = "its filters are integers of any length, and its ids need hashes that MicroPython does not have"
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

@@ -56,7 +56,7 @@ Reference
 This folder runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import HIGHEST, LOWEST, is_blob
+from workbench.attributes.dimensions import read_dimensions
 from workbench.errors import ParameterError
 from workbench.protocols.protocol import Parameter, Protocol
 from workbench.protocols.tinymq import wire
@@ -125,7 +125,7 @@ class TinyMQ(Protocol):
         owner = self.public_class().__name__
         self.settings["roots"] = _checked_roots(owner, self.settings["roots"])
         self._check_times(owner)
-        self.spans = _spans(owner, self.settings["dimensions"])
+        self.spans = read_dimensions(owner, self.settings["dimensions"])
         self.node.prepare(self)
 
     def _check_times(self, owner):
@@ -165,37 +165,7 @@ def _checked_roots(owner, roots):
     return roots
 
 
-def _spans(owner, names):
-    """[(key number, lowest, highest value)] of the dimensions."""
-    found = [_dimension(owner, name) for name in names]
-    if not found or len({one[0] for one in found}) < len(found):
-        raise ParameterError("%s: dimensions is %r; it must name one key or several, each once" % (owner, names))
-    return found
-
-
 def _whole(number):
     """A whole number of another library as Python's; all else as it is."""
     is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
     return number.__index__() if is_foreign else number
-
-
-def _dimension(owner, text):
-    """(key number, lowest, highest value) of "TEMP" or "TEMP -20 50", in the integers of the wire."""
-    from workbench.attributes.keys import key_of, make  # Not before it is asked for: a mote is short of memory.
-
-    words = text.split() if isinstance(text, str) else []
-    if len(words) not in (1, 3):
-        raise ParameterError('%s: a dimension is %r; write a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))
-    key = key_of(int(words[0]) if words[0].isdigit() else words[0])
-    if is_blob(key.number):
-        raise ParameterError("%s: dimension %s is a blob; only numbers can be mapped" % (owner, key.name))
-    bounds = (key.minimum, key.maximum)
-    if len(words) == 3:
-        try:
-            bounds = (float(words[1]), float(words[2]))
-        except ValueError:
-            raise ParameterError("%s: the range of dimension %r must be two numbers" % (owner, text)) from None
-    low, high = [make(key.number, "EQ", bound).value for bound in bounds]
-    if not LOWEST <= low < high <= HIGHEST:
-        raise ParameterError("%s: the range of dimension %r must go from a lower to a higher value" % (owner, text))
-    return key.number, low, high

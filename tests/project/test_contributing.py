@@ -1,0 +1,116 @@
+"""The contributors' page: its protocol runs as it stands on the page, and every path that it names is there."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import workbench as wb
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.repository import REPOSITORY
+from workbench import motes
+from workbench.motes import rack
+
+PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# A file of the page: its path at the head of a paragraph, then its text.
+PARTS = ("__init__", "events", "fast", "metrics", "node")
+FILES = dict(re.findall(r"^`([\w/]+\.py)`(?:[^\n]+\n)+\n```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the files of the page."""
+    folder = tmp_path_factory.mktemp("page")
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def coin_flooding(folder, monkeypatch):
+    """The package of the page, imported."""
+    monkeypatch.syspath_prepend(folder)
+    yield __import__("coin_flooding")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "coin_flooding"]:
+        del sys.modules[name]
+
+
+def scenario(protocol, **changes):
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(35, "TEMP IS 26", every_s=1)]
+    return wb.Scenario(wb.topology.grid(6, 6), protocol, workload, duration_s=4).replace(**changes)
+
+
+def events(run):
+    return run.trace["event"].to_pylist()
+
+
+def test_experiment_of_the_page_runs_as_it_stands(folder):
+    assert sorted(FILES) == [*(f"coin_flooding/{part}.py" for part in PARTS), "experiment.py"]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "experiment.py"]
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stderr == ""
+    heads, *rows = [line.split() for line in ran.stdout.splitlines()]
+    assert heads[1:3] == ["mean", "low"]
+    assert [float(row[1]) for row in rows] == [0.5, 0.7, 1.0]
+    shares = [float(row[2]) for row in rows]
+    assert 0 < shares[0] < 1 and 0 < shares[1] < 1 and shares[2] == 0
+    assert (folder / "coin_flooding.html").is_file()
+
+
+def test_protocol_of_the_page_has_an_event_and_a_metric_of_its_own(coin_flooding):
+    run = scenario(coin_flooding.CoinFlooding()).run(engine="reference")
+    silenced = events(run).count("silenced")
+    assert run.metrics["silenced_share"] == silenced / (36 * 4) > 0
+    without_trace = run.scenario.run(engine="reference", record="metrics")
+    assert without_trace.metrics["silenced_share"] == run.metrics["silenced_share"]
+    certain = scenario(coin_flooding.CoinFlooding(probability=1.0)).run()
+    assert certain.metrics["silenced_share"] == 0 and certain.metrics["delivery_ratio"] == 1
+    assert "silenced_share" not in scenario(wb.Flooding()).run().metrics
+
+
+def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
+    for seed, probability, radio in ((1, 0.7, wb.Radio()), (2, 0.9, wb.Radio(loss=0.2, collisions=True))):
+        one = scenario(coin_flooding.CoinFlooding(probability=probability), seed=seed, radio=radio)
+        assert_same_trace(one)
+        assert_same_numbers(one)
+    # Publications of all nodes at one instant: more on their way than the twin has room for at first.
+    busy = [wb.subscribe(range(36), "TEMP GE 20"), wb.publish("all", "TEMP IS 26", every_s=0.5)]
+    assert_same_trace(scenario(coin_flooding.CoinFlooding(), workload=busy))
+    with pytest.raises(wb.ScenarioError, match="nodes may forget publications"):
+        scenario(coin_flooding.CoinFlooding(max_events=2)).run(engine="fast")
+
+
+@pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
+def test_protocol_of_the_page_runs_on_motes(coin_flooding):
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 26", every_s=1)]
+    small = {"topology": wb.topology.grid(2, 3), "workload": workload}
+    one = scenario(coin_flooding.CoinFlooding(probability=0.5), **small)
+    on_motes, simulated = one.run(on=motes.virtual(lockstep=True)), one.run(engine="reference")
+    assert on_motes.trace_hash == simulated.trace_hash
+    assert "silenced" in events(on_motes) and "delivered" in events(on_motes)
+    assert on_motes.metrics["silenced_share"] == simulated.metrics["silenced_share"] > 0
+
+
+def test_scenario_file_names_it_by_its_module(coin_flooding):
+    one = scenario(coin_flooding.CoinFlooding(probability=0.5))
+    assert '"coin_flooding:CoinFlooding"' in one.to_json()
+    assert wb.Scenario.from_json(one.to_json()) == one
+
+
+def paths():
+    """What the page names between backticks or in brackets that looks like a path of this repository."""
+    prose = re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)
+    found = re.findall(r"`([\w./-]+)`|\]\(([\w./-]+)\)", prose)
+    named = {code or link for code, link in found}
+    return sorted(name for name in named if ("/" in name or name.endswith((".py", ".md"))) and name not in FILES)
+
+
+@pytest.mark.parametrize("path", paths())
+def test_path_that_the_page_names_is_there(path):
+    known = (REPOSITORY / path).exists() or ("/" not in path and any(REPOSITORY.glob(f"*/**/{path}")))
+    assert known or path.startswith("coin_flooding/"), f"CONTRIBUTING.md names {path}, which is not in this repository"

@@ -1,0 +1,32 @@
+"""The Java of this machine, which Spark runs on. Looked for without Spark, so that a broken environment is told too."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+OLDEST = 17
+REMEDY = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (sweeps on Spark need it)"
+
+
+class Java(NamedTuple):
+    """Which version there is (or a remark, or "") and whether Spark can use it."""
+
+    found: str
+    is_ok: bool
+
+
+def find_java() -> Java:
+    """The Java that Spark would start: JAVA_HOME's, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+    try:
+        output = subprocess.run([program, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError):
+        return Java("JAVA_HOME has none" if home else "", False)
+    version = re.search(r'version "((\d+)[\d._]*)', output)
+    if version is None:
+        return Java(output.strip().partition("\n")[0], False)
+    return Java(version.group(1), int(version.group(2)) >= OLDEST)
