@@ -24,7 +24,7 @@ from workbench.protocols.coded_diffusion.views import (
 )
 from workbench.sim.trace import SCHEMA
 from workbench.sweeps.chart import interval, summary
-from workbench.views import drawing, palette, sweep_savings
+from workbench.views import drawing, palette
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.ground import lay_out
@@ -32,6 +32,7 @@ from workbench.views.player import decoding
 from workbench.views.player.inspector import inspect_node, matrix_html
 from workbench.views.player.intervals import intervals, read
 from workbench.views.player.network import network_figure
+from workbench.views.sweeps import savings as sweep_savings
 
 SECOND = 1_000_000
 M = 4
