@@ -381,7 +381,7 @@ def names(house: House) -> Iterator[Fault]:
                     path,
                     name,
                     f"{PACKAGE}/{path}:{line} names the protocol {name} ({text.strip()[:60]!r}): what one protocol "
-                    f"alone has belongs into its folder in protocols/; its class is asked for it or it is found by name",
+                    f"alone has belongs into its folder in protocols/; its class says it, or it is found by name",
                 )
 
 

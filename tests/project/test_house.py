@@ -129,7 +129,7 @@ BROKEN = [
     ("rooms", {"/helpers/lists.py": ""}, "the house has no room 'helpers'"),
     ("rooms", {"/protocols/queues.py": ""}, "what is one protocol's own belongs into its folder"),
     ("names", {"/sim/run.py": "def of_ants(run): pass"}, "sim/run.py:1 names the protocol ants"),
-    ("names", {"/sim/run.py": 'COLOURS = {"hive": 1}'}, "its class is asked for it"),
+    ("names", {"/sim/run.py": 'COLOURS = {"hive": 1}'}, "its class says it, or it is found by name"),
     ("names", {"/cli/__init__.py": "import workbench as wb\nwb.Ants()"}, "cli/__init__.py:2 names the protocol ants"),
     ("names", {"/views/drawing.py": '"""See protocols/bees/views."""'}, "('protocols/bees')"),
     ("circles", {"/sim/a.py": "from workbench.sim import b", "/sim/b.py": "import workbench.sim.a"},
