@@ -4,12 +4,14 @@ The public names (`public_names.py`) are handed out lazily: ``import workbench``
 module the first time it is used. A mote has no use for this file, and does not get it.
 """
 
-from typing import Any
+TYPE_CHECKING = False  # what `typing` calls so, without loading it
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     from workbench.public_names import HOME

@@ -83,7 +83,7 @@ class SweepTable:
     def plot(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
         """A Bokeh figure of `summary`: a line of means in a confidence band, or bars where ``x`` is no number."""
         from workbench.sweeps import chart
-        from workbench.sweeps import figure as chart_bokeh
+        from workbench.views.sweeps import figure as chart_bokeh
 
         return chart_bokeh.draw(self.summary(x, y, by), chart.texts(self._plan, x, y, by))
 

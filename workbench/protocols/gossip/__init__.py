@@ -28,6 +28,9 @@ from workbench.protocols.gossip.node import GossipNode
 from workbench.protocols.gossip.pieces import PiecesGossipNode
 from workbench.protocols.protocol import Parameter, Protocol
 
+# Gossip may import flooding; no other protocol imports another.
+KIND_OF = "flooding"
+
 PARAMETERS = (
     Parameter(
         "forwarding_probability", 0.7, 0.0, 1.0, "share", "most of a grid's nodes get most events from about there on"

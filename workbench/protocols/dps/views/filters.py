@@ -24,19 +24,17 @@ from workbench.protocols.dps.views.mesh import ACTIVE, MUTED, Mesh, mesh_of, ste
 from workbench.views import caption, palette
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.figure import MARGIN, SMALL, Scene, time_us_of
+from workbench.views.figure import MARGIN, SMALL, time_us_of
 from workbench.views.ground import Plan, lay_out
 from workbench.views.legend import Entry, legend_drawing
-from workbench.views.player.film import Film
-from workbench.views.player.intervals import Intervals, read
+from workbench.views.player.intervals import read
 from workbench.views.player.replay import Replay
 from workbench.views.stepper import Stepper
+from workbench.views.still import StillScene
 
 WIDTH = 760
 MOST_NAMES = 60  # nodes beside which something is written
 BAR = 110
-
-_NOTHING = Intervals({}, Film(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 1)
 
 
 def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, names: bool | None = None) -> Drawing:
@@ -61,23 +59,15 @@ def subscribers(run: Any, time_us: int) -> set[int]:
     return {span.node for span in spans if span.from_us <= time_us < span.until_us}
 
 
-class MeshScene(Scene):
-    """The mesh at a time on a page. ``names``: node -> what is written beside it."""
+class MeshScene(StillScene):
+    """The mesh at a time on a page."""
 
     def __init__(self, plan: Plan, seen: Mesh, time_us: int, width: int, asking: set[int], is_faint: bool = False):
-        # A network without anything that moves: the mesh is drawn in its place.
-        super().__init__(plan, _NOTHING, time_us, width)
+        super().__init__(plan, time_us, width)
         self.mesh, self.is_faint, self.asking = seen, is_faint, asking
         self.states, self.told, self.sums = seen.links_at(time_us), seen.filters_at(time_us), seen.sums_at(time_us)
         self.down = seen.down_at(time_us)
         self.node = min(self.node * 1.5, 9.0)
-        self.names: dict[int, str] = {}
-        self.place_of = {node: index for index, node in enumerate(plan.ids.tolist())}
-
-    def at(self, node: int) -> tuple[float, float]:
-        """Where a node is on the page."""
-        index = self.place_of[node]
-        return float(self.x[index]), float(self.y[index])
 
     def fills(self) -> dict[int, str]:
         """What to write beside each node: its number and the fill of its filter."""
@@ -96,15 +86,8 @@ class MeshScene(Scene):
 
     def page(self, title: str, entries: Sequence[Entry], note: str = "") -> Drawing:
         """Title and time, the scene, what it means."""
-        picture = self.draw()
-        legend = legend_drawing(entries, self.width)
-        bar = self._colour_bar()
-        drawing = Drawing(self.width, 40 + picture.height + legend.height + bar.height + 20, title=title)
-        drawing.text(MARGIN, 26, title, size=15, bold=True)
-        drawing.text(self.width - MARGIN, 26, self.clock(), size=14, anchor="end")
-        drawing.add(picture, 0, 40)
-        drawing.add(legend, 0, 40 + picture.height)
-        drawing.add(bar, 0, 40 + picture.height + legend.height)
+        parts = [self.draw(), legend_drawing(entries, self.width), self._colour_bar()]
+        drawing = self.stack(title, parts, 20)
         drawing.text(MARGIN, drawing.height - 8, note, size=SMALL, colour=palette.FAINT_TEXT)
         return drawing
 
@@ -117,10 +100,6 @@ class MeshScene(Scene):
         self._scale_bar()
         return self.drawing
 
-    def clock(self) -> str:
-        """What stands on the upper right."""
-        return f"t = {self.time_us / 1e6:,.3f} s"
-
     def over(self) -> None:
         """What a figure draws between links and nodes."""
 
@@ -130,7 +109,7 @@ class MeshScene(Scene):
             if a not in self.place_of or b not in self.place_of:
                 continue
             ends = (*self.at(a), *self.at(b))
-            self.band += [self._between(self.place_of[a], self.place_of[b], share / 20) for share in range(1, 20)]
+            self.band += self.along(a, b)
             opacity = 0.35 if self.is_faint else 0.6 if is_dense else 1.0
             if state == MUTED:
                 self.drawing.segment(
@@ -163,19 +142,8 @@ class MeshScene(Scene):
             radius = 1.25 * self.node if node in self.asking else self.node
             self.drawing.marker(marker, x, y, radius, self._colour(self.sums.get(node)), palette.OUTLINE, 1.1)
 
-    def _hidden(self, box: tuple[float, float, float, float], taken: list[tuple]) -> float:
-        left, top, right, bottom = box
-        crossed = sum(left - 2 < x < right + 2 and top - 2 < y < bottom + 2 for x, y in self.band)
-        return super()._hidden(box, taken) + 1.5 * crossed
-
     def _names(self) -> None:
-        taken: list[tuple[float, float, float, float]] = []
-        for node in sorted(self.names):
-            text = self.names[node]
-            boxes = self._boxes(self.place_of[node], text_width(text, SMALL))
-            box, x, y = min(boxes, key=lambda found: self._hidden(found[0], taken))
-            taken.append(box)
-            self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=node in self.asking)
+        self.write_names(sorted(self.names), self.asking)
 
     def _colour_bar(self) -> Drawing:
         """From an empty filter to the fullest of the run."""

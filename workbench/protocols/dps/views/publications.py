@@ -26,7 +26,6 @@ Cost
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,7 +38,6 @@ from workbench.protocols.dps.views.looks import ACKNOWLEDGED, IN_VAIN, REPEATED,
 from workbench.protocols.dps.views.mesh import mesh_of, protocol_of
 from workbench.views import palette
 from workbench.views.drawing import Drawing
-from workbench.views.figure import SMALL
 from workbench.views.ground import Plan, lay_out
 from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
@@ -288,28 +286,22 @@ class PathScene(MeshScene):
                 self._arrow(hop, str(number) if len(self.way.hops) <= MOST_NAMES else "")
 
     def _arrow(self, hop: Hop, number: str) -> None:
-        """An arrow on the right of its way, so that the way back has its own."""
-        (x0, y0), (x1, y1) = self.at(hop.sender), self.at(hop.receiver)
-        length = math.hypot(x1 - x0, y1 - y0) or 1.0
-        ux, uy = (x1 - x0) / length, (y1 - y0) / length
-        clear, aside = min(2.0 * self.node, 0.3 * length), 0.5 * self.node * (1 + (hop.look == "acknowledged"))
-        start_x, start_y = x0 + clear * ux - aside * uy, y0 + clear * uy + aside * ux
-        end_x, end_y = x1 - clear * ux - aside * uy, y1 - clear * uy + aside * ux
+        """An arrow, or a cross where the frame was lost; answers have a lane of their own."""
         colour, width = _COLOURS[hop.look], max(0.4 * self.node, 1.6)
         if hop.look == "lost":
+            (x0, y0), (x1, y1) = self.at(hop.sender), self.at(hop.receiver)
             self.drawing.cross((x0 + x1) / 2, (y0 + y1) / 2, 4, colour=colour, width=1.8)
             return
-        if hop.look in ("repeated", "acknowledged"):
-            width *= 0.6
-        head = max(1.2 * self.node, 6)
-        self.drawing.arrow(start_x, start_y, end_x, end_y, head=head, at=0.95, colour=colour, width=width)
-        self.band += [
-            (start_x + share / 12 * (end_x - start_x), start_y + share / 12 * (end_y - start_y)) for share in range(13)
-        ]
-        if number and length > 5 * self.node:
-            x, y = start_x + 0.36 * (end_x - start_x) - 10 * uy, start_y + 0.36 * (end_y - start_y) + 10 * ux
-            self.drawing.text(x, y + 4, number, size=SMALL - 1, anchor="middle", halo=palette.BACKGROUND, colour=colour)
-            self.band.append((x, y))
+        self.hop(
+            (hop.sender, hop.receiver),
+            colour,
+            width * 0.6 if hop.look in ("repeated", "acknowledged") else width,
+            lane_px=0.5 * self.node * (1 + (hop.look == "acknowledged")),
+            clear_px=2.0 * self.node,
+            head_at=0.95,
+            number=number,
+            number_at=(0.36, 10),
+        )
 
     def _discs(self) -> None:
         reached = {hop.receiver for hop in self.way.hops if hop.look in ("useful", "in vain")}

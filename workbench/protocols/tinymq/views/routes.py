@@ -19,7 +19,6 @@ Limits
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,7 +35,7 @@ from workbench.protocols.tinymq.views.zones import ZoneSpan, strings_of, zone_sp
 from workbench.protocols.tinymq.zones import intersect
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing
-from workbench.views.figure import SMALL, time_us_of
+from workbench.views.figure import time_us_of
 from workbench.views.ground import lay_out
 from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
@@ -292,25 +291,18 @@ class RouteScene(TreeScene):
             self.drawing.marker("diamond", x, y, 1.45 * self.node, tree_colour(place.tree), palette.TEXT, 1.4)
 
     def _arrow(self, hop: Hop, number: str) -> None:
-        """An arrow on the right of its way, so that the way back has its own, and notifications have theirs."""
-        (x0, y0), (x1, y1) = self.at(hop.sender), self.at(hop.receiver)
-        length = math.hypot(x1 - x0, y1 - y0) or 1.0
-        ux, uy = (x1 - x0) / length, (y1 - y0) / length
+        """An arrow; notifications have a lane of their own."""
         lane = KINDS[self.way.what[0]].index(hop.message)
-        clear, aside = min(1.7 * self.node, 0.3 * length), (0.45 + 0.65 * lane) * self.node
-        start_x, start_y = x0 + clear * ux - aside * uy, y0 + clear * uy + aside * ux
-        end_x, end_y = x1 - clear * ux - aside * uy, y1 - clear * uy + aside * ux
-        colour, head = MESSAGES[hop.message], max(1.2 * self.node, 6)
-        width = max(0.4 * self.node, 1.6)
-        self.drawing.arrow(start_x, start_y, end_x, end_y, head=head, at=0.92, colour=colour, width=width)
-        self.band += [
-            (start_x + share / 12 * (end_x - start_x), start_y + share / 12 * (end_y - start_y)) for share in range(13)
-        ]
-        if number and length > 5 * self.node:
-            at, away = 0.36 + 0.28 * lane, 10 + 2 * lane
-            x, y = start_x + at * (end_x - start_x) - away * uy, start_y + at * (end_y - start_y) + away * ux
-            self.drawing.text(x, y + 4, number, size=SMALL - 1, anchor="middle", halo=palette.BACKGROUND, colour=colour)
-            self.band.append((x, y))
+        self.hop(
+            (hop.sender, hop.receiver),
+            MESSAGES[hop.message],
+            max(0.4 * self.node, 1.6),
+            lane_px=(0.45 + 0.65 * lane) * self.node,
+            clear_px=1.7 * self.node,
+            head_at=0.92,
+            number=number,
+            number_at=(0.36 + 0.28 * lane, 10 + 2 * lane),
+        )
 
 
 def route_entries(scene: TreeScene, way: Route) -> list[Entry]:

@@ -10,23 +10,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.looks import ORPHAN, REKEYED, tree_colour
 from workbench.protocols.tinymq.views.overlay import Overlay, PlaceSpan, overlay_of
 from workbench.views import caption, palette
-from workbench.views.drawing import Drawing, text_width
-from workbench.views.figure import MARGIN, SMALL, Scene, time_us_of
+from workbench.views.drawing import Drawing
+from workbench.views.figure import MARGIN, SMALL, time_us_of
 from workbench.views.ground import Plan, lay_out
 from workbench.views.legend import Entry, legend_drawing
-from workbench.views.player.film import Film
-from workbench.views.player.intervals import Intervals
+from workbench.views.still import StillScene
 
 WIDTH = 760
 MOST_KEYS = 60  # nodes whose keys are written
-
-_NOTHING = Intervals({}, Film(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 1)
 
 
 def overlay_drawing(
@@ -53,27 +48,19 @@ def key_label(place: PlaceSpan) -> str:
     return f"{place.node}: {place.key or 'root'}"
 
 
-class TreeScene(Scene):
-    """The trees at a time on a page. ``names``: node -> what is written beside it."""
+class TreeScene(StillScene):
+    """The trees at a time on a page."""
 
     def __init__(
         self, plan: Plan, seen: Overlay, time_us: int, width: int, is_faint: bool = False, tree: int | None = None
     ) -> None:
-        # A network without anything that moves: the trees are drawn in its place.
-        super().__init__(plan, _NOTHING, time_us, width)
+        super().__init__(plan, time_us, width)
         self.overlay, self.is_faint = seen, is_faint
         self.places = [place for place in seen.places_at(time_us) if tree is None or place.tree == tree]
         self.orphans, self.down = seen.orphans_at(time_us), seen.down_at(time_us)
         counts = Counter(place.node for place in self.places)
         self.in_several = {node for node, count in counts.items() if count > 1}
         self.node = min(self.node * 1.25, 7.5)
-        self.names: dict[int, str] = {}
-        self.place_of = {node: index for index, node in enumerate(plan.ids.tolist())}
-
-    def at(self, node: int) -> tuple[float, float]:
-        """Where a node is on the page."""
-        index = self.place_of[node]
-        return float(self.x[index]), float(self.y[index])
 
     def keys(self) -> dict[int, str]:
         """What to write beside each node: its number, and its key where it has one alone."""
@@ -83,14 +70,8 @@ class TreeScene(Scene):
 
     def page(self, title: str, entries: Sequence[Entry], note: str = "") -> Drawing:
         """Title and time, the scene, what it means."""
-        picture = self.draw()
-        legend = legend_drawing(entries, self.width)
-        drawing = Drawing(self.width, 40 + picture.height + legend.height + (16 if note else 0), title=title)
-        drawing.text(MARGIN, 26, title, size=15, bold=True)
-        clock = f"t = {self.time_us / 1e6:,.3f} s"
-        drawing.text(self.width - MARGIN, 26, clock, size=14, anchor="end")
-        drawing.add(picture, 0, 40)
-        drawing.add(legend, 0, 40 + picture.height)
+        parts = [self.draw(), legend_drawing(entries, self.width)]
+        drawing = self.stack(title, parts, 16 if note else 0)
         if note:
             drawing.text(MARGIN, drawing.height - 6, note, size=SMALL, colour=palette.FAINT_TEXT)
         return drawing
@@ -115,7 +96,7 @@ class TreeScene(Scene):
                 ends = self._lane(place)
                 width = max(0.55 * self.node, 1.2)
                 self.drawing.segment(*ends, colour=tree_colour(place.tree), width=width, opacity=opacity)
-                self.band += self._along(place.node, place.parent)
+                self.band += self.along(place.node, place.parent)
 
     def _lane(self, place: PlaceSpan) -> tuple[float, float, float, float]:
         """The ends of a line of a tree; where nodes are in several trees, each tree has a lane of its own."""
@@ -126,9 +107,6 @@ class TreeScene(Scene):
         aside = (place.tree - (len(self.overlay.roots) - 1) / 2) * max(0.7 * self.node, 1.6) / length
         dx, dy = -aside * (y1 - y0), aside * (x1 - x0)
         return x0 + dx, y0 + dy, x1 + dx, y1 + dy
-
-    def _along(self, a: int, b: int) -> list[tuple[float, float]]:
-        return [self._between(self.place_of[a], self.place_of[b], share / 20) for share in range(1, 20)]
 
     def _places(self) -> None:
         homeless = {orphan.node for orphan in self.orphans}
@@ -157,22 +135,9 @@ class TreeScene(Scene):
         else:
             self.drawing.circle(x, y, self.node, fill=colour, stroke=palette.BACKGROUND, width=0.7)
 
-    def _hidden(self, box: tuple[float, float, float, float], taken: list[tuple]) -> float:
-        # Keys are long and nodes many: here a line of a tree below a name counts more than in a picture of a few names.
-        left, top, right, bottom = box
-        crossed = sum(left - 2 < x < right + 2 and top - 2 < y < bottom + 2 for x, y in self.band)
-        return super()._hidden(box, taken) + 1.5 * crossed
-
     def _names(self) -> None:
-        taken: list[tuple[float, float, float, float]] = []
         roots = {place.node for place in self.places if place.parent < 0}
-        roots_first = sorted(self.names, key=lambda node: (node not in roots, node))
-        for node in roots_first:
-            index, text = self.place_of[node], self.names[node]
-            boxes = self._boxes(index, text_width(text, SMALL))
-            box, x, y = min(boxes, key=lambda found: self._hidden(found[0], taken))
-            taken.append(box)
-            self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=node in roots)
+        self.write_names(sorted(self.names, key=lambda node: (node not in roots, node)), roots)
 
 
 def tree_entries(scene: TreeScene) -> list[Entry]:
