@@ -16,44 +16,31 @@ import numpy as np
 from workbench.attributes.model import Attribute
 from workbench.protocols.flooding import Flooding, wire
 from workbench.sim.fast.air import let_go, make_message, send
-from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.fields import GIVEN, Array, Fields, make
 from workbench.sim.fast.layout import BROADCAST, DUPLICATE, FIRST_REASON, NONE, TTL, Needs
 from workbench.sim.fast.matching import deliver
 from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined
-
-__all__ = [
-    "REASONS",
-    "MESSAGES",
-    "has_room",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "publish",
-    "receive",
-    "size_B",
-    "start",
-    "subscribe",
-    "text",
-    "unsubscribe",
-    "wake",
-    "with_more_messages",
-    "with_more_room",
-]
 
 REASONS = ("chance",)
 (CHANCE,) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
 
 MESSAGES = ("", "flood")
 _FLOOD = 1
-WAKES = False
-COUNTS_HOLDERS = True
 
-# ``known`` (messages, nodes): 1 if a node ever held it. With a memory that forgets, ``ordinals`` (messages, nodes) has
-# how many publications it had taken in by then, and ``taken`` (nodes) how many by now.
-State = namedtuple("State", ("ttl", "memory", "forwarding_probability", "forgets", "known", "ordinals", "taken"))
+FIELDS: Fields = {
+    "ttl": GIVEN,
+    "memory": GIVEN,  # publications that a node remembers
+    "forwarding_probability": GIVEN,
+    "forgets": GIVEN,  # whether there are more than those
+    "known": Array(np.uint8, ("messages", "nodes")),  # 1 if a node ever held it
+    "ordinals": Array(np.int32, ("messages", "nodes"), only_if="forgets"),  # see `recent`
+    "taken": Array(np.int32, "nodes", only_if="forgets"),  # publications that a node has taken in so far
+}
+State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
@@ -72,31 +59,18 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
 
 
-def make_state(setup: Setup, messages: int) -> State:
+def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
-    protocol, count = setup.protocol, len(setup.network.addresses)
-    forgets = setup.work.publications > protocol.max_events
-    probability = 1.0 if type(protocol) is Flooding else float(protocol.forwarding_probability)
-    remembered = (messages, count) if forgets else (1, 1)
-    return State(
-        protocol.ttl,
-        protocol.max_events,
-        probability,
-        forgets,
-        np.zeros((messages, count), np.uint8),
-        np.zeros(remembered, np.int32),
-        np.zeros(count if forgets else 1, np.int32),
+    protocol = setup.protocol
+    return make(
+        State,
+        FIELDS,
+        {"nodes": len(setup.network.addresses), "messages": messages},
+        ttl=protocol.ttl,
+        memory=protocol.max_events,
+        forwarding_probability=1.0 if type(protocol) is Flooding else float(protocol.forwarding_probability),
+        forgets=setup.work.publications > protocol.max_events,
     )
-
-
-def with_more_messages(state: State, messages: int) -> State:
-    """The same with room for more messages on their way."""
-    grown = {}
-    for name in ("known", "ordinals") if state.forgets else ("known",):
-        old = getattr(state, name)
-        grown[name] = np.zeros((messages, old.shape[1]), old.dtype)
-        grown[name][: len(old)] = old
-    return state._replace(**grown)
 
 
 @inlined
@@ -104,11 +78,18 @@ def _hold(core, state, i, peer, message, hops, now):
     is_first = not state.known[message, i]
     state.known[message, i] = 1
     if state.forgets:
-        state.ordinals[message, i] = state.taken[i]
         state.taken[i] += 1
+        state.ordinals[message, i] = state.taken[i]
     tell_held(core, now, i, peer, message, hops, is_first)
     if core.nodes[i].first_subscription != NONE:
         deliver(core, now, i, peer, message)
+
+
+@inlined
+def _remembers(state, i, message):
+    if state.known[message, i] and state.forgets:
+        return is_recent(state.ordinals[message, i], state.taken[i], state.memory)
+    return state.known[message, i] != 0
 
 
 @inlined
@@ -125,7 +106,7 @@ def publish(core, state, i, content, number, now):
 @inlined
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Hold, deliver and pass on a flood heard for the first time."""
-    if state.known[message, i] and not (state.forgets and state.taken[i] - state.ordinals[message, i] > state.memory):
+    if _remembers(state, i, message):
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)
         return
     peer = core.addresses[sender]

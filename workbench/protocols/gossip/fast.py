@@ -17,32 +17,15 @@ from workbench.attributes.model import Attribute
 from workbench.protocols.gossip import wire
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.defaults import has_room, start, subscribe, text, unsubscribe, wake, with_more_room
 from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.fields import GIVEN, Array, Fields, make
 from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FIRST_REASON, NONE, TTL, Needs
 from workbench.sim.fast.matching import hold
 from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import add_row, drop, tell_forwarded, tell_originated
 from workbench.sim.fast.reference import inlined
-
-__all__ = [
-    "REASONS",
-    "MESSAGES",
-    "has_room",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "publish",
-    "receive",
-    "size_B",
-    "start",
-    "subscribe",
-    "text",
-    "unsubscribe",
-    "wake",
-    "with_more_messages",
-    "with_more_room",
-]
+from workbench.sim.fast.rows import LIST, NO_ROWS, append, remove
 
 REASONS = (
     "chance",
@@ -55,16 +38,13 @@ REASONS = (
 
 MESSAGES = ("", "piece")
 _PIECE = 1
-WAKES = False
-COUNTS_HOLDERS = True
 
 MOST_PAIRS = 1 << 26  # words of bits for the pieces that came; as many for those kept
 _PUBLISHED = 0  # the place in ``numbers``
 
 _EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32)], align=True)
 
-# ``ordinal``: how many publications the node had taken in before this one, 0 if it never did; ``missing`` pieces while
-# it is being put together; ``next`` and ``previous`` link the node's publications of that kind, oldest first.
+# ``ordinal``: see `recent`; ``missing`` pieces while it is being put together, when ``next`` and ``previous`` link it.
 _PAIR = np.dtype(
     [
         ("ordinal", np.int32),
@@ -77,11 +57,8 @@ _PAIR = np.dtype(
     align=True,
 )
 
-# ``taken``: publications taken in so far; ``partial``: those being put together, first to last.
-_NODE = np.dtype(
-    [("taken", np.int32), ("partial", np.int32), ("first", np.int32), ("last", np.int32)],
-    align=True,
-)
+# ``taken``: publications taken in so far; ``partial``: those being put together, oldest first.
+_NODE = np.dtype([("taken", np.int32), ("partial", LIST)], align=True)
 
 # Of each content: its pieces, bytes and airtime of a frame with each but the last, and with that.
 _CUT = np.dtype(
@@ -98,24 +75,22 @@ _CUT = np.dtype(
 # Of messages on their way: which publication they are of, and which piece.
 _PART = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
 
-State = namedtuple(
-    "State",
-    (
-        "ttl",
-        "memory",
-        "forwarding_probability",
-        "max_partial",
-        "cuts",
-        "parts",
-        "events",
-        "pairs",
-        # (publications, nodes, words): a bit for each piece that came, and for each that is kept.
-        "came",
-        "kept",
-        "nodes",
-        "numbers",
-    ),
-)
+FIELDS: Fields = {
+    "ttl": GIVEN,
+    "memory": GIVEN,  # publications that a node remembers
+    "forwarding_probability": GIVEN,
+    "max_partial": GIVEN,
+    "cuts": GIVEN,  # by content
+    "parts": Array(_PART, "messages"),
+    "events": Array(_EVENT, "publications"),
+    "pairs": Array(_PAIR, ("publications", "nodes")),
+    # A bit for each piece that came, and for each that is kept.
+    "came": Array(np.uint64, ("publications", "nodes", "words")),
+    "kept": Array(np.uint64, ("publications", "nodes", "words")),
+    "nodes": Array(_NODE, "nodes", {"partial": NO_ROWS}),
+    "numbers": Array(np.int64, 1),
+}
+State: Any = namedtuple("State", FIELDS)
 
 
 # From a scenario to arrays
@@ -155,7 +130,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
 
 
-def make_state(setup: Setup, messages: int) -> State:
+def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     settings = setup.protocol.settings
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
@@ -165,29 +140,16 @@ def make_state(setup: Setup, messages: int) -> State:
             f"pieces of {publications} publications at {count} nodes are more than {MOST_PAIRS} words of 64 "
             f"for it to keep in mind"
         )
-    nodes = np.zeros(count, _NODE)
-    nodes["first"] = nodes["last"] = NONE
-    return State(
+    return make(
+        State,
+        FIELDS,
+        {"nodes": count, "messages": messages, "publications": publications, "words": words},
         ttl=settings["ttl"],
         memory=settings["max_events"],
         forwarding_probability=float(settings["forwarding_probability"]),
         max_partial=settings["max_partial"],
         cuts=_cuts(setup),
-        parts=np.zeros(messages, _PART),
-        events=np.zeros(publications, _EVENT),
-        pairs=np.zeros((publications, count), _PAIR),
-        came=np.zeros((publications, count, words), np.uint64),
-        kept=np.zeros((publications, count, words), np.uint64),
-        nodes=nodes,
-        numbers=np.zeros(1, np.int64),
     )
-
-
-def with_more_messages(state: State, messages: int) -> State:
-    """The same with room for more messages on their way."""
-    parts = np.zeros(messages, _PART)
-    parts[: len(state.parts)] = state.parts
-    return state._replace(parts=parts)
 
 
 # What a node remembers
@@ -211,8 +173,7 @@ def _clear(bits, event, i):
 
 @inlined
 def _is_known(state, i, event):
-    ordinal = state.pairs[event, i].ordinal
-    return ordinal > 0 and state.nodes[i].taken - ordinal < state.memory
+    return is_recent(state.pairs[event, i].ordinal, state.nodes[i].taken, state.memory)
 
 
 @inlined
@@ -226,42 +187,25 @@ def _take_in(state, i, event):
 @inlined
 def _begin(core, state, i, event, pieces, now):
     """Put a publication together, in place of the oldest if there are as many as may be."""
-    node = state.nodes[i]
-    if node.partial >= state.max_partial:
-        oldest = node.first
+    partial = state.nodes[i].partial
+    if partial.count >= state.max_partial:
+        oldest = np.int64(partial.first)
         _forget(state, i, oldest)
         if core.traces:
             it = state.events[oldest]
             add_row(core, now, i, DROPPED, NONE, _PIECE, it.origin, it.sequence, 0, 0, EVICTED)
         else:
             core.dropped[EVICTED] += 1
-    pair = state.pairs[event, i]
-    pair.missing = pieces
-    pair.hops = 0
-    pair.next = NONE
-    pair.previous = node.last
-    if node.last == NONE:
-        node.first = event
-    else:
-        state.pairs[node.last, i].next = event
-    node.last = event
-    node.partial += 1
+    state.pairs[event, i].missing = pieces
+    state.pairs[event, i].hops = 0
+    append(partial, state.pairs[:, i], event)
     _clear(state.kept, event, i)
 
 
 @inlined
 def _forget(state, i, event):
-    pair, node = state.pairs[event, i], state.nodes[i]
-    pair.missing = 0
-    node.partial -= 1
-    if pair.previous == NONE:
-        node.first = pair.next
-    else:
-        state.pairs[pair.previous, i].next = pair.next
-    if pair.next == NONE:
-        node.last = pair.previous
-    else:
-        state.pairs[pair.next, i].previous = pair.previous
+    state.pairs[event, i].missing = 0
+    remove(state.nodes[i].partial, state.pairs[:, i], event)
 
 
 @inlined

@@ -1,13 +1,22 @@
-"""What a twin without timers, pools and texts of its own takes from here: what it has to have and does not need.
+"""What a twin has that says nothing else: no timers, no pools that run out, no texts, no word of subscriptions.
 
-A twin imports them under their names; which functions there are, and what each is for, says the package's page.
+Which functions there are, and what each is for, says the package's page; `of` finds a twin's.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from workbench.sim.fast.reference import inlined
+
+WAKES = False
+COUNTS_HOLDERS = True
+
+
+def of(twin: ModuleType, name: str) -> Any:
+    """What a twin has under a name, or else what stands here under it."""
+    return getattr(twin, name) if hasattr(twin, name) else globals()[name]
 
 
 @inlined

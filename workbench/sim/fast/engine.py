@@ -14,6 +14,7 @@ from workbench import array_draws, draws, purposes
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.fast import loop as loop_module
+from workbench.sim.fast.defaults import of
 from workbench.sim.fast.fields import grow_free_list, grown
 from workbench.sim.fast.layout import (
     AUDIBLE,
@@ -62,8 +63,9 @@ _RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of w
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """The main loop for a twin (a module)."""
-    functions = (twin.start, twin.receive, twin.publish, twin.subscribe, twin.unsubscribe, twin.wake, twin.has_room)
-    return loop_module.make_loop(*functions, twin.WAKES, loop_module.sources_digest(twin))
+    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "has_room")
+    functions: Any = [of(twin, name) for name in names]
+    return loop_module.make_loop(*functions, of(twin, "WAKES"), loop_module.sources_digest(twin))
 
 
 def play(
@@ -88,9 +90,9 @@ def play(
     needs = _needs(twin, setup)
     core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = twin.make_state(setup, len(core.messages))
-    outcome = Outcome(record == "metrics", names, work.texts, twin.COUNTS_HOLDERS)
+    outcome = Outcome(record == "metrics", names, work.texts, of(twin, "COUNTS_HOLDERS"))
     state = _play(twin, core, state, needs, outcome, progress)
-    outcome.name_details(lambda number: twin.text(setup, state, number))
+    outcome.name_details(lambda number: of(twin, "text")(setup, state, number))
     return outcome
 
 
@@ -123,7 +125,7 @@ def _play(
         elif status == AUDIBLES_FULL:
             core = core._replace(audibles=_doubled(core, core.audibles, FREE_AUDIBLE))
         elif status == STATE_FULL:
-            state = twin.with_more_room(state)
+            state = of(twin, "with_more_room")(state)
         elif status == STUCK_NODE:
             node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
             # Not the user's mistake: it must not end as a run on the other engine.
@@ -167,7 +169,7 @@ def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     """What the end of a frame (all its receptions) or a wake-up takes at most, and what an action does."""
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = twin.needs(setup)
-    wake = 1 if twin.WAKES else 0
+    wake = 1 if of(twin, "WAKES") else 0
     # A wake-up is such another call.
     most = (max(degree * heard, one, called * wake) for heard, one, called in zip(broadcast, unicast, act, strict=True))
     rows, frames, messages = most
@@ -205,7 +207,7 @@ def _core(
     rows = max(needs[0].rows, needs[1].rows)
     rows += min(_ROWS, 20 * count + 10_000) if traces else 10_000
     ring = _ring_length(longest_us + airtime_us + (32 * 320 if radio.csma else 0))
-    ring = max(ring, _RING_WITH_TIMERS_US) if twin.WAKES else ring
+    ring = max(ring, _RING_WITH_TIMERS_US) if of(twin, "WAKES") else ring
     numbers = np.zeros(NUMBERS, np.int64)
     numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
     return Core(

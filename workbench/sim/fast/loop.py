@@ -73,6 +73,8 @@ from workbench.sim.fast.layout import (
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
 from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk
 
+ENOUGH = NONE  # no array is too small
+
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
 
@@ -160,6 +162,194 @@ def _tell_sent(core, frame, now):
     add_frame_row(core, now, it.sender, SENT, peer, it.message, now - it.start, NO_REASON)
 
 
+# What is next, and is there room for it?
+
+
+@inlined
+def _next_frame(core):
+    """When the next frame or wake-up is due (NEVER: there is none), its place in the ring, whether it is in the heap."""
+    bucket, now, is_far = 0, NEVER, False
+    if core.numbers[NEAR]:
+        bucket = next_bucket(core, core.numbers[NOW])
+        now = core.frames[core.tails[bucket]].time
+    # At the same microsecond what is in the heap was there first.
+    if core.numbers[FAR] and core.far_time[0] <= now:
+        now, is_far = core.far_time[0], True
+    return now, bucket, is_far
+
+
+@inlined
+def _starts(core):
+    """Whether there are nodes that have not begun."""
+    return core.numbers[NEXT_START] < len(core.addresses)
+
+
+@inlined
+def _acts(core, now):
+    """Whether an action comes before what is due now."""
+    action = core.numbers[NEXT_ACTION]
+    return action < len(core.actions) and core.actions[action].time_us <= now
+
+
+@inlined
+def _what_is_short(core, begins, acts, receive_needs, act_needs):
+    """Which array is too small for all that may come of the next event; ENOUGH if none is."""
+    numbers = core.numbers
+    if begins or acts:
+        rows, frames, messages = act_needs
+        if not begins and core.actions[numbers[NEXT_ACTION]].kind == FAIL:
+            rows += len(core.frames) - numbers[FREE_FRAMES]
+        audibles = core.audible_needs[0]
+    else:
+        rows, frames, messages = receive_needs
+        audibles = core.audible_needs[1]
+    more = numbers[MORE]
+    if more:
+        rows, frames, messages = rows + 3 * more, frames + more, messages + more
+        audibles += more * core.audible_needs[2]
+    if numbers[ROWS] + rows > len(core.rows):
+        return ROWS_FULL
+    if numbers[FREE_FRAMES] < frames:
+        return FRAMES_FULL
+    if numbers[FREE_MESSAGES] < messages:
+        return MESSAGES_FULL
+    return AUDIBLES_FULL if numbers[FREE_AUDIBLES] < audibles else ENOUGH
+
+
+# A frame's end
+
+
+@inlined
+def _arcs_of(core, frame, now):
+    """The arcs (first, behind the last) that a frame goes over; a unicast frame without one is lost."""
+    it = core.frames[frame]
+    i = it.sender
+    if it.receiver == BROADCAST:
+        return core.first[i], core.first[i + 1]
+    arc = NONE if it.receiver < 0 else arc_between(core, i, it.receiver)
+    if arc != NONE:
+        return arc, arc + 1
+    if it.receiver >= 0:
+        add_loss(core, now, it.receiver, LOST, core.lost, core.addresses[i], it.message, LINK)
+    return arc, arc
+
+
+@inlined
+def _arrives(core, arc, frame, now):
+    """Whether a frame is heard over an arc; a row says why it is not."""
+    reason = why_lost(core, arc, frame, now)
+    if reason:
+        it = core.frames[frame]
+        add_loss(core, now, core.receivers[arc], LOST, core.lost, core.addresses[it.sender], it.message, reason)
+    return reason == NO_REASON
+
+
+@inlined
+def _after_frame(core, frame, heard, now):
+    """What the radio does when a frame has been heard over so many arcs."""
+    it = core.frames[frame]
+    if it.receiver != BROADCAST and core.retries:
+        acknowledge(core, frame, heard == 1, now)
+    if not core.traces:
+        count_sent(core, it.message, heard)
+    if core.csma:
+        next_in_queue(core, it.sender, now)
+    end(core, frame)
+
+
+# The protocol's part
+
+
+def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
+    """A function for the next action of the workload."""
+
+    @inlined
+    def ask(core, state, i, now, it):
+        if it.kind == SUBSCRIBE:
+            _subscribe(core, i, now, it.what)
+            subscribe(core, state, i, it.what, now)
+        elif it.kind == UNSUBSCRIBE:
+            subscription = core.subscriptions[it.what]
+            if subscription.is_open:
+                subscription.is_open = 0
+                add_action(core, now, i, UNSUBSCRIBED, subscription.number, 0, NO_REASON)
+                unsubscribe(core, state, i, it.what, now)
+        else:
+            number = _take_reading_number(core, i, now, it.what)
+            publish(core, state, i, it.what, number, now)
+        if wakes:
+            plan_wake(core, i, now)
+
+    @inlined
+    def act(core, state):
+        it = core.actions[core.numbers[NEXT_ACTION]]
+        now, i = it.time_us, it.place
+        core.numbers[NEXT_ACTION] += 1
+        core.numbers[NOW] = now
+        if it.kind == FAIL:
+            _fail(core, i, now)
+        elif it.kind == RECOVER:
+            _recover(core, i, now)
+            if core.down[i] == 0 and wakes:
+                core.wake_at[i] = NONE
+                plan_wake(core, i, now)
+        elif not core.down[i]:
+            ask(core, state, i, now, it)
+
+    return act
+
+
+def _make_end_frame(receive: Callable, wakes: bool) -> Any:
+    """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
+
+    @inlined
+    def end_frame(core, state, frame, now):
+        it = core.frames[frame]
+        i = it.sender
+        if it.outage != core.nodes[i].outages:
+            give_up(core, frame, now, DOWN)
+            return
+        if core.traces:
+            _tell_sent(core, frame, now)
+        first, last = _arcs_of(core, frame, now)
+        heard = last - first
+        is_perfect = not core.collisions and not core.loses and not core.numbers[DOWN_NODES]
+        for arc in range(first, last):
+            if not is_perfect and not _arrives(core, arc, frame, now):
+                heard -= 1
+                continue
+            r = core.receivers[arc]
+            if core.traces:
+                add_frame_row(core, now, r, RECEIVED, core.addresses[i], it.message, 0, NO_REASON)
+            receive(core, state, r, i, it.message, it.word, it.receiver == BROADCAST, now)
+            if wakes:
+                plan_wake(core, r, now)
+        _after_frame(core, frame, heard, now)
+
+    return end_frame
+
+
+def _make_wake_up(wake: Callable) -> Any:
+    """A function for a wake-up: the node's timers, if it is still to be woken now."""
+
+    @inlined
+    def wake_up(core, state, entry, now):
+        """False if the node asks to be woken in the past, which would never end."""
+        i = core.frames[entry].sender
+        free_frame(core, entry)
+        if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
+            core.wake_at[i] = NONE
+            if core.next_wake[i] != NONE and core.next_wake[i] <= now:
+                wake(core, state, i, now)
+                if core.next_wake[i] != NONE and core.next_wake[i] <= now:
+                    core.numbers[STUCK] = i
+                    return False
+            plan_wake(core, i, now)
+        return True
+
+    return wake_up
+
+
 def make_loop(
     start: Callable,
     receive: Callable,
@@ -175,151 +365,51 @@ def make_loop(
 
     ``loop(core, state, receive_needs, act_needs, events)`` plays ``events`` events at most, and returns why it stopped.
     """
+    act = _make_act(publish, subscribe, unsubscribe, wakes)
+    end_frame, wake_up = _make_end_frame(receive, wakes), _make_wake_up(wake)
+
+    @inlined
+    def begin(core, state):
+        i = core.numbers[NEXT_START]
+        core.numbers[NEXT_START] = i + 1
+        start(core, state, i, 0)
+        if wakes:
+            plan_wake(core, i, 0)
 
     @kept_on_disk
     def loop(arrays, memory, receive_needs, act_needs, events):
         core, state = by_reference(arrays), by_reference(memory)
-        numbers = core.numbers
         # Of the sources' digest nothing but its presence is wanted: it is a part of the name under which this is kept.
         if digest == 0:
             return DONE
-        quiet = not core.collisions and not core.loses
-        count = len(core.addresses)
         while events > 0:
             events -= 1
-            # What is next?
-            bucket = 0
-            from_far = False
-            now = NEVER
-            if numbers[NEAR]:
-                bucket = next_bucket(core, numbers[NOW])
-                now = core.frames[core.tails[bucket]].time
-            # At the same microsecond what is in the heap was there first.
-            if numbers[FAR] and core.far_time[0] <= now:
-                from_far = True
-                now = core.far_time[0]
-            starts = numbers[NEXT_START] < count
-            action = numbers[NEXT_ACTION]
-            acts = starts or (action < len(core.actions) and core.actions[action].time_us <= now)
-            if not acts and now == NEVER:
+            now, bucket, is_far = _next_frame(core)
+            begins, acts = _starts(core), _acts(core, now)
+            if not begins and not acts and now == NEVER:
                 return DONE if has_room(core, state) else STATE_FULL
-            # Is there room for all that may come of it?
-            if acts:
-                rows, frames, messages = act_needs
-                if not starts and core.actions[action].kind == FAIL:
-                    rows += len(core.frames) - numbers[FREE_FRAMES]
-                audibles = core.audible_needs[0]
-            else:
-                rows, frames, messages = receive_needs
-                audibles = core.audible_needs[1]
-            more = numbers[MORE]
-            if more:
-                rows, frames, messages = rows + 3 * more, frames + more, messages + more
-                audibles += more * core.audible_needs[2]
-            if numbers[ROWS] + rows > len(core.rows):
-                return ROWS_FULL
-            if numbers[FREE_FRAMES] < frames:
-                return FRAMES_FULL
-            if numbers[FREE_MESSAGES] < messages:
-                return MESSAGES_FULL
-            if numbers[FREE_AUDIBLES] < audibles:
-                return AUDIBLES_FULL
+            short = _what_is_short(core, begins, acts, receive_needs, act_needs)
+            if short != ENOUGH:
+                return short
             if not has_room(core, state):
                 return STATE_FULL
-
-            if starts:
-                i = numbers[NEXT_START]
-                numbers[NEXT_START] = i + 1
-                start(core, state, i, 0)
-                if wakes:
-                    plan_wake(core, i, 0)
+            if begins:
+                begin(core, state)
                 continue
             if acts:
-                it = core.actions[action]
-                now = it.time_us
-                i = it.place
-                numbers[NEXT_ACTION] = action + 1
-                numbers[NOW] = now
-                if it.kind == FAIL:
-                    _fail(core, i, now)
-                elif it.kind == RECOVER:
-                    _recover(core, i, now)
-                    if core.down[i] == 0 and wakes:
-                        core.wake_at[i] = NONE
-                        plan_wake(core, i, now)
-                elif not core.down[i]:
-                    if it.kind == SUBSCRIBE:
-                        _subscribe(core, i, now, it.what)
-                        subscribe(core, state, i, it.what, now)
-                    elif it.kind == UNSUBSCRIBE:
-                        subscription = core.subscriptions[it.what]
-                        if subscription.is_open:
-                            subscription.is_open = 0
-                            add_action(core, now, i, UNSUBSCRIBED, subscription.number, 0, NO_REASON)
-                            unsubscribe(core, state, i, it.what, now)
-                    else:
-                        number = _take_reading_number(core, i, now, it.what)
-                        publish(core, state, i, it.what, number, now)
-                    if wakes:
-                        plan_wake(core, i, now)
+                act(core, state)
                 continue
-
-            frame = np.uint32(pop_far(core) if from_far else pop_near(core, bucket))
-            numbers[NOW] = now
-            it = core.frames[frame]
-            i = it.sender
-            if it.kind == FRAME_END:
-                if it.outage != core.nodes[i].outages:
-                    give_up(core, frame, now, DOWN)
-                    continue
-                if core.traces:
-                    _tell_sent(core, frame, now)
-                receiver = it.receiver
-                if receiver == BROADCAST:
-                    first, last = core.first[i], core.first[i + 1]
-                else:
-                    arc = NONE if receiver < 0 else arc_between(core, i, receiver)
-                    first, last = arc, arc + 1
-                    if arc == NONE:
-                        first = last
-                        if receiver >= 0:
-                            add_loss(core, now, receiver, LOST, core.lost, core.addresses[i], it.message, LINK)
-                heard = last - first
-                perfect = quiet and not numbers[DOWN_NODES]
-                for arc in range(first, last):
-                    r = core.receivers[arc]
-                    if not perfect:
-                        reason = why_lost(core, arc, frame, now)
-                        if reason:
-                            heard -= 1
-                            add_loss(core, now, r, LOST, core.lost, core.addresses[i], it.message, reason)
-                            continue
-                    if core.traces:
-                        add_frame_row(core, now, r, RECEIVED, core.addresses[i], it.message, 0, NO_REASON)
-                    receive(core, state, r, i, it.message, it.word, receiver == BROADCAST, now)
-                    if wakes:
-                        plan_wake(core, r, now)
-                if receiver != BROADCAST and core.retries:
-                    acknowledge(core, frame, heard == 1, now)
-                if not core.traces:
-                    count_sent(core, it.message, heard)
-                if core.csma:
-                    next_in_queue(core, i, now)
-                end(core, frame)
-            elif it.kind == CHANNEL_CHECK:
+            frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))
+            core.numbers[NOW] = now
+            kind = core.frames[frame].kind
+            if kind == FRAME_END:
+                end_frame(core, state, frame, now)
+            elif kind == CHANNEL_CHECK:
                 check_channel(core, frame, now)
-            elif it.kind == FRAME_READY:
+            elif kind == FRAME_READY:
                 contend(core, frame, now)
-            else:
-                free_frame(core, frame)
-                if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
-                    core.wake_at[i] = NONE
-                    if core.next_wake[i] != NONE and core.next_wake[i] <= now:
-                        wake(core, state, i, now)
-                        if core.next_wake[i] != NONE and core.next_wake[i] <= now:
-                            numbers[STUCK] = i
-                            return STUCK_NODE
-                    plan_wake(core, i, now)
+            elif not wake_up(core, state, frame, now):
+                return STUCK_NODE
         return PAUSED
 
     return loop

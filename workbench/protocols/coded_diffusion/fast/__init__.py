@@ -38,7 +38,6 @@ from workbench.protocols.coded_diffusion.fast.state import (
     with_more_room,
 )
 from workbench.sim.fast.air import let_go, make_message, send, take_message
-from workbench.sim.fast.defaults import start, subscribe, unsubscribe
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
 from workbench.sim.fast.matching import hold
@@ -55,15 +54,11 @@ __all__ = [
     "make_state",
     "needs",
     "size_B",
-    "start",
-    "subscribe",
     "text",
-    "unsubscribe",
     "with_more_room",
 ]
 
 WAKES = True
-COUNTS_HOLDERS = True
 
 _MOST_HOPS = wire.U16 - 1
 
