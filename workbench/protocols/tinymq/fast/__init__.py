@@ -79,8 +79,8 @@ from workbench.sim.fast.reference import inlined, outlined
 __all__ = [
     "EVENTS",
     "FIELDS",
-    "REASONS",
     "MESSAGES",
+    "REASONS",
     "longest_frame_B",
     "make_state",
     "needs",
@@ -90,7 +90,6 @@ __all__ = [
 ]
 
 WAKES = True
-COUNTS_HOLDERS = True
 
 
 @inlined

@@ -243,7 +243,13 @@ def route(core, state, i, message, previous_hop, now):
     count = split(core, state, i, place, message)
     if count == 0:
         drop_message(core, state, i, previous_hop, message, NO_ZONE, now)
-        return
+    else:
+        _send_parts(core, state, i, message, previous_hop, count, now)
+
+
+@inlined
+def _send_parts(core, state, i, message, previous_hop, count, now):
+    """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
     neighbors = 0
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
@@ -255,7 +261,7 @@ def route(core, state, i, message, previous_hop, now):
             save(state, FIRST_PART + k, part)
             send_to(core, state, i, state.part_hops[k], part, now)
             let_go(core, part)
-        elif name == QUERY:
+        elif core.messages[message].name == QUERY:
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
             store(core, state, i, message, previous_hop, now)
         else:

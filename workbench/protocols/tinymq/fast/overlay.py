@@ -217,15 +217,29 @@ def _send_info(core, state, i, now):
     node.repeat_us = NONE
     if not is_attached(state, i):
         return
+    _plan_repetition(core, state, i, now)
+    node.info_sent_us = now
+    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
+    set_size(core, state, message, state.base_B[INFO] + _write_info(state, i, message))
+    send(core, now, i, BROADCAST, message, 0)
+    let_go(core, message)
+
+
+@inlined
+def _plan_repetition(core, state, i, now):
+    node = state.nodes[i]
     if is_repeated(node.repeat_after_us, state.info_us):
         half_us = node.repeat_after_us // 2
         node.repeat_us = now + half_us + stream_below(core, i, half_us)
         node.repeat_after_us *= 2
     else:
         node.repeat_after_us = 0
-    node.info_sent_us = now
-    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
-    size_B = state.base_B[INFO]
+
+
+@inlined
+def _write_info(state, i, message):
+    """Write the node's places and distances into an info; returns how many bytes they take."""
+    size_B = 0
     for seat in range(state.seats):
         it, told = state.places[i * state.seats + seat], state.info_places[message, seat]
         told.is_told = it.is_used and it.key != NO_KEY
@@ -242,9 +256,7 @@ def _send_info(core, state, i, now):
             told_distance.epoch = known.epoch
             told_distance.hops = known.hops
             size_B += state.distance_B
-    set_size(core, state, message, size_B)
-    send(core, now, i, BROADCAST, message, 0)
-    let_go(core, message)
+    return size_B
 
 
 # Joining
@@ -343,12 +355,7 @@ def take_grant(core, state, i, parent, message, now):
         _set_key(core, state, i, own_place, key, now)
         return True
     if place == NONE:
-        if it.is_used:
-            state.left[i, it.tree] = max(state.left[i, it.tree], it.epoch)
-            remove_all_children(state, own_place, i)
-        it.is_used = 1
-        it.tree = tree
-        it.key = NO_KEY
+        _move_to(state, i, own_place, tree)
     it.parent = parent
     it.epoch = epoch
     it.epoch_us = now
@@ -357,6 +364,18 @@ def take_grant(core, state, i, parent, message, now):
         remove_child(state, own_place, i, link)
     _set_key(core, state, i, own_place, key, now)
     return True
+
+
+@inlined
+def _move_to(state, i, place, tree):
+    """The node takes a seat in another tree than it had it in."""
+    it = state.places[place]
+    if it.is_used:
+        state.left[i, it.tree] = max(state.left[i, it.tree], it.epoch)
+        remove_all_children(state, place, i)
+    it.is_used = 1
+    it.tree = tree
+    it.key = NO_KEY
 
 
 @outlined
