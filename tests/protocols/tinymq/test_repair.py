@@ -14,7 +14,6 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ, wire
 from workbench.protocols.tinymq.events import KeySet
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
-from workbench.protocols.tinymq.queries import is_newer
 from workbench.sim.engine import play
 from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
@@ -264,12 +263,6 @@ def test_query_of_an_older_round_is_stale():
             wire.encode(number, query(((200, 255),), lease_s=lease_s, round_=round_)), 1, node_time(node), False
         )
     assert not node.queries.stored and node.drops == {"stale": 1}
-
-
-@pytest.mark.parametrize(("later", "earlier"), [(1, 0), (0, 255), (127, 0), (3, 250)])
-def test_rounds_are_compared_modulo_256(later, earlier):
-    assert is_newer(later, earlier)
-    assert not is_newer(earlier, later) and not is_newer(later, later)
 
 
 def test_frame_is_sent_again_until_it_is_acknowledged_and_then_the_neighbor_is_lost():

@@ -1,36 +1,56 @@
 """TinyMQ: content-based publish/subscribe over an overlay of several trees, whose nodes share out the space of keys.
 
 Theory of operation
-    The *roots* are stable nodes, sinks as a rule. Each of them grows a tree, and every node joins one of the trees and
-    gets a *key*, a string of bits with its parent's as a prefix (`overlay.py`). A node stores its *zone*: all strings
-    of ``key_bits`` bits that its key, and none of its children's, is a prefix of (`zones.py`); so the zones of a tree
-    are the whole key space, cut into disjoint parts. The values of the ``dimensions`` are mapped to such strings: those
-    of a *query* (a subscription) to a box of them, those of an *event* to one (`mapping.py`). Queries are routed to
-    the nodes of every tree whose zones they meet, and stored there; events to the one node of a tree that has their
-    zone (`routing.py`). That is the *rendezvous node* of the two: it matches them, and sends a *notification* back the
-    way that the query came, or to the sink's key. Whatever goes to one neighbor is acknowledged (`unicast.py`).
+    The *roots* are stable nodes, sinks as a rule. Each root grows a tree. Every node joins one of the trees and gets a
+    *key*, a string of bits that begins with its parent's key. A node stores its *zone*: the strings of ``key_bits``
+    bits that begin with its own key and with no child's. So the zones of a tree are the whole key space, cut into
+    disjoint parts.
+
+    The values of the ``dimensions`` are mapped to such strings: a *query* (a subscription) to a box of them, an *event*
+    to one. A query is routed to the nodes of every tree whose zones it meets, and stored there. An event is routed to
+    the one node of a tree in whose zone it lies: the *rendezvous node* of the two. It matches the event with the
+    queries that it stores, and sends a *notification* back the way that the query came, or to the sink's key.
 
 Messages (protocols/tinymq/wire.py)
-    info            broadcast: place in the overlay, distances to the roots
+    info            broadcast: the sender's place in the overlay, its distances to the roots
     join, grant     to the parent and back: a key
-    query, event    towards a tree, then by key: box, region it has still to come to, attributes
+    query, event    towards a tree, then by key: box, region that it has still to come to, attributes
     notification    to the sink: event
-    ack             each of these but info is acknowledged
+    ack             for each message but info
+
+Where each rule stands
+    which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
+    which key a child gets                     `zones.free_slot`, `rules.longest_slot`; `Overlay.take_info` corrects it
+    which way to a root is better              `rules.is_better_way`
+    when a neighbor, a place or a way is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
+    when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
+    how long to wait for an answer             `rules.retry_wait_us`; for a grant `rules.times`
+    how long a query lasts                     `rules.asked_lease_s`, `rules.lease_left_s`
+    which of two queries is newer              `rules.is_newer_round`
+    what a node stores                         `zones.zone`
+    which strings a query or an event has      `mapping.Mapping`
+    which neighbor gets which part of it       `routing.fragments`
+    where a notification goes                  `routing.hop_to_key`, `QueryStore.path`
+    what happens to stored queries             `rendezvous.Rendezvous`, when children come and keys change
+
+    Nodes and their fast twin (`fast/`) call the same functions of `rules.py`. What the twin has of its own, over
+    arrays, is in files of the same names: `zones.py` is `fast/keys.py`, `place.py` is `fast/places.py`.
 
 Limits
-    Soft state: what a node that dies had stored is missed until the sinks have sent their queries again. A neighbor is
-    lost after ``lost_after`` times ``info_s``. Its subtree settles some epochs later as a rule (7 or 8 in all with the
-    defaults), but nodes may join a subtree that is cut off already, and then it takes as long again (15); and then
-    ``refresh_s``. An event that overtakes a query is
-    not matched with it: only queries are stored. A node without a key, or without a way to a tree, keeps
-    ``max_waiting`` messages for later, and drops them as "waited" after ``lost_after``. All nodes need the same
-    settings. Links that work one way only are not joined over, but distances may lead to them. With ``info_s=0`` the
-    overlay is built once and not repaired.
+    -   What a node that dies had stored is missed until the sinks have sent their queries again (``refresh_s``).
+    -   A neighbor is lost after ``lost_after`` times ``info_s``. With the defaults its subtree has settled after 7 or 8
+        epochs in all. Where nodes join a subtree that is cut off already, it takes 15.
+    -   An event that overtakes a query is not matched with it: only queries are stored.
+    -   A node without a key, or without a way to a tree, keeps ``max_waiting`` messages for later. It drops them as
+        "waited" after ``lost_after``.
+    -   All nodes need the same settings.
+    -   Nodes do not join over links that work one way only, but distances may lead to such links.
+    -   With ``info_s=0`` the overlay is built once and not repaired.
 
 Differs from the original in
     C1   Z is the universe of X, the k-bit strings prefixed by its key; its zone is what X stores of it.
-    C2   a query is split: each part goes its own way and is dealt with once, so nothing is lost, or had twice. What
-         stands in for "this node had it already" is the region that a message carries.
+    C2   a query is split: each part goes its own way and reaches one node, so nothing is lost or comes twice. The
+         region that a message carries takes the place of "this node had it already".
     C3   a shortcut leads to a neighbor of the same tree whose key is a prefix of the target and longer than the
          parent's. With the longest common prefix alone, as printed, events run in circles.
     C4   the parent gives the key, the shortest one that is free: children that choose for themselves may choose alike.
@@ -43,17 +63,17 @@ Differs from the original in
     C11  notifications, leases, unsubscribing, repair and hand-over are ours: on a join stored queries go to the child,
          on a new key to where they now belong.
     C12  events are not stored.
-    --   one notification for each sink and event and tree: the sink matches it with all of its subscriptions, and takes
-         an event once, though in the paper's mode it hears of it from every tree.
+    --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
+         subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
     --   ``dimensions`` names attributes; how anything else in a subscription is mapped stands in mapping.py.
-    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as printed: see printed/..
+    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as printed: see printed/.
 
 Reference
     K. Shi, Z. Deng, X. Qin: TinyMQ: a content-based publish/subscribe middleware for wireless sensor networks,
     SENSORCOMM 2011; C. Perkins, P. Bhagwat: Highly dynamic destination-sequenced distance-vector routing (DSDV),
     SIGCOMM 1994, for epochs.
 
-This folder runs on a mote too (MicroPython's subset of Python).
+The nodes run on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes.dimensions import read_dimensions

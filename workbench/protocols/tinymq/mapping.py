@@ -37,7 +37,7 @@ Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 def split_bits(key_bits, dimensions):
     """How many bits each dimension gets."""
     share, more = divmod(key_bits, dimensions)
-    return [share + 1 if place < more else share for place in range(dimensions)]
+    return [share + 1 if number < more else share for number in range(dimensions)]
 
 
 class Mapping:
@@ -46,7 +46,7 @@ class Mapping:
     def __init__(self, dimensions, key_bits):
         bits = split_bits(key_bits, len(dimensions))
         self.key_bits = key_bits
-        self.dimensions = [Dimension(one[0], one[1], one[2], bits[place]) for place, one in enumerate(dimensions)]
+        self.dimensions = [Dimension(one[0], one[1], one[2], bits[number]) for number, one in enumerate(dimensions)]
 
     def event_box(self, attributes):
         """The box of an event: one cell, unless it has several values of a dimension."""
@@ -81,13 +81,13 @@ class Mapping:
     def first_cell(self, box, at_least=0):
         """The smallest string of the box, as an integer, that is not below ``at_least``; None if there is none."""
         parts = self._parts(at_least)
-        for place, (low, high) in enumerate(box):
-            part = parts[place]
+        for at, (low, high) in enumerate(box):
+            part = parts[at]
             if low <= part <= high:
                 continue
-            head = parts[:place]
+            head = parts[:at]
             if part < low:
-                return self._joined(head + [one[0] for one in box[place:]])
+                return self._joined(head + [one[0] for one in box[at:]])
             # Too high here: the last part before that can still grow does, and all behind it begin anew.
             while head:
                 last = head.pop()
@@ -132,8 +132,8 @@ class Mapping:
 
     def _joined(self, parts):
         number = 0
-        for place, dimension in enumerate(self.dimensions):
-            number = number << dimension.bits | parts[place]
+        for dimension, part in zip(self.dimensions, parts):
+            number = number << dimension.bits | part
         return number
 
 

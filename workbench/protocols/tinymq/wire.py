@@ -19,7 +19,7 @@ Layout (little-endian, packed)
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
     attributes    number u8, then as in every frame (attributes/wire.py)
 
-    A tree is a root's place in the list of roots, which all nodes know. Who sent a frame is told by the link layer.
+    A tree is the index of its root in the list of roots, which all nodes have. The link layer says who sent a frame.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -117,8 +117,8 @@ def by_key(notification):
     return _changed(notification, 3, True)
 
 
-def _changed(message, place, value):
-    return type(message)(*(message[:place] + (value,) + message[place + 1 :]))
+def _changed(message, at, value):
+    return type(message)(*(message[:at] + (value,) + message[at + 1 :]))
 
 
 def encode_info(info):
@@ -199,7 +199,7 @@ def _encode_key(key):
 
 def _encode_region(key_bits, region):
     if not 1 <= key_bits <= WIDEST_KEY_SPACE or not 1 <= len(region) <= MOST_INTERVALS:
-        raise EncodeError("a region of %d intervals of %d bits has no place in a frame" % (len(region), key_bits))
+        raise EncodeError("a region of %d intervals of %d bits does not fit a frame" % (len(region), key_bits))
     size_B = (key_bits + 7) // 8
     previous = -1
     parts = [bytes((key_bits, len(region)))]
@@ -222,7 +222,7 @@ def decode(frame):
         reader.end()
         return None, Ack(number)
     if kind not in _DECODERS:
-        raise DecodeError("a frame that begins with %r is none of TinyMQ's" % (bytes(frame[:1]),))
+        raise DecodeError("a frame that begins with %r is not one of TinyMQ's" % (bytes(frame[:1]),))
     reader = _Reader(frame, 1)
     (number,) = reader.take("<H")
     return number, _DECODERS[kind](reader)

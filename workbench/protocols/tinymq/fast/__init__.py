@@ -1,9 +1,8 @@
 """The twin of `workbench.protocols.tinymq`, and of PUB-2-SUB+, whose nodes have a place in every tree.
 
-The node's nouns are modules of their own: `tinymq_overlay`, `tinymq_places`, `tinymq_keys` (zones and regions),
-`tinymq_routing`, `tinymq_queries`, `tinymq_node` (what it does with queries, events and notifications),
-`tinymq_unicast`, `tinymq_messages`, `tinymq_recent`. What a node remembers is laid out in `tinymq_memory` and made in
-`tinymq_state`.
+The node's nouns are modules of their own: `overlay`, `places`, `keys` (zones and regions), `routing`, `queries`, `node`
+(what it does with queries, events and notifications), `unicast`, `messages`, `recent`. What a node remembers is laid
+out in `memory` and made in `state`; the rules are the definition's, compiled in `rules`.
 
 A unicast frame's word is its number; queries are known by their subscription, events by their publication. Of the
 definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, or of a network with
@@ -23,6 +22,7 @@ from workbench.protocols.tinymq.fast.memory import (
     ACKNOWLEDGEMENT,
     END,
     EVENT,
+    FIELDS,
     FINE,
     GRANT,
     INFO,
@@ -59,16 +59,17 @@ from workbench.protocols.tinymq.fast.overlay import start as start_overlay
 from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
 from workbench.protocols.tinymq.fast.places import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
+from workbench.protocols.tinymq.fast.rules import is_too_old
 from workbench.protocols.tinymq.fast.state import (
     longest_frame_B,
     make_state,
     needs,
     size_B,
     text,
-    with_more_messages,
     with_more_room,
 )
 from workbench.protocols.tinymq.fast.unicast import acknowledged, free_pending, repeat, take
+from workbench.protocols.tinymq.wire import U16
 from workbench.sim.fast.air import let_go, take_message
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import MORE, NONE, TTL
@@ -77,21 +78,18 @@ from workbench.sim.fast.reference import inlined, outlined
 
 __all__ = [
     "EVENTS",
-    "REASONS",
+    "FIELDS",
     "MESSAGES",
+    "REASONS",
     "longest_frame_B",
     "make_state",
     "needs",
     "size_B",
     "text",
-    "with_more_messages",
     "with_more_room",
 ]
 
 WAKES = True
-COUNTS_HOLDERS = True
-
-_NUMBERS = 0x10000
 
 
 @inlined
@@ -125,7 +123,7 @@ def subscribe(core, state, i, what, now):
 
 @inlined
 def unsubscribe(core, state, i, what, now):
-    """End a subscription: its query is sent again with lease 0; one that has ended already is no error."""
+    """End a subscription: its query is sent again with lease 0. One that has ended already changes nothing."""
     _unsubscribe(core, state, np.int64(i), np.int64(what), now)
 
 
@@ -147,7 +145,7 @@ def _start(core, state, i, now):
         message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
         state.numbers[ACKNOWLEDGEMENT] = message
-    state.nodes[i].first_number = stream_below(core, i, _NUMBERS)
+    state.nodes[i].first_number = stream_below(core, i, U16 + 1)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i)
 
@@ -227,8 +225,8 @@ def _wake(core, state, i, now):
     _give_up_silent(core, state, i, now)
     wake_overlay(core, state, i, now)
     end_leases(core, state, i, now)
-    first = state.nodes[i].first_waiting
-    if first != NONE and state.lost_after_us and now - state.waitings[first].since_us > state.lost_after_us:
+    first = state.nodes[i].waiting.first
+    if first != NONE and is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
         send_what_waits(core, state, i, now)
     _ask_what_is_due(core, state, i, now)
     _plan_wake_up(core, state, i)
@@ -237,10 +235,10 @@ def _wake(core, state, i, now):
 @outlined
 def _give_up_silent(core, state, i, now):
     """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
-    place = repeat(core, state, i, now)
-    lost = NONE
-    while place != NONE:
-        it = state.pendings[place]
+    repeat(core, state, i, now, state.given_up[0])
+    lost, row = NONE, np.int64(state.given_up[0].first)
+    while row != NONE:
+        it = state.pendings[row]
         behind, neighbor, message = it.next, it.neighbor, it.message
         if neighbor != lost:
             lost = neighbor
@@ -248,8 +246,8 @@ def _give_up_silent(core, state, i, now):
         name = core.messages[message].name
         if name in (QUERY, EVENT, NOTIFICATION):
             route(core, state, i, message, NOBODY, now)
-        free_pending(core, state, place)
-        place = behind
+        free_pending(core, state, row)
+        row = behind
 
 
 @outlined
@@ -282,7 +280,7 @@ def _plan_wake_up(core, state, i):
     """Note when something is due, and the room that it may take."""
     node = state.nodes[i]
     due_us = sooner(next_due_us(state, i), node.next_expiry_us)
-    pending = node.first_pending
+    pending = node.pending.first
     while pending != NONE:
         due_us = sooner(due_us, state.pendings[pending].due_us)
         pending = state.pendings[pending].next

@@ -18,6 +18,7 @@ from workbench.protocols.tinymq.fast.memory import (
     TOO_MANY_INTERVALS,
     WRONG,
 )
+from workbench.protocols.tinymq.fast.rules import last_string
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -26,26 +27,24 @@ from workbench.sim.fast.reference import inlined, outlined
 def child_key(state, parent, slot):
     """The key of the child in a slot."""
     keys = state.keys
-    place = keys[parent].first
-    while place != NONE:
-        if keys[place].slot == slot:
-            return place
-        place = keys[place].next
-    place = state.numbers[KEYS]
+    key = keys[parent].first
+    while key != NONE:
+        if keys[key].slot == slot:
+            return key
+        key = keys[key].next
+    key = state.numbers[KEYS]
     state.numbers[KEYS] += 1
-    it = keys[place]
+    it = keys[key]
     it.parent = parent
     it.slot = slot
     it.length = keys[parent].length + slot + 1
     it.first = NONE
     it.next = keys[parent].first
-    keys[parent].first = place
-    it.low = 0
-    if it.length <= state.key_bits:
-        it.low = keys[parent].low + (1 << (state.key_bits - it.length))
+    keys[parent].first = key
+    it.low = child_low(state, keys[parent].low, it.length) if has_universe(state, it.length) else 0
     if it.length > LONGEST_KEY:
         state.numbers[WRONG] = KEY_TOO_LONG
-    return place
+    return key
 
 
 def key_text(keys: Any, key: int) -> str:
@@ -64,9 +63,15 @@ def has_universe(state, length):
 
 
 @inlined
+def child_low(state, low, length):
+    """The first string of a child's universe: ``low`` is its parent's first, ``length`` that of its own key."""
+    return low + (1 << (state.key_bits - length))
+
+
+@inlined
 def last_of(state, low, length):
-    """The largest string of a universe that begins at ``low``."""
-    return low + (1 << (state.key_bits - length)) - 1
+    """The last string of a universe that begins at ``low``."""
+    return last_string(low, length, state.key_bits)
 
 
 @inlined
@@ -170,13 +175,13 @@ def unite(state, message, row):
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
-        place = count
-        while place > 0 and regions[message, place - 1, 0] > low:
-            regions[message, place, 0] = regions[message, place - 1, 0]
-            regions[message, place, 1] = regions[message, place - 1, 1]
-            place -= 1
-        regions[message, place, 0] = low
-        regions[message, place, 1] = high
+        at = count
+        while at > 0 and regions[message, at - 1, 0] > low:
+            regions[message, at, 0] = regions[message, at - 1, 0]
+            regions[message, at, 1] = regions[message, at - 1, 1]
+            at -= 1
+        regions[message, at, 0] = low
+        regions[message, at, 1] = high
         count += 1
     state.fields[message].intervals = count
 
@@ -185,21 +190,21 @@ def unite(state, message, row):
 
 
 @inlined
-def _lowest_from(state, box, place):
+def _lowest_from(state, box, dimension):
     number = 0
-    for behind in range(place, len(state.dimension_bits)):
+    for behind in range(dimension, len(state.dimension_bits)):
         number |= state.boxes[box, behind, 0] << state.dimension_shifts[behind]
     return number
 
 
 @inlined
-def _part(state, number, place):
-    return (number >> state.dimension_shifts[place]) & ((1 << state.dimension_bits[place]) - 1)
+def _part(state, number, dimension):
+    return (number >> state.dimension_shifts[dimension]) & ((1 << state.dimension_bits[dimension]) - 1)
 
 
 @inlined
-def _head(state, number, place):
-    shift = state.dimension_shifts[place] + state.dimension_bits[place]
+def _head(state, number, dimension):
+    shift = state.dimension_shifts[dimension] + state.dimension_bits[dimension]
     return (number >> shift) << shift
 
 
@@ -207,13 +212,13 @@ def _head(state, number, place):
 def first_cell(state, box, at_least):
     """`Mapping.first_cell`; NONE if there is none."""
     boxes = state.boxes
-    for place in range(len(state.dimension_bits)):
-        part = _part(state, at_least, place)
-        if boxes[box, place, 0] <= part <= boxes[box, place, 1]:
+    for dimension in range(len(state.dimension_bits)):
+        part = _part(state, at_least, dimension)
+        if boxes[box, dimension, 0] <= part <= boxes[box, dimension, 1]:
             continue
-        if part < boxes[box, place, 0]:
-            return _head(state, at_least, place) | _lowest_from(state, box, place)
-        before = place - 1
+        if part < boxes[box, dimension, 0]:
+            return _head(state, at_least, dimension) | _lowest_from(state, box, dimension)
+        before = dimension - 1
         while before >= 0:
             last = _part(state, at_least, before)
             if last < boxes[box, before, 1]:

@@ -1,37 +1,41 @@
 """What the nodes of a fast TinyMQ network remember: arrays, and what their rows hold.
 
-Nodes are places; a *link* is an arc as its receiver sees it: node i hears those at links in_first[i]:in_first[i + 1],
-ascending by sender. A node has as many *seats* as it may have places in trees: one in TinyMQ, one for each root in
-PUB-2-SUB+. A message is a row of the core's messages and of ``fields`` and ``regions`` here; whatever keeps one (a
+A node is known by its *index*, i. A *link* is an arc as its receiver sees it: node i hears those at links
+in_first[i]:in_first[i + 1], ascending by sender. A node has as many *seats* as it may have places in trees: one in
+TinyMQ, one for each root in PUB-2-SUB+; what a seat has is in row i * seats + seat of ``places``. A message is a row of the core's messages and of ``fields`` and ``regions`` here; whatever keeps one (a
 frame that waits for its acknowledgement, a message that waits for a way, a stored query) holds that row.
 
 Memory
     In bytes, for n nodes, m arcs, t roots and s seats::
 
-        n x (120 + 32 t + 80 s)  +  m x (32 + 72 s)  +  512 for each message on its way or stored, where it is touched
+        n x (120 + 32 t + 88 s)  +  m x (32 + 72 s)  +  512 for each message on its way or stored, where it is touched
 
-    and 16 for each id that a node still remembers (`tinymq_recent`). 1500 nodes with 10 roots take some 30 MB.
+    and 16 for each id that a node still remembers (`recent`). 1500 nodes with 10 roots take some 30 MB.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
+from workbench.protocols.tinymq.rules import Times
+from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
 from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.rows import LIST, NO_ROWS
 
-# Names of messages: places in MESSAGES.
+# A message's name in the kernel is its number in MESSAGES.
 MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification")
 INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = range(1, 8)
 
 # Nobody as an argument: a function is compiled anew for each plain number that it is given.
 NOBODY = np.int64(NONE)
-# A next hop that is none. layout.NONE: this node is the root.
+# What stands for a next hop where there is no way to a root. NONE: this node is the root.
 BROKEN_WAY, NO_WAY = -2, -3
 NO_KEY = -1
 NO_TREE = -1  # of an event that waits until its node knows of a tree
-ROOT_KEY = 0  # the empty key's place in ``keys``
+ROOT_KEY = 0  # the empty key's row of ``keys``
 
 WIDEST_KEY_SPACE = 62  # bits: strings are int64
 LONGEST_KEY = 4096  # bits
@@ -48,14 +52,9 @@ NODE = np.dtype(
         ("info_sent_us", np.int64),
         ("next_expiry_us", np.int64),
         ("first_number", np.int64),
-        ("pending", np.int64),
-        ("first_pending", np.int64),
-        ("last_pending", np.int64),
-        ("waiting", np.int64),
-        ("first_waiting", np.int64),
-        ("last_waiting", np.int64),
-        ("stored", np.int64),
-        ("first_stored", np.int64),
+        ("pending", LIST),
+        ("waiting", LIST),
+        ("stored", LIST),
         ("own", np.int64),
         ("heard", np.int64),
         ("events", np.int64),
@@ -64,7 +63,11 @@ NODE = np.dtype(
     align=True,
 )
 
-# A place in a tree; ``first_child``: the link of the child with the lowest slot.
+# What of a node's record is not 0 at the start.
+_TIMES = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
+_LISTS = ("pending", "waiting", "stored")
+
+# A place in a tree; ``children``: their links, in the order of their slots.
 PLACE = np.dtype(
     [
         ("epoch", np.int64),
@@ -72,7 +75,7 @@ PLACE = np.dtype(
         ("tree", np.int64),
         ("parent", np.int64),
         ("key", np.int64),
-        ("first_child", np.int64),
+        ("children", LIST),
         ("is_used", np.int64),
     ],
     align=True,
@@ -113,7 +116,7 @@ TOLD_PLACE = np.dtype(
     align=True,
 )
 
-# A child's slot, NONE for a neighbor that is none, and the link of the child with the next slot.
+# A child's slot, NONE for a neighbor that is no child, and the link of the child with the next slot.
 CHILD = np.dtype([("slot", np.int64), ("next", np.int64)], align=True)
 
 # A key: its parent's and its slot; ``low``: its smallest string, if it has one; ``first`` and ``next`` link the keys
@@ -131,7 +134,7 @@ KEY = np.dtype(
 )
 
 # What a message has beside the core's columns: ``what``: the subscription; ``box``: a row of ``boxes``.
-FIELDS = np.dtype(
+MESSAGE = np.dtype(
     [
         ("epoch", np.int64),
         ("tree", np.int64),
@@ -157,7 +160,7 @@ INFO_PLACE = np.dtype(
 )
 INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_told", np.int64)], align=True)
 
-# Lists: those of a node linked by ``next``, as are those that are free.
+# What a node has in lists, linked by ``next``, as are the rows that are free.
 PENDING = np.dtype(
     [
         ("first_us", np.int64),
@@ -181,7 +184,7 @@ OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_asked"
 # An id that a node remembers; ``id`` 0: nothing here.
 RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)], align=True)
 
-# Places in ``numbers``.
+# What stands where in ``numbers``; behind the first free row of a pool, how many are free.
 (
     KEYS,
     RECENTS,
@@ -202,12 +205,12 @@ NUMBERS = 13
 # What is asked of a query.
 RENEW, END = np.int64(0), np.int64(1)
 
-# Why not: places in WRONGS.
+# Why the run cannot go on here: numbers in WRONGS.
 FINE, KEY_TOO_LONG, TOO_MANY_INTERVALS, TOO_LITTLE_ROOM = range(4)
 WRONGS = (
     "",
-    f"a key of more than {LONGEST_KEY} bits is none that it can keep",
-    f"a query or event in more than {MOST_INTERVALS} pieces is none that it can keep",
+    f"a key of more than {LONGEST_KEY} bits is too long for it",
+    f"a query or event in more than {MOST_INTERVALS} pieces has too many for it",
     "an event of the run takes more room than it foresaw",
 )
 
@@ -215,76 +218,69 @@ WRONGS = (
 INSIDE, OUTSIDE, REST = np.int64(0), np.int64(1), np.int64(2)
 FIRST_PART = 3
 
-State = namedtuple(
-    "State",
-    (
-        # Parameters.
-        "key_bits",
-        "every_tree",
-        "trees",
-        "seats",
-        "publishes_to_all",
-        "shortcuts",
-        "info_us",
-        "lost_after_us",
-        "gather_us",
-        "settle_us",
-        "refresh_us",
-        "longest_lease_s",
-        "retries",
-        "retry_us",
-        "grant_wait_us",
-        "max_queries",
-        "max_waiting",
-        "max_known",
-        "max_hops",
-        "root_tree",  # (n,) the tree that a node is the root of, or NONE
-        # Nodes and links.
-        "nodes",
-        "places",  # (n x seats,)
-        "joinings",  # (n x seats,)
-        "distances",  # (n, trees)
-        "left",  # (n, trees) the newest epoch of a place that was given up
-        "in_first",
-        "senders",
-        "listeners",
-        "neighbors",  # (links,)
-        "told_places",  # (links, seats)
-        "children",  # (links, seats)
-        # Keys and regions.
-        "keys",
-        "dimension_bits",
-        "dimension_shifts",
-        "boxes",  # (subscriptions + contents, dimensions, 2)
-        "scratch",  # (rows, MOST_INTERVALS, 2)
-        "scratch_counts",
-        "part_hops",
-        "candidates",
-        # Messages.
-        "fields",
-        "regions",  # (messages, MOST_INTERVALS, 2)
-        "info_places",  # (messages, seats)
-        "info_distances",  # (messages, trees)
-        "base_B",
-        "place_B",
-        "distance_B",
-        "interval_B",
-        "query_attributes_B",
-        "event_attributes_B",
-        "airtimes_us",
-        "first_content_box",
-        "first_text",
-        # What is kept.
-        "pendings",
-        "waitings",
-        "storeds",
-        "own_queries",
-        "recents",
-        "paths",
-        "most_parts",
-        "most_neighbors",
-        "most_deliveries",
-        "least_room",
-        "numbers",
-    ),
-)
+# A name in a shape is a size, which `state.py` works out; ``intervals`` of a region, (lowest, highest) string each.
+FIELDS: Fields = {
+    # Parameters.
+    "key_bits": GIVEN,
+    "every_tree": GIVEN,
+    "trees": GIVEN,
+    "seats": GIVEN,
+    "publishes_to_all": GIVEN,
+    "shortcuts": GIVEN,
+    "retries": GIVEN,
+    "max_queries": GIVEN,
+    "max_waiting": GIVEN,
+    "max_known": GIVEN,
+    "max_hops": GIVEN,
+    **dict.fromkeys(Times._fields, GIVEN),
+    "root_tree": GIVEN,  # (n,) the tree that a node is the root of, or NONE
+    # Nodes and links.
+    "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, NO_ROWS)),
+    "places": Array(PLACE, "places", {"children": NO_ROWS}),
+    "joinings": Array(JOINING, "places"),
+    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY}),
+    "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a place that was given up
+    "in_first": GIVEN,
+    "senders": GIVEN,
+    "listeners": GIVEN,
+    "neighbors": Array(NEIGHBOR, "links"),
+    "told_places": Array(TOLD_PLACE, ("links", "seats")),
+    "children": Array(CHILD, ("links", "seats"), {"slot": NONE}),
+    # Keys and regions.
+    "keys": Array(KEY, "keys", {"first": NONE, "next": NONE}),
+    "dimension_bits": GIVEN,
+    "dimension_shifts": GIVEN,
+    "boxes": GIVEN,  # (subscriptions + contents, dimensions, 2)
+    "scratch": Array(np.int64, ("scratch", MOST_INTERVALS, 2)),
+    "scratch_counts": Array(np.int64, "scratch"),
+    "part_hops": Array(np.int64, "scratch"),
+    "candidates": Array(np.int64, "scratch"),
+    # Messages.
+    "fields": Array(MESSAGE, "messages"),
+    "regions": Array(np.int64, ("messages", MOST_INTERVALS, 2)),
+    "info_places": Array(INFO_PLACE, ("messages", "seats")),
+    "info_distances": Array(INFO_DISTANCE, ("messages", "trees")),
+    "base_B": GIVEN,
+    "place_B": GIVEN,
+    "distance_B": GIVEN,
+    "interval_B": GIVEN,
+    "query_attributes_B": GIVEN,
+    "event_attributes_B": GIVEN,
+    "airtimes_us": GIVEN,
+    "first_content_box": GIVEN,
+    "first_text": GIVEN,
+    # What is kept.
+    "pendings": Pool(PENDING, "pendings", FREE_PENDING),
+    "waitings": Pool(WAITING, "waitings", FREE_WAITING),
+    "storeds": Pool(STORED, "storeds", FREE_STORED),
+    "given_up": Array(LIST, 1),  # frames to neighbors that do not answer, while a node is woken
+    "own_queries": Array(OWN_QUERY, "subscriptions"),
+    "recents": Array(RECENT, "recents"),
+    "paths": Array(RECENT, "paths"),
+    "most_parts": GIVEN,
+    "most_neighbors": GIVEN,
+    "most_deliveries": GIVEN,
+    "least_room": GIVEN,
+    "numbers": Array(np.int64, NUMBERS),
+}
+State: Any = namedtuple("State", FIELDS)

@@ -45,7 +45,7 @@ def has_room_for(core, state, most):
 def is_short(core, state, i):
     """Whether there may be too little room for one step more; then the run is given up."""
     node = state.nodes[i]
-    most = state.most_parts + node.stored + 8
+    most = state.most_parts + node.stored.count + 8
     numbers = core.numbers
     if (
         numbers[FREE_FRAMES] >= most
@@ -59,9 +59,9 @@ def is_short(core, state, i):
 
 
 @inlined
-def address_of(core, place):
-    """A node's address, for the trace; NONE if it is none."""
-    return NONE if place < 0 else core.addresses[place]
+def address_of(core, i):
+    """A node's address, for the trace; NONE if there is no such node."""
+    return NONE if i < 0 else core.addresses[i]
 
 
 @inlined
@@ -201,10 +201,11 @@ def foresee(core, state, i):
     """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
     node = state.nodes[i]
     parts, trees, seats = state.most_parts + 1, state.trees, state.seats
-    at_rest = node.stored + node.waiting
-    meetings = node.stored + state.most_deliveries
-    waiting = node.waiting * (trees + seats * meetings)
-    alone = parts * (at_rest + node.pending + trees * node.own + 1)
-    alone += waiting + (node.pending + seats) * meetings
+    stored, pending = node.stored.count, node.pending.count
+    at_rest = stored + node.waiting.count
+    meetings = stored + state.most_deliveries
+    waiting = node.waiting.count * (trees + seats * meetings)
+    alone = parts * (at_rest + pending + trees * node.own + 1)
+    alone += waiting + (pending + seats) * meetings
     together = (parts * at_rest + waiting) * state.most_neighbors
     core.numbers[MORE] = max(core.numbers[MORE], alone, together)

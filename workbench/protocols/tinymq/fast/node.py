@@ -1,11 +1,12 @@
 """What a node of a fast TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
 
-from workbench.protocols.tinymq.fast.keys import clip, intersect, load, save, subtract
+import numpy as np
+
+from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, last_of, load, save, subtract
 from workbench.protocols.tinymq.fast.memory import (
     END,
     FIRST_PART,
     FREE_WAITING,
-    FREE_WAITINGS,
     INSIDE,
     NO_KEY,
     NO_TREE,
@@ -35,88 +36,63 @@ from workbench.protocols.tinymq.fast.places import (
     place_in,
     towards,
 )
-from workbench.protocols.tinymq.fast.queries import SECOND_US, forget, is_over, note_path, path, store, take_out
-from workbench.protocols.tinymq.fast.recent import event_id, find, is_recent, put
+from workbench.protocols.tinymq.fast.queries import forget, is_over, note_path, path, store, take_out
+from workbench.protocols.tinymq.fast.recent import event_id, find, put
 from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, split
+from workbench.protocols.tinymq.fast.rules import asked_lease_s, is_too_old, next_round
 from workbench.protocols.tinymq.fast.unicast import send_to
-from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
 from workbench.sim.fast.air import hold_message, let_go
 from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import deliver as hand_over
 from workbench.sim.fast.matching import one_way_match
+from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import tell_forwarded, tell_held
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
 # What waits for a place, or for a way
 
 
 @outlined
 def _wait(core, state, i, message, previous_hop, now):
-    node = state.nodes[i]
-    if node.waiting >= state.max_waiting:
-        first = node.first_waiting
+    waiting = state.nodes[i].waiting
+    if waiting.count >= state.max_waiting:
+        first = np.int64(waiting.first)
         it = state.waitings[first]
         drop_message(core, state, i, it.previous_hop, it.message, FULL, now)
-        _take_first(state, i)
         let_go(core, it.message)
-        _free_waiting(state, first)
-    place = state.numbers[FREE_WAITING]
-    it = state.waitings[place]
-    state.numbers[FREE_WAITING] = it.next
-    state.numbers[FREE_WAITINGS] -= 1
+        remove_behind(waiting, state.waitings, NONE, first)
+        give_back(state.waitings, state.numbers, FREE_WAITING, first)
+    row = take_free(state.waitings, state.numbers, FREE_WAITING)
+    it = state.waitings[row]
     it.message = message
     it.previous_hop = previous_hop
     it.since_us = now
-    it.next = NONE
     hold_message(core, message)
-    if node.last_waiting == NONE:
-        node.first_waiting = place
-    else:
-        state.waitings[node.last_waiting].next = place
-    node.last_waiting = place
-    node.waiting += 1
-
-
-@inlined
-def _take_first(state, i):
-    node = state.nodes[i]
-    node.first_waiting = state.waitings[node.first_waiting].next
-    if node.first_waiting == NONE:
-        node.last_waiting = NONE
-    node.waiting -= 1
-
-
-@inlined
-def _free_waiting(state, place):
-    state.waitings[place].next = state.numbers[FREE_WAITING]
-    state.numbers[FREE_WAITING] = place
-    state.numbers[FREE_WAITINGS] += 1
+    append_behind(waiting, state.waitings, waiting.last, row)
 
 
 @outlined
 def send_what_waits(core, state, i, now):
     """Send all that waits, as far as it can be sent now."""
-    node = state.nodes[i]
-    place = node.first_waiting
-    node.first_waiting = NONE
-    node.last_waiting = NONE
-    node.waiting = 0
-    while place != NONE:
-        it = state.waitings[place]
+    waiting = state.nodes[i].waiting
+    row = np.int64(waiting.first)
+    clear(waiting)
+    while row != NONE:
+        it = state.waitings[row]
         message, previous_hop, since_us, behind = it.message, it.previous_hop, it.since_us, it.next
-        _free_waiting(state, place)
-        if state.lost_after_us and now - since_us > state.lost_after_us:
+        give_back(state.waitings, state.numbers, FREE_WAITING, row)
+        if is_too_old(since_us, now, state.lost_after_us):
             drop_message(core, state, i, previous_hop, message, WAITED, now)
         elif state.fields[message].tree == NO_TREE:
             send_to_trees(core, state, i, message, now)
         else:
             route(core, state, i, message, previous_hop, now)
-        last = node.last_waiting
-        if last != NONE and state.waitings[last].message == message:
+        if waiting.last != NONE and state.waitings[waiting.last].message == message:
             # What has to wait on goes on with its time.
-            state.waitings[last].since_us = since_us
+            state.waitings[waiting.last].since_us = since_us
         let_go(core, message)
-        place = behind
+        row = behind
 
 
 # Events
@@ -127,12 +103,12 @@ def hold_event(core, state, i, peer, message, now):
     """Tell that an event is held, the first time."""
     it, node = state.fields[message], state.nodes[i]
     id = event_id(i, it.publication)
-    place = find(state.recents, id)
-    if is_recent(state, state.recents, place, node.events):
+    row = find(state.recents, id)
+    if is_recent(state.recents[row].ordinal, node.events, state.max_known):
         return
-    is_first = state.recents[place].id == 0
+    is_first = state.recents[row].id == 0
     node.events += 1
-    put(state, state.recents, RECENTS, place, id, node.events, 0)
+    put(state, state.recents, RECENTS, row, id, node.events, 0)
     tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
 
 
@@ -140,12 +116,13 @@ def hold_event(core, state, i, peer, message, now):
 def deliver(core, state, i, peer, message, now):
     """Hand an event to the subscriptions that it matches, once."""
     id = event_id(i, state.fields[message].publication)
-    place = find(state.recents, id)
-    if is_recent(state, state.recents, place, state.nodes[i].events) and state.recents[place].value:
+    row = find(state.recents, id)
+    known = state.recents[row]
+    if is_recent(known.ordinal, state.nodes[i].events, state.max_known) and known.value:
         drop_message(core, state, i, peer, message, DUPLICATE, now)
         return
     hold_event(core, state, i, peer, message, now)
-    state.recents[place].value = 1
+    known.value = 1
     hand_over(core, now, i, address_of(core, peer), message)
 
 
@@ -165,9 +142,9 @@ def _match(core, state, i, event, previous_hop, now):
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
     told = NONE
-    place = state.nodes[i].first_stored
-    while place != NONE:
-        it = state.storeds[place]
+    row = state.nodes[i].stored.first
+    while row != NONE:
+        it = state.storeds[row]
         query = state.fields[it.message]
         if query.tree > tree:
             break
@@ -179,7 +156,7 @@ def _match(core, state, i, event, previous_hop, now):
                 notification = make_notification(core, state, event, it.message)
                 _route(core, state, i, notification, NOBODY, now)
                 let_go(core, notification)
-        place = it.next
+        row = it.next
 
 
 # Routing
@@ -266,7 +243,13 @@ def route(core, state, i, message, previous_hop, now):
     count = split(core, state, i, place, message)
     if count == 0:
         drop_message(core, state, i, previous_hop, message, NO_ZONE, now)
-        return
+    else:
+        _send_parts(core, state, i, message, previous_hop, count, now)
+
+
+@inlined
+def _send_parts(core, state, i, message, previous_hop, count, now):
+    """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
     neighbors = 0
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
@@ -278,7 +261,7 @@ def route(core, state, i, message, previous_hop, now):
             save(state, FIRST_PART + k, part)
             send_to(core, state, i, state.part_hops[k], part, now)
             let_go(core, part)
-        elif name == QUERY:
+        elif core.messages[message].name == QUERY:
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
             store(core, state, i, message, previous_hop, now)
         else:
@@ -307,9 +290,9 @@ def send_to_trees(core, state, i, event, now):
 def write_hull(state, box, message):
     """The strings of a box from the first to the last, as a message's region."""
     first, last = 0, 0
-    for place in range(len(state.dimension_bits)):
-        first |= state.boxes[box, place, 0] << state.dimension_shifts[place]
-        last |= state.boxes[box, place, 1] << state.dimension_shifts[place]
+    for dimension in range(len(state.dimension_bits)):
+        first |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
+        last |= state.boxes[box, dimension, 1] << state.dimension_shifts[dimension]
     state.regions[message, 0, 0] = first
     state.regions[message, 0, 1] = last
     state.fields[message].intervals = 1
@@ -317,18 +300,17 @@ def write_hull(state, box, message):
 
 @inlined
 def _lease_s(core, state, what, now):
-    longest_s = state.longest_lease_s
     expires_us = core.subscriptions[what].expires_us
     if expires_us == NONE:
-        return longest_s
-    return max(1, min(longest_s, LEASE_FOREVER_S - 1, -((now - expires_us) // SECOND_US)))
+        return state.longest_lease_s
+    return asked_lease_s(state.longest_lease_s, expires_us, now)
 
 
 @outlined
 def ask(core, state, i, what, end, now):
     """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
     own = state.own_queries[what]
-    own.round = (own.round + 1) & 0xFF
+    own.round = next_round(own.round)
     lease_s = 0 if end == END else _lease_s(core, state, what, now)
     for tree in range(state.trees):
         if not is_known_tree(state, i, tree):
@@ -340,7 +322,7 @@ def ask(core, state, i, what, end, now):
         write_hull(state, what, query)
         route(core, state, i, query, NOBODY, now)
         let_go(core, query)
-    own.refresh_us = now + state.refresh_us if state.refresh_us >= 0 else NONE
+    own.refresh_us = now + state.refresh_us if state.refresh_us else NONE
 
 
 @inlined
@@ -365,10 +347,10 @@ def child_added(core, state, i, place, child, key, now):
     """A child has a key, and with it a part of what is stored here."""
     tree = state.places[place].tree
     length, low = state.keys[key].length, state.keys[key].low
-    if length > state.key_bits:
+    if not has_universe(state, length):
         return
-    high = low + (1 << (state.key_bits - length)) - 1
-    before, stored = NONE, state.nodes[i].first_stored
+    high = last_of(state, low, length)
+    before, stored = NONE, state.nodes[i].stored.first
     while stored != NONE:
         behind = state.storeds[stored].next
         if is_short(core, state, i):
@@ -398,7 +380,7 @@ def key_changed(core, state, i, place, now):
     """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
     send_what_waits(core, state, i, now)
     tree = state.places[place].tree
-    stored = state.nodes[i].first_stored
+    stored = state.nodes[i].stored.first
     while stored != NONE:
         if is_short(core, state, i):
             return
@@ -415,7 +397,7 @@ def key_changed(core, state, i, place, now):
 
 @inlined
 def _before(state, i, stored):
-    before, place = NONE, state.nodes[i].first_stored
-    while place != stored:
-        before, place = place, state.storeds[place].next
+    before, row = NONE, state.nodes[i].stored.first
+    while row != stored:
+        before, row = row, state.storeds[row].next
     return before

@@ -1,6 +1,6 @@
 """The overlay in the kernel: infos, joins and grants, keys, distances, and their repair: `tinymq.overlay`.
 
-What a seat of node i has is at place i * seats + seat; see `tinymq_memory`.
+What a seat of node i has is in row i * seats + seat: see `memory`.
 """
 
 import numpy as np
@@ -24,16 +24,24 @@ from workbench.protocols.tinymq.fast.places import (
     remove_child,
     seat_of,
 )
+from workbench.protocols.tinymq.fast.rules import (
+    is_better_parent,
+    is_better_way,
+    is_cut_off,
+    is_info_due,
+    is_repeated,
+    is_silent,
+    longest_slot,
+    may_be_parent,
+)
 from workbench.protocols.tinymq.fast.unicast import is_waiting_for, send_to
-from workbench.protocols.tinymq.wire import LONGEST_KEY, U16
+from workbench.protocols.tinymq.rules import FIRST_REPEAT_US
+from workbench.protocols.tinymq.wire import U16
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
-
-FIRST_REPEAT_US = 250_000
-HELLO_AFTER = 1.5
 
 
 @outlined
@@ -128,14 +136,8 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_WAY:
         return True
-    if known.next_hop == NONE or epoch < known.epoch:
-        return False
-    if epoch == known.epoch:
-        is_nearer = hops < known.hops or (hops == known.hops and neighbor < known.next_hop)
-        return known.next_hop != BROKEN_WAY and is_nearer
-    if known.next_hop == BROKEN_WAY or known.next_hop == neighbor or hops <= known.hops:
-        return True
-    return now - known.heard_us > state.lost_after_us
+    is_stale = is_silent(known.heard_us, now, state.lost_after_us)
+    return is_better_way(known, known.next_hop == BROKEN_WAY, epoch, hops, neighbor, is_stale)
 
 
 @outlined
@@ -188,10 +190,8 @@ def _follow_parent(core, state, i, place, message, told_seat, now):
         it.epoch = told.epoch
         it.epoch_us = now
         _info_soon(core, state, i, now)
-    if state.keys[it.key].parent == told.key:
-        return
     slot = state.keys[it.key].slot
-    if state.keys[told.key].length + slot + 1 > LONGEST_KEY:
+    if slot > longest_slot(state.keys[told.key].length):
         _lose_place(core, state, i, place, now)
     else:
         _set_key(core, state, i, place, child_key(state, told.key, slot), now)
@@ -217,15 +217,29 @@ def _send_info(core, state, i, now):
     node.repeat_us = NONE
     if not is_attached(state, i):
         return
-    if 0 < node.repeat_after_us < state.info_us:
+    _plan_repetition(core, state, i, now)
+    node.info_sent_us = now
+    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
+    set_size(core, state, message, state.base_B[INFO] + _write_info(state, i, message))
+    send(core, now, i, BROADCAST, message, 0)
+    let_go(core, message)
+
+
+@inlined
+def _plan_repetition(core, state, i, now):
+    node = state.nodes[i]
+    if is_repeated(node.repeat_after_us, state.info_us):
         half_us = node.repeat_after_us // 2
         node.repeat_us = now + half_us + stream_below(core, i, half_us)
         node.repeat_after_us *= 2
     else:
         node.repeat_after_us = 0
-    node.info_sent_us = now
-    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
-    size_B = state.base_B[INFO]
+
+
+@inlined
+def _write_info(state, i, message):
+    """Write the node's places and distances into an info; returns how many bytes they take."""
+    size_B = 0
     for seat in range(state.seats):
         it, told = state.places[i * state.seats + seat], state.info_places[message, seat]
         told.is_told = it.is_used and it.key != NO_KEY
@@ -242,9 +256,7 @@ def _send_info(core, state, i, now):
             told_distance.epoch = known.epoch
             told_distance.hops = known.hops
             size_B += state.distance_B
-    set_size(core, state, message, size_B)
-    send(core, now, i, BROADCAST, message, 0)
-    let_go(core, message)
+    return size_B
 
 
 # Joining
@@ -269,7 +281,9 @@ def _join_first_heard(core, state, i, seat, now):
         told = state.told_places[link, seat]
         if not (state.neighbors[link].is_known and told.is_there and _may_join(state, i, told)):
             continue
-        if first == NONE or told.since_us < state.told_places[first, seat].since_us:
+        if first == NONE or is_better_parent(
+            told.since_us, state.senders[link], state.told_places[first, seat].since_us, state.senders[first]
+        ):
             first = link
     if first != NONE:
         joining = state.joinings[i * state.seats + seat]
@@ -281,11 +295,11 @@ def _join_first_heard(core, state, i, seat, now):
 
 @inlined
 def _may_join(state, i, told):
-    known = state.left[i, told.tree]
+    newest = state.left[i, told.tree]
     place = place_in(state, i, told.tree)
     if place != NONE:
-        known = max(known, state.places[place].epoch)
-    return told.epoch > known and told.parent != i and state.keys[told.key].length < LONGEST_KEY
+        newest = max(newest, state.places[place].epoch)
+    return may_be_parent(told.epoch, newest, told.parent == i, state.keys[told.key].length)
 
 
 @outlined
@@ -305,7 +319,7 @@ def _adopt(core, state, i, place, link, slot, now):
     if is_short(core, state, i):
         return False
     it = state.places[place]
-    longest = LONGEST_KEY - state.keys[it.key].length - 1
+    longest = longest_slot(state.keys[it.key].length)
     if slot > longest or has_slot(state, place, i, link, slot):
         slot = free_slot(state, place, i, link)
     if slot > longest:
@@ -341,12 +355,7 @@ def take_grant(core, state, i, parent, message, now):
         _set_key(core, state, i, own_place, key, now)
         return True
     if place == NONE:
-        if it.is_used:
-            state.left[i, it.tree] = max(state.left[i, it.tree], it.epoch)
-            remove_all_children(state, own_place, i)
-        it.is_used = 1
-        it.tree = tree
-        it.key = NO_KEY
+        _move_to(state, i, own_place, tree)
     it.parent = parent
     it.epoch = epoch
     it.epoch_us = now
@@ -355,6 +364,18 @@ def take_grant(core, state, i, parent, message, now):
         remove_child(state, own_place, i, link)
     _set_key(core, state, i, own_place, key, now)
     return True
+
+
+@inlined
+def _move_to(state, i, place, tree):
+    """The node takes a seat in another tree than it had it in."""
+    it = state.places[place]
+    if it.is_used:
+        state.left[i, it.tree] = max(state.left[i, it.tree], it.epoch)
+        remove_all_children(state, place, i)
+    it.is_used = 1
+    it.tree = tree
+    it.key = NO_KEY
 
 
 @outlined
@@ -477,20 +498,20 @@ def _tick(core, state, i, now):
         _info_soon(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]
-        if neighbor.is_known and now - neighbor.heard_us > state.lost_after_us:
+        if neighbor.is_known and is_silent(neighbor.heard_us, now, state.lost_after_us):
             lose(core, state, i, state.senders[link], now)
     for seat in range(state.seats):
         place = i * state.seats + seat
         it = state.places[place]
         if not it.is_used or it.key == NO_KEY:
             continue
-        link = it.first_child
+        link = it.children.first
         while link != NONE:
             behind = state.children[link, seat].next
             if not state.neighbors[link].is_known and not is_waiting_for(state, i, state.senders[link]):
                 remove_child(state, place, i, link)
             link = behind
-        if it.parent != NONE and now - it.epoch_us > 2 * state.lost_after_us:
+        if it.parent != NONE and is_cut_off(it.epoch_us, now, state.lost_after_us):
             _lose_place(core, state, i, place, now)
-    if now - node.info_sent_us > state.info_us * HELLO_AFTER:
+    if is_info_due(node.info_sent_us, now, state.info_us):
         _info_soon(core, state, i, now)

@@ -4,6 +4,7 @@ from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, 
 from workbench.protocols.tinymq.wire import U16
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import append_behind, clear, remove_behind
 
 
 @inlined
@@ -88,66 +89,58 @@ def child_of(state, place, i, neighbor):
 @outlined
 def remove_child(state, place, i, link):
     """A child is one no more."""
-    seat = place - i * state.seats
-    it = state.children[link, seat]
-    it.slot = NONE
-    other = state.places[place].first_child
-    if other == link:
-        state.places[place].first_child = it.next
-        return
-    while state.children[other, seat].next != link:
-        other = state.children[other, seat].next
-    state.children[other, seat].next = it.next
+    children, rows = state.places[place].children, state.children[:, place - i * state.seats]
+    before, other = NONE, children.first
+    while other != link:
+        before, other = other, rows[other].next
+    remove_behind(children, rows, before, link)
+    rows[link].slot = NONE
 
 
 @outlined
 def add_child(state, place, i, link, slot):
     """A neighbor has a slot, be it a child already or not."""
-    seat = place - i * state.seats
-    if state.children[link, seat].slot != NONE:
+    children, rows = state.places[place].children, state.children[:, place - i * state.seats]
+    if rows[link].slot != NONE:
         remove_child(state, place, i, link)
-    before, behind = NONE, state.places[place].first_child
-    while behind != NONE and state.children[behind, seat].slot < slot:
-        before, behind = behind, state.children[behind, seat].next
-    state.children[link, seat].slot = slot
-    state.children[link, seat].next = behind
-    if before == NONE:
-        state.places[place].first_child = link
-    else:
-        state.children[before, seat].next = link
+    before, behind = NONE, children.first
+    while behind != NONE and rows[behind].slot < slot:
+        before, behind = behind, rows[behind].next
+    rows[link].slot = slot
+    append_behind(children, rows, before, link)
 
 
 @inlined
 def has_slot(state, place, i, link, slot):
     """Whether another child than the one at ``link`` has a slot."""
-    seat = place - i * state.seats
-    other = state.places[place].first_child
+    rows = state.children[:, place - i * state.seats]
+    other = state.places[place].children.first
     while other != NONE:
-        if other != link and state.children[other, seat].slot == slot:
+        if other != link and rows[other].slot == slot:
             return True
-        other = state.children[other, seat].next
+        other = rows[other].next
     return False
 
 
 @outlined
 def free_slot(state, place, i, link):
-    """The first slot that no other child than the one at ``link`` has."""
-    seat = place - i * state.seats
+    """`zones.free_slot`: the first slot that no other child than the one at ``link`` has."""
+    rows = state.children[:, place - i * state.seats]
     slot = 0
-    other = state.places[place].first_child
+    other = state.places[place].children.first
     while other != NONE:
-        if other != link and state.children[other, seat].slot == slot:
+        if other != link and rows[other].slot == slot:
             slot += 1
-        other = state.children[other, seat].next
+        other = rows[other].next
     return slot
 
 
 @outlined
 def remove_all_children(state, place, i):
     """A place has been left, and whoever was below it is forgotten."""
-    seat = place - i * state.seats
-    link = state.places[place].first_child
+    rows = state.children[:, place - i * state.seats]
+    link = state.places[place].children.first
     while link != NONE:
-        state.children[link, seat].slot = NONE
-        link = state.children[link, seat].next
-    state.places[place].first_child = NONE
+        rows[link].slot = NONE
+        link = rows[link].next
+    clear(state.places[place].children)

@@ -1,8 +1,7 @@
 """The ids that TinyMQ's nodes have seen of late, in hash tables: `recent.RecentIds` for all nodes at once.
 
-A node remembers the ids that it took in last. So an id's *ordinal*, how many the node had taken in by then, tells
-whether it is remembered: no id has to be removed, and those that are past are left out when the table grows. Events are
-kept for good, as it is also asked whether a node ever held one.
+An id's *ordinal* (`sim.fast.recent`) tells whether its node remembers it: no id has to be removed, and those that are
+past are left out when the table grows. Events are kept for good, as it is also asked whether a node ever held one.
 
 The ways of queries, which every notification asks for, are few: they have a table to themselves, ``paths``, which fits
 a processor's cache. What a node hears on a link has consecutive numbers, so ids that differ in the last bits alone
@@ -12,10 +11,11 @@ stand together: most of them are found where the one before was.
 import numpy as np
 
 from workbench.sim.fast.draws import mix64
+from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.reference import inlined, kept_on_disk
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
-_KIND, _NODE = 61, 32  # where they stand in an id
+_KIND, _NODE = 61, 32  # first bits of them in an id
 _TOGETHER = 3  # bits
 
 
@@ -39,25 +39,19 @@ def path_id(i, query):
 
 @inlined
 def find(recents, id):
-    """The place of an id, or the free one where it belongs."""
+    """The row of an id, or the free one where it belongs."""
     mask = np.int64(len(recents) - 1)
     block = np.int64(mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
-    place = (block | (id & ((1 << _TOGETHER) - 1))) & mask
-    while recents[place].id != 0 and recents[place].id != id:
-        place = (place + 1) & mask
-    return place
+    row = (block | (id & ((1 << _TOGETHER) - 1))) & mask
+    while recents[row].id != 0 and recents[row].id != id:
+        row = (row + 1) & mask
+    return row
 
 
 @inlined
-def is_recent(state, recents, place, taken):
-    """Whether what is at a place is remembered by a node that has ``taken`` so many ids."""
-    return recents[place].id != 0 and recents[place].ordinal > taken - state.max_known
-
-
-@inlined
-def put(state, recents, counter, place, id, ordinal, value):
+def put(state, recents, counter, row, id, ordinal, value):
     """Note an id that is not remembered, and its value, where `find` said; ``counter`` counts the table's rows."""
-    it = recents[place]
+    it = recents[row]
     if it.id == 0:
         it.id = id
         state.numbers[counter] += 1
@@ -71,9 +65,9 @@ def _still_counts(it, listeners, heard, paths, max_known):
         return False
     kind = it.id >> _KIND
     if kind == _HEARD:
-        return it.ordinal > heard[listeners[(it.id >> 16) & 0xFFFFFFFF]] - max_known
+        return is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
     if kind == _PATHS:
-        return it.ordinal > paths[(it.id >> _NODE) & 0xFFFFFFF] - max_known
+        return is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
     return True
 
 
@@ -81,16 +75,16 @@ def _still_counts(it, listeners, heard, paths, max_known):
 def counting(recents, listeners, heard, paths, max_known):
     """How many of the ids still count; ``heard`` and ``paths`` (n,): how many each node has taken in."""
     count = 0
-    for place in range(len(recents)):
-        count += _still_counts(recents[place], listeners, heard, paths, max_known)
+    for row in range(len(recents)):
+        count += _still_counts(recents[row], listeners, heard, paths, max_known)
     return count
 
 
 @kept_on_disk
 def move(old, new, listeners, heard, paths, max_known):
     """Put what still counts into another table, which is empty."""
-    for place in range(len(old)):
-        it = old[place]
+    for row in range(len(old)):
+        it = old[row]
         if _still_counts(it, listeners, heard, paths, max_known):
             there = new[find(new, it.id)]
             there.id = it.id

@@ -1,6 +1,7 @@
 """Routing by keys in the kernel: `tinymq.routing`. A message's parts are rows of ``scratch`` from FIRST_PART on."""
 
 from workbench.protocols.tinymq.fast.keys import (
+    child_low,
     clip,
     has_universe,
     intersect,
@@ -44,12 +45,12 @@ def split(core, state, i, place, message):
         subtract(state, OUTSIDE, key.low, last)
         intersect(state, INSIDE, INSIDE, key.low, last)
         seat = place - i * state.seats
-        link = it.first_child
+        link = it.children.first
         while link != NONE and state.scratch_counts[INSIDE]:
             child = state.children[link, seat]
             length = key.length + child.slot + 1
             if has_universe(state, length):
-                low = key.low + (1 << (state.key_bits - length))
+                low = child_low(state, key.low, length)
                 high = last_of(state, low, length)
                 if overlaps(state, INSIDE, low, high):
                     count = _add_part(state, box, count, state.senders[link], INSIDE, low, high)
@@ -127,7 +128,7 @@ def hop_to_key(state, i, place, key):
         child = key
         while keys[child].parent != it.key:
             child = keys[child].parent
-        link = it.first_child
+        link = it.children.first
         while link != NONE:
             if state.children[link, seat].slot == keys[child].slot:
                 return state.senders[link]

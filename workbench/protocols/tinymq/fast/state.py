@@ -13,43 +13,25 @@ from workbench.protocols.tinymq.fast.keys import key_text
 from workbench.protocols.tinymq.fast.memory import (
     ACK,
     ACKNOWLEDGEMENT,
-    CHILD,
-    DISTANCE,
     EVENT,
     FIELDS,
     FIRST_PART,
-    FREE_PENDING,
     FREE_PENDINGS,
-    FREE_STORED,
     FREE_STOREDS,
-    FREE_WAITING,
     FREE_WAITINGS,
     GRANT,
     INFO,
-    INFO_DISTANCE,
-    INFO_PLACE,
     JOIN,
-    JOINING,
-    KEY,
     KEYS,
     LONGEST_KEY,
     MESSAGES,
     MOST_INTERVALS,
-    NEIGHBOR,
-    NO_WAY,
-    NODE,
     NOTIFICATION,
     NUMBERS,
-    OWN_QUERY,
     PATHS,
-    PENDING,
-    PLACE,
     QUERY,
     RECENT,
     RECENTS,
-    STORED,
-    TOLD_PLACE,
-    WAITING,
     WANTED,
     WIDEST_KEY_SPACE,
     WRONG,
@@ -58,14 +40,14 @@ from workbench.protocols.tinymq.fast.memory import (
 )
 from workbench.protocols.tinymq.fast.recent import counting, move
 from workbench.protocols.tinymq.printed import PrintedTinyMQ
-from workbench.protocols.tinymq.pub2sub import Pub2Sub
-from workbench.protocols.tinymq.queries import SECOND_US
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.layout import NONE, Needs, free_list, longer
+from workbench.sim.fast.fields import grown, make
+from workbench.sim.fast.layout import NONE, Needs
 from workbench.sim.fast.prepare import Setup
 
-_KEYS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # to begin with
+_ROWS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # to begin with
+_SETTINGS = ("key_bits", "shortcuts", "retries", "max_queries", "max_waiting", "max_known", "max_hops")
 _WAY = 16  # hops of an event and its notifications in one tree, about
 
 
@@ -122,7 +104,7 @@ def _most_neighbors(setup: Setup) -> int:
 
 
 def _seats(protocol: Any) -> int:
-    return len(protocol.roots) if isinstance(protocol, Pub2Sub) else 1
+    return len(protocol.roots) if protocol.node.every_tree else 1
 
 
 def longest_frame_B(setup: Setup) -> int:
@@ -193,139 +175,119 @@ def _refuse(setup: Setup) -> None:
         raise NoFastTwinError("a subscription has more attributes than a frame counts")
 
 
-def make_state(setup: Setup, messages: int) -> State:
+def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     _refuse(setup)
-    protocol, network, work, radio = setup
-    count, links = len(network.addresses), len(network.receivers)
-    trees, seats, neighbors = len(protocol.roots), _seats(protocol), _most_neighbors(setup)
-    senders, listeners, in_first = _heard(network)
-    dimensions = protocol.mapping.dimensions
-    bits = np.array([one.bits for one in dimensions], np.int64)
-    retry_us, gather_us = int(protocol.retry_ms * 1000), int(protocol.gather_ms * 1000)
-    broadcast, unicast, other = needs(setup)
-    least_room = max(neighbors * broadcast.messages, unicast.messages, other.messages)
+    protocol = setup.protocol
     numbers = np.zeros(NUMBERS, np.int64)
     numbers[[KEYS, ACKNOWLEDGEMENT]] = 1, NONE
-    numbers[[FREE_PENDINGS, FREE_WAITINGS, FREE_STOREDS]] = _KEYS
-    numbers[[FREE_PENDING, FREE_WAITING, FREE_STORED]] = 0
-    subscriptions = len(work.subscriptions)
-    return State(
-        key_bits=protocol.key_bits,
-        every_tree=isinstance(protocol, Pub2Sub),
-        trees=trees,
-        seats=seats,
+    return make(
+        State,
+        FIELDS,
+        _sizes(setup, messages),
+        **{name: getattr(protocol, name) for name in _SETTINGS},
+        **protocol.times._asdict(),
+        every_tree=protocol.node.every_tree,
+        trees=len(protocol.roots),
+        seats=_seats(protocol),
         publishes_to_all=protocol.publish == "all",
-        shortcuts=protocol.shortcuts,
-        info_us=int(protocol.info_s * SECOND_US),
-        lost_after_us=int(protocol.info_s * protocol.lost_after * SECOND_US),
-        gather_us=gather_us,
-        settle_us=int(protocol.settle_s * SECOND_US),
-        refresh_us=int(protocol.refresh_s * SECOND_US) if protocol.refresh_s else -1,
-        longest_lease_s=int(protocol.lease_s) if protocol.refresh_s else wire.LEASE_FOREVER_S,
-        retries=protocol.retries,
-        retry_us=retry_us,
-        grant_wait_us=retry_us * 8 * (2 + protocol.retries),
-        max_queries=protocol.max_queries,
-        max_waiting=protocol.max_waiting,
-        max_known=protocol.max_known,
-        max_hops=protocol.max_hops,
-        root_tree=_root_trees(protocol, network),
-        nodes=_nodes(count),
-        places=_with(np.zeros(count * seats, PLACE), first_child=NONE),
-        joinings=np.zeros(count * seats, JOINING),
-        distances=_with(np.zeros((count, trees), DISTANCE), next_hop=NO_WAY),
-        left=np.full((count, trees), NONE, np.int64),
-        in_first=in_first,
-        senders=senders,
-        listeners=listeners,
-        neighbors=np.zeros(links, NEIGHBOR),
-        told_places=np.zeros((links, seats), TOLD_PLACE),
-        children=_with(np.zeros((links, seats), CHILD), slot=NONE),
-        keys=_with(np.zeros(_KEYS, KEY), first=NONE, next=NONE),
-        dimension_bits=bits,
-        dimension_shifts=protocol.key_bits - np.cumsum(bits),
-        boxes=_boxes(setup),
-        scratch=np.zeros((FIRST_PART + neighbors + 3, MOST_INTERVALS, 2), np.int64),
-        scratch_counts=np.zeros(FIRST_PART + neighbors + 3, np.int64),
-        part_hops=np.zeros(neighbors + 3, np.int64),
-        candidates=np.zeros(neighbors + 1, np.int64),
-        fields=np.zeros(messages, FIELDS),
-        regions=np.zeros((messages, MOST_INTERVALS, 2), np.int64),
-        info_places=np.zeros((messages, seats), INFO_PLACE),
-        info_distances=np.zeros((messages, trees), INFO_DISTANCE),
-        base_B=base_sizes_B(protocol),
-        place_B=place_B(),
-        distance_B=distance_B(),
-        interval_B=interval_B(protocol),
-        query_attributes_B=_query_attributes_B(setup),
-        event_attributes_B=(work.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
-        airtimes_us=np.array([radio.airtime_us(one) for one in range(longest_frame_B(setup) + 1)], np.int32),
-        first_content_box=subscriptions,
-        first_text=len(work.texts),
-        pendings=free_list(PENDING, _KEYS),
-        waitings=free_list(WAITING, _KEYS),
-        storeds=free_list(STORED, _KEYS),
-        own_queries=np.zeros(max(1, subscriptions), OWN_QUERY),
-        recents=np.zeros(_doubled(_RECENTS, _expected_recents(setup)), RECENT),
-        paths=np.zeros(_RECENTS, RECENT),
-        most_parts=neighbors + 2,
-        most_neighbors=neighbors,
-        most_deliveries=work.most_subscriptions * work.most_samples,
-        least_room=least_room,
+        root_tree=_root_trees(protocol, setup.network),
+        **_links(setup.network),
+        **_key_space(setup),
+        **_frames(setup),
+        **_most(setup),
         numbers=numbers,
     )
 
 
-def _with(rows: np.ndarray, **values: int) -> np.ndarray:
-    for name, value in values.items():
-        rows[name] = value
-    return rows
+def _sizes(setup: Setup, messages: int) -> dict[str, int]:
+    protocol, network = setup.protocol, setup.network
+    count, seats = len(network.addresses), _seats(protocol)
+    return {
+        "nodes": count,
+        "places": count * seats,
+        "links": len(network.receivers),
+        "trees": len(protocol.roots),
+        "seats": seats,
+        "keys": _ROWS,
+        "scratch": FIRST_PART + _most_neighbors(setup) + 3,
+        "messages": messages,
+        "pendings": _ROWS,
+        "waitings": _ROWS,
+        "storeds": _ROWS,
+        "subscriptions": max(1, len(setup.work.subscriptions)),
+        "recents": _doubled(_RECENTS, _expected_recents(setup)),
+        "paths": _RECENTS,
+    }
 
 
-def _nodes(count: int) -> np.ndarray:
-    none = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
-    lists = ("first_pending", "last_pending", "first_waiting", "last_waiting", "first_stored")
-    return _with(np.zeros(count, NODE), **dict.fromkeys(none + lists, NONE))
+def _links(network: Any) -> dict[str, np.ndarray]:
+    """Arcs by receiver: each node's first, their senders, their receivers."""
+    count = len(network.addresses)
+    arc_senders = np.repeat(np.arange(count), np.diff(network.first))
+    order = np.argsort(network.receivers, kind="stable")
+    in_first = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(network.receivers, minlength=count), out=in_first[1:])
+    listeners = network.receivers[order].astype(np.int64)
+    return {"in_first": in_first, "senders": arc_senders[order], "listeners": listeners}
+
+
+def _key_space(setup: Setup) -> dict[str, np.ndarray]:
+    mapping = setup.protocol.mapping
+    bits = np.array([one.bits for one in mapping.dimensions], np.int64)
+    shifts = mapping.key_bits - np.cumsum(bits)
+    return {"dimension_bits": bits, "dimension_shifts": shifts, "boxes": _boxes(setup)}
+
+
+def _frames(setup: Setup) -> dict[str, Any]:
+    """Bytes of messages and their parts, airtimes by bytes, and where boxes and texts of events begin."""
+    protocol, _, work, radio = setup
+    return {
+        "base_B": base_sizes_B(protocol),
+        "place_B": place_B(),
+        "distance_B": distance_B(),
+        "interval_B": interval_B(protocol),
+        "query_attributes_B": _query_attributes_B(setup),
+        "event_attributes_B": (work.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
+        "airtimes_us": np.array([radio.airtime_us(one) for one in range(longest_frame_B(setup) + 1)], np.int32),
+        "first_content_box": len(work.subscriptions),
+        "first_text": len(work.texts),
+    }
+
+
+def _most(setup: Setup) -> dict[str, int]:
+    """What one event of the run may take at most."""
+    neighbors, work = _most_neighbors(setup), setup.work
+    broadcast, unicast, other = needs(setup)
+    return {
+        "most_parts": neighbors + 2,
+        "most_neighbors": neighbors,
+        "most_deliveries": work.most_subscriptions * work.most_samples,
+        "least_room": max(neighbors * broadcast.messages, unicast.messages, other.messages),
+    }
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
     """The tree (n,) that each node is the root of, or NONE; a root that is no node of the network has no tree."""
     trees = np.full(len(network.addresses), NONE, np.int64)
     for tree, root in enumerate(protocol.roots):
-        place = int(np.searchsorted(network.addresses, root))
-        if place < len(trees) and network.addresses[place] == root:
-            trees[place] = tree
+        index = int(np.searchsorted(network.addresses, root))
+        if index < len(trees) and network.addresses[index] == root:
+            trees[index] = tree
     return trees
 
 
-def _heard(network: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Arcs by receiver: their senders, their receivers, and each node's first."""
-    count = len(network.addresses)
-    arc_senders = np.repeat(np.arange(count), np.diff(network.first))
-    order = np.argsort(network.receivers, kind="stable")
-    in_first = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(network.receivers, minlength=count), out=in_first[1:])
-    return arc_senders[order], network.receivers[order].astype(np.int64), in_first
-
-
-def with_more_messages(state: State, messages: int) -> State:
-    """The same with room for more messages on their way."""
-    grown = {name: longer(getattr(state, name), messages) for name in ("fields", "regions")}
-    grown |= {name: longer(getattr(state, name), messages) for name in ("info_places", "info_distances")}
-    return state._replace(**grown)
-
-
-def with_more_room(state: State) -> State:
+def with_more_room(state: Any) -> Any:
     """The same with twice as much of what may be short; NoFastTwinError if that is not what is wrong."""
     if state.numbers[WRONG]:
         raise NoFastTwinError(WRONGS[state.numbers[WRONG]])
     wanted = int(state.numbers[WANTED])
+    state = grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[KEYS]) + wanted))
+    for pool, free in (("pendings", FREE_PENDINGS), ("waitings", FREE_WAITINGS), ("storeds", FREE_STOREDS)):
+        rows = len(getattr(state, pool))
+        if state.numbers[free] < wanted:
+            state = grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + wanted))
     return state._replace(
-        keys=longer(state.keys, _doubled(len(state.keys), int(state.numbers[KEYS]) + wanted)),
-        pendings=_more_free(state, state.pendings, FREE_PENDING, FREE_PENDINGS),
-        waitings=_more_free(state, state.waitings, FREE_WAITING, FREE_WAITINGS),
-        storeds=_more_free(state, state.storeds, FREE_STORED, FREE_STOREDS),
         recents=_more_recents(state, state.recents, RECENTS, wanted),
         paths=_more_recents(state, state.paths, PATHS, wanted),
     )
@@ -344,18 +306,7 @@ def _doubled(length: int, wanted: int) -> int:
     return length
 
 
-def _more_free(state: State, rows: np.ndarray, free: int, count: int) -> np.ndarray:
-    while state.numbers[count] < state.numbers[WANTED]:
-        more = free_list(rows.dtype, len(rows))
-        more["next"][:-1] += len(rows)
-        more["next"][-1] = state.numbers[free]
-        state.numbers[free] = len(rows)
-        state.numbers[count] += len(rows)
-        rows = np.concatenate((rows, more))
-    return rows
-
-
-def _more_recents(state: State, rows: np.ndarray, count: int, wanted: int) -> np.ndarray:
+def _more_recents(state: Any, rows: np.ndarray, count: int, wanted: int) -> np.ndarray:
     """Without what is forgotten by now, and larger if that is not enough."""
     if 2 * (state.numbers[count] + wanted) <= len(rows):
         return rows
@@ -368,6 +319,6 @@ def _more_recents(state: State, rows: np.ndarray, count: int, wanted: int) -> np
     return longer_rows
 
 
-def text(setup: Setup, state: State, number: int) -> str:
+def text(setup: Setup, state: Any, number: int) -> str:
     """The details of this protocol are keys."""
     return key_text(state.keys, number)

@@ -1,59 +1,51 @@
 """One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
 
-from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, FREE_PENDINGS, NOBODY, RECENTS
+from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, NOBODY, RECENTS
 from workbench.protocols.tinymq.fast.messages import drop_message, measure
 from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
-from workbench.protocols.tinymq.fast.recent import find, heard_id, is_recent, put
+from workbench.protocols.tinymq.fast.recent import find, heard_id, put
+from workbench.protocols.tinymq.fast.rules import is_given_up, retry_wait_us
+from workbench.protocols.tinymq.wire import U16
 from workbench.sim.fast.air import hold_message, let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.reference import inlined, outlined
-
-_SHIFTS = 3  # the longest wait is retry_ms << 3
-_PATIENCE = 3
-_NUMBERS = 0xFFFF
+from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
 
 @outlined
 def send_to(core, state, i, neighbor, message, now):
     """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
     node = state.nodes[i]
-    if node.pending >= state.max_known:
+    if node.pending.count >= state.max_known:
         drop_message(core, state, i, NOBODY, message, FULL, now)
         return
     link = state.neighbors[link_from(state, i, neighbor)]
     link.numbered += 1
-    number = (node.first_number + link.numbered) & _NUMBERS
+    number = (node.first_number + link.numbered) & U16
     measure(core, state, message)
     if state.retries == 0:
         send(core, now, i, neighbor, message, number)
         return
-    place = state.numbers[FREE_PENDING]
-    it = state.pendings[place]
-    state.numbers[FREE_PENDING] = it.next
-    state.numbers[FREE_PENDINGS] -= 1
+    row = take_free(state.pendings, state.numbers, FREE_PENDING)
+    it = state.pendings[row]
     it.neighbor = neighbor
     it.number = number
     it.message = message
     it.first_us = now
     it.sent = 0
-    it.next = NONE
     hold_message(core, message)
-    if node.last_pending == NONE:
-        node.first_pending = place
-    else:
-        state.pendings[node.last_pending].next = place
-    node.last_pending = place
-    node.pending += 1
-    _send(core, state, i, place, now)
+    append_behind(node.pending, state.pendings, node.pending.last, row)
+    _send(core, state, i, row, now)
 
 
 @inlined
-def _send(core, state, i, place, now):
-    it = state.pendings[place]
+def _send(core, state, i, row, now):
+    it = state.pendings[row]
     send(core, now, i, it.neighbor, it.message, it.number)
-    wait_us = state.retry_us << min(it.sent, _SHIFTS)
+    wait_us = retry_wait_us(state.retry_us, it.sent)
     it.due_us = now + wait_us + stream_below(core, i, wait_us // 2 + 1)
     it.sent += 1
 
@@ -65,58 +57,42 @@ def take(core, state, i, neighbor, link, number, now):
         return True
     send(core, now, i, neighbor, state.numbers[ACKNOWLEDGEMENT], number)
     id = heard_id(link, number)
-    place = find(state.recents, id)
-    if is_recent(state, state.recents, place, state.nodes[i].heard):
+    row, node = find(state.recents, id), state.nodes[i]
+    if is_recent(state.recents[row].ordinal, node.heard, state.max_known):
         return False
-    state.nodes[i].heard += 1
-    put(state, state.recents, RECENTS, place, id, state.nodes[i].heard, 0)
+    node.heard += 1
+    put(state, state.recents, RECENTS, row, id, node.heard, 0)
     return True
 
 
 @inlined
-def _unlink(state, i, before, place):
-    node = state.nodes[i]
-    behind = state.pendings[place].next
-    if before == NONE:
-        node.first_pending = behind
-    else:
-        state.pendings[before].next = behind
-    if node.last_pending == place:
-        node.last_pending = before
-    node.pending -= 1
-    return behind
-
-
-@inlined
-def free_pending(core, state, place):
-    """The entry of a frame that waits no longer."""
-    let_go(core, state.pendings[place].message)
-    state.pendings[place].next = state.numbers[FREE_PENDING]
-    state.numbers[FREE_PENDING] = place
-    state.numbers[FREE_PENDINGS] += 1
+def free_pending(core, state, row):
+    """Free the entry of a frame that waits no longer."""
+    let_go(core, state.pendings[row].message)
+    give_back(state.pendings, state.numbers, FREE_PENDING, row)
 
 
 @inlined
 def acknowledged(core, state, i, neighbor, number):
     """An acknowledgement came."""
-    before, place = NONE, state.nodes[i].first_pending
-    while place != NONE:
-        it = state.pendings[place]
+    before, row = NONE, state.nodes[i].pending.first
+    while row != NONE:
+        it = state.pendings[row]
         if it.neighbor == neighbor and it.number == number:
-            _unlink(state, i, before, place)
-            free_pending(core, state, place)
+            remove_behind(state.nodes[i].pending, state.pendings, before, row)
+            free_pending(core, state, row)
             return
-        before, place = place, it.next
+        before, row = row, it.next
 
 
 @inlined
 def is_waiting_for(state, i, neighbor):
     """Whether a neighbor has yet to acknowledge something."""
-    place = state.nodes[i].first_pending
-    while place != NONE:
-        if state.pendings[place].neighbor == neighbor:
+    row = state.nodes[i].pending.first
+    while row != NONE:
+        if state.pendings[row].neighbor == neighbor:
             return True
-        place = state.pendings[place].next
+        row = state.pendings[row].next
     return False
 
 
@@ -127,43 +103,49 @@ def _is_heard(state, i, pending):
 
 
 @outlined
-def repeat(core, state, i, now):
-    """Send again what is due; returns the first of the frames that are given up, by the order of their neighbors.
+def repeat(core, state, i, now, given_up):
+    """Send again what is due; ``given_up`` becomes the list of the frames that are given up, neighbor by neighbor.
 
-    They are linked; whoever asks frees them.
+    Whoever goes through that list frees its rows.
     """
-    first, last = NONE, NONE
-    place = state.nodes[i].first_pending
-    while place != NONE:
-        it = state.pendings[place]
+    row = state.nodes[i].pending.first
+    while row != NONE:
+        it = state.pendings[row]
         behind = it.next
         if it.due_us <= now:
-            frames = state.retries * (_PATIENCE if _is_heard(state, i, it) else 1)
-            if it.sent <= frames:
-                _send(core, state, i, place, now)
-            else:
+            if is_given_up(it.sent, state.retries, _is_heard(state, i, it)):
                 # A mark; what else this neighbor was sent may have to be sent again first.
                 it.due_us = NONE
-        place = behind
-    while True:
-        silent = NONE
-        place = state.nodes[i].first_pending
-        while place != NONE and silent == NONE:
-            if state.pendings[place].due_us == NONE:
-                silent = state.pendings[place].neighbor
-            place = state.pendings[place].next
-        if silent == NONE:
-            return first
-        before, place = NONE, state.nodes[i].first_pending
-        while place != NONE:
-            if state.pendings[place].neighbor != silent:
-                before, place = place, state.pendings[place].next
-                continue
-            behind = _unlink(state, i, before, place)
-            state.pendings[place].next = NONE
-            if last == NONE:
-                first = place
             else:
-                state.pendings[last].next = place
-            last = place
-            place = behind
+                _send(core, state, i, row, now)
+        row = behind
+    clear(given_up)
+    silent = _first_silent(state, i)
+    while silent != NONE:
+        _give_up(state, i, silent, given_up)
+        silent = _first_silent(state, i)
+
+
+@inlined
+def _first_silent(state, i):
+    """The neighbor of the first frame that is marked, or NONE."""
+    row = state.nodes[i].pending.first
+    while row != NONE:
+        if state.pendings[row].due_us == NONE:
+            return state.pendings[row].neighbor
+        row = state.pendings[row].next
+    return NONE
+
+
+@inlined
+def _give_up(state, i, neighbor, given_up):
+    """Move all frames to a neighbor to the list of those that are given up."""
+    pending = state.nodes[i].pending
+    before, row = NONE, pending.first
+    while row != NONE:
+        if state.pendings[row].neighbor != neighbor:
+            before, row = row, state.pendings[row].next
+            continue
+        behind = remove_behind(pending, state.pendings, before, row)
+        append_behind(given_up, state.pendings, given_up.last, row)
+        row = behind

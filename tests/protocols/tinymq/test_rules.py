@@ -1,0 +1,99 @@
+"""TinyMQ's rules on plain numbers: what they answer, and that the fast twin has the same ones."""
+
+import inspect
+from collections import namedtuple
+
+import pytest
+
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.tinymq import TinyMQ, rules
+from workbench.protocols.tinymq.wire import LEASE_FOREVER_S, LONGEST_KEY
+
+SECOND = 1_000_000
+Way = namedtuple("Way", ("epoch", "hops", "next_hop"))
+KNOWN = Way(5, 3, 20)
+
+
+def test_fast_twin_has_the_rules_themselves_and_all_of_them():
+    numba_rules = pytest.importorskip("workbench.protocols.tinymq.fast.rules")
+    for name, rule in inspect.getmembers(rules, inspect.isfunction):
+        if rule.__module__ == rules.__name__ and rule is not rules.times:
+            assert getattr(numba_rules, name) is rule
+
+
+@pytest.mark.parametrize(
+    ("epoch", "is_child", "key_length", "may"),
+    [
+        (5, False, 3, True),
+        (4, False, 3, False),
+        (3, False, 3, False),
+        (5, True, 3, False),
+        (5, False, LONGEST_KEY, False),
+    ],
+)
+def test_parent_brings_a_newer_epoch_than_this_node_ever_had(epoch, is_child, key_length, may):
+    assert rules.may_be_parent(epoch, 4, is_child, key_length) is may
+
+
+def test_first_heard_neighbor_becomes_the_parent_and_of_two_the_lower_address():
+    assert rules.is_better_parent(10, 9, 11, 1)
+    assert not rules.is_better_parent(11, 1, 10, 9)
+    assert rules.is_better_parent(10, 1, 10, 9)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "hops", "neighbor", "is_stale", "is_better"),
+    [
+        (4, 1, 7, True, False),  # an older epoch
+        (5, 2, 30, False, True),  # the same epoch, nearer
+        (5, 3, 10, False, True),  # as near, a lower number
+        (5, 3, 30, False, False),
+        (5, 4, 10, True, False),
+        (6, 3, 30, False, True),  # a newer epoch, as near
+        (6, 4, 20, False, True),  # farther, but from the next hop itself
+        (6, 4, 30, False, False),  # farther, and the known way may still be good
+        (6, 4, 30, True, True),
+    ],
+)
+def test_way_to_a_root_is_replaced_as_in_dsdv(epoch, hops, neighbor, is_stale, is_better):
+    assert rules.is_better_way(KNOWN, False, epoch, hops, neighbor, is_stale) is is_better
+
+
+def test_broken_way_is_mended_by_a_newer_epoch_alone():
+    broken = KNOWN._replace(next_hop=None)
+    assert not rules.is_better_way(broken, True, 5, 1, 1, True)
+    assert rules.is_better_way(broken, True, 6, 9, 1, False)
+
+
+def test_root_needs_no_way_to_its_own_tree():
+    assert not rules.is_better_way(Way(5, 0, NOBODY), False, 6, 1, 1, True)
+
+
+def test_frame_waits_twice_as_long_each_time_up_to_eight_times():
+    assert [rules.retry_wait_us(50, sent) for sent in range(6)] == [50, 100, 200, 400, 400, 400]
+
+
+def test_neighbor_that_is_heard_is_asked_three_times_as_often():
+    assert [rules.is_given_up(sent, 10, False) for sent in (10, 11)] == [False, True]
+    assert [rules.is_given_up(sent, 10, True) for sent in (30, 31)] == [False, True]
+
+
+@pytest.mark.parametrize(("later", "earlier"), [(1, 0), (0, 255), (127, 0), (3, 250)])
+def test_rounds_are_compared_modulo_256(later, earlier):
+    assert rules.is_newer_round(later, earlier)
+    assert not rules.is_newer_round(earlier, later) and not rules.is_newer_round(later, later)
+    assert rules.next_round(255) == 0
+
+
+def test_lease_lasts_to_the_end_of_the_subscription_and_never_ends_it_at_once():
+    assert rules.asked_lease_s(150, 20 * SECOND + 1, 0) == 21
+    assert rules.asked_lease_s(150, 1000 * SECOND, 0) == 150
+    assert rules.asked_lease_s(LEASE_FOREVER_S, 10**6 * SECOND, 0) == LEASE_FOREVER_S - 1
+    assert rules.lease_left_s(5, 5) == 1
+
+
+def test_settings_are_computed_once_for_all_nodes():
+    times = TinyMQ(info_s=2.5, lost_after=4.0, retry_ms=50.0, retries=10).times
+    assert (times.info_us, times.lost_after_us, times.retry_us) == (2_500_000, 10_000_000, 50_000)
+    assert times.grant_wait_us == 12 * 8 * 50_000
+    assert TinyMQ(refresh_s=0.0).times.longest_lease_s == LEASE_FOREVER_S
