@@ -41,7 +41,7 @@ def takes_publications(state):
 
 def joins(state):
     """Whether a link in this state joins its two sides: the mesh id from there counts on this side."""
-    return state == ACTIVE or state == LINKING
+    return state in (ACTIVE, LINKING)
 
 
 # Messages of links
