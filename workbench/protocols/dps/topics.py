@@ -2,8 +2,8 @@
 
 Theory of operation
     A topic is a text of segments between separators: ``a/b/c``. A subscription may have wildcards: ``+`` stands for one
-    segment, ``#`` at the end for one or more. A filter (`workbench.protocols.dps.bloom`) knows only whole items, so both sides break
-    their topics into items such that a subscription's are among those of every publication it matches.
+    segment, ``#`` at the end for one or more. A filter (`workbench.protocols.dps.bloom`) knows only whole items, so
+    both sides break their topics into items such that a subscription's are among those of every publication it matches.
 
     Publication ``a/b/c``          the topic ``a/b/c``; each prefix, ``a/`` and ``a/b/``; each later segment with the
                                    separators before it and the one behind it, ``/b/`` and ``//c``; the levels,

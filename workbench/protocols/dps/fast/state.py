@@ -29,7 +29,8 @@ from workbench.sim.fast.layout import NONE, Needs
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.rows import LIST, NO_ROWS
 
-MESSAGES = ("", "subscription", "subscription ack", "publication", "acknowledgement")
+_KINDS = (wire.SUBSCRIPTION, wire.SUBSCRIPTION_ACKNOWLEDGEMENT, wire.PUBLICATION, wire.ACKNOWLEDGEMENT)
+MESSAGES = ("", *(wire.NAMES[kind] for kind in _KINDS))
 SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE, ANSWER_MESSAGE = range(1, 5)
 
 MOST_PAIRS = 1 << 26  # 2 GiB
@@ -81,7 +82,7 @@ _NO_LINK = dict.fromkeys(
 # When a neighbor is to be asked for a link; ``next`` links those that are waiting for that.
 ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int32)], align=True)
 
-# ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``, ``asked``: those that stand, and the
+# ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
 # neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
 # ``kept``: those that it retains, of which the next ends at ``next_end_us``.
 NODE = np.dtype(
@@ -347,26 +348,13 @@ def make_state(setup: Setup, messages: int) -> Any:
         "neighbor_words": -(-degree // WORD),
         "words": protocol.filter_bits // WORD,
     }
-    most_new = 4 * degree + work.most_subscriptions + 8
+    most_new = int(4 * degree + work.most_subscriptions + 8)
     pools, rooms = _pools(workload, most_new, protocol.filter_bits)
-    next_states, first_actions, actions = automaton_arrays()
-    state = make(
-        State,
-        FIELDS,
-        sizes | rooms,
-        **_settings(protocol),
-        **_sizes_B(setup),
-        **pools,
-        next_states=next_states,
-        first_actions=first_actions,
-        actions=actions,
-        first_text=len(work.texts),
-        first_state=len(work.texts) + _FIRST_STATE,
-        link_first=link_first,
-        neighbors=neighbors,
-        most_new=most_new,
-        **{name: getattr(workload, name) for name in _OF_WORKLOAD},
-    )
+    given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _OF_WORKLOAD}
+    given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
+    given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
+    given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
+    state = make(State, FIELDS, sizes | rooms, **given)
     state.links["wanted"] = wanted
     return state
 

@@ -9,9 +9,9 @@
         mesh.restart(12)
 
 Theory of operation
-    Each node is a process of its own (`workbench.protocols.dps.mesh.node`), bound to 127.0.0.1 and a free port, which is
-    told over its standard input what to do. Links are those of a topology; the lower node asks. Timers are shorter than
-    the reference's, as nobody wants to wait half a minute for a lost link; were they shorter still, a busy machine
+    Each node is a process of its own (`workbench.protocols.dps.mesh.node`), bound to 127.0.0.1 and a free port, which
+    is told over its standard input what to do. Links are those of a topology; the lower node asks. Timers are shorter
+    than the reference's, as nobody wants to wait half a minute for a lost link; were they shorter still, a busy machine
     would lose links that are alive.
 
     Leaving the ``with`` ends all processes, whatever happened: their input is closed, which they take for the end, and

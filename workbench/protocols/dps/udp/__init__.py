@@ -22,9 +22,10 @@ Who may reach the port
     On loopback, the processes of this machine; on ``0.0.0.0`` or ``[::]`` everybody that the network lets through, and
     links have no keys, as in the reference. Who can send to the port can link; ask for everything, with a filter of
     ones, and read what is plain; publish; take all ``max_links``; and with hops 0 have acknowledgements sent its way.
-    Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys (`workbench.protocols.dps.cose`)
-    protect what is in publications and acknowledgements, not filters, links or who talks to whom. So let a firewall or
-    a VPN say who may reach the port, and listen on the address of that network alone.
+    Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys
+    (`workbench.protocols.dps.cose`) protect what is in publications and acknowledgements, not filters, links or who
+    talks to whom. So let a firewall or a VPN say who may reach the port, and listen on the address of that network
+    alone.
 
 Cost
     An acknowledged publication takes some 60 µs of processor time at each end, a third of it in system calls.
@@ -422,7 +423,7 @@ def dps_node(
 
     listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody;
                what that means says the page of `workbench.protocols.dps.udp`, *Who may reach the port*
-    security   a `workbench.protocols.dps.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
+    security   a `dps.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
     multicast  a `workbench.protocols.dps.udp.multicast.Multicast`; None: publications go over links alone
     tell       called with each event of the protocol's node (`workbench.protocols.contract`)
     settings   parameters of `workbench.DPS`: ``filter_bits``, ``separators`` ("/"; ``workbench dps`` has "/."),

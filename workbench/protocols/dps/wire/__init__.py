@@ -13,8 +13,8 @@ Layout (CBOR: definite lengths, shortest integers)
     3 acknowledgement     {}                               3, 13          {12}, or COSE
     4 subscription ack    1 or 14, 4, 7, 8, (9, 10), 13    {}             {}
 
-    Bit vectors are `workbench.protocols.dps.bloom`'s. Needs and interests are there if the flags ask for an answer (SAK_REQUESTED),
-    but not in an unlink. A multicast message is in an envelope of CoAP (protocols/dps/wire/coap.py).
+    Bit vectors are `workbench.protocols.dps.bloom`'s. Needs and interests are there if the flags ask for an answer
+    (SAK_REQUESTED), but not in an unlink. A multicast message is in an envelope of CoAP (protocols/dps/wire/coap.py).
 
 Theory of operation
     Protected map and fifth item of a publication and an acknowledgement are kept as they came: a node that passes them

@@ -1,7 +1,7 @@
 """The fields of DPS's messages: their keys in the maps, how each is written, and how a map of them is read.
 
-`workbench.protocols.dps.wire` says which message has which. Times are whole seconds, up to 32,767; a text that is no UTF-8
-becomes lone surrogates, and the same bytes again when it is written.
+`workbench.protocols.dps.wire` says which message has which. Times are whole seconds, up to 32,767; a text that is no
+UTF-8 becomes lone surrogates, and the same bytes again when it is written.
 """
 
 from workbench.errors import DecodeError, EncodeError
