@@ -63,8 +63,6 @@ def test_unknown_name_is_an_attribute_error():
         _ = workbench.difusion
 
 
-
-
 @pytest.mark.skipif(not NOTEBOOKS, reason="there are no notebooks yet")
 def test_notebooks_are_committed_without_outputs():
     command = [sys.executable, "-m", "nbstripout", "--verify", *map(str, NOTEBOOKS)]

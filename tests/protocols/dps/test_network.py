@@ -9,8 +9,8 @@ from tests.protocols.dps.checks import PUBLICATIONS, SUBSCRIPTIONS, graphs, mesh
 from workbench import draws
 from workbench.protocols.contract import Delivered
 from workbench.protocols.dps import DPS, topics, wire
-from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.automaton import ACTIVE, MUTED
+from workbench.protocols.dps.events import InterestsSet, LinkSet
 
 QUICK = {"update_s": 1.0, "link_loss_s": 4.0, "relink_s": 5.0, "recheck_s": 10.0}
 SQUARE = [(0, 1), (1, 2), (2, 3), (0, 3)]

@@ -5,72 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.network import SECOND
-from workbench import draws
+from tests.protocols.dps.alone import CHANGE, HIGH, LOW, NONE, SAK, Alone, acknowledgement, subscription
 from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.protocols.contract import Forwarded, Held
 from workbench.protocols.dps import DPS, wire
+from workbench.protocols.dps.automaton import ACTIVE, LINKING, MUTED, UNLINKING
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.events import Acknowledged, LinkSet
-from workbench.protocols.dps.automaton import ACTIVE, LINKING, MUTED, UNLINKING
-from workbench.protocols.dps.remotes import NO_NEEDS
 from workbench.protocols.dps.series import publication_filter, subscription_filter
 from workbench.protocols.dps.wire import coap
-
-NONE = BitVector(8192)
-HIGH, LOW = b"\xff" * 16, b"\0" * 16
-SAK, CHANGE = wire.SAK_REQUESTED, wire.DELTA
-
-
-class Alone:
-    """A node, and what its neighbors tell it."""
-
-    def __init__(self, **settings):
-        self.node = DPS(**settings).make_node(7, draws.Stream(draws.make_key(1)))
-        self.node.start(0)
-        self.now = 0
-
-    def says(self, neighbor, message):
-        """A neighbor sends a message; returns what the node sends, as [(to, message)]."""
-        self.node.receive(wire.encode(message), neighbor, self.now, False)
-        return self.sent()
-
-    def sent(self):
-        return [(to, wire.decode(frame)) for to, frame in self.node.take_frames()]
-
-    def until(self, seconds):
-        """Let time pass; returns [(second, to, message)] of what the node sends meanwhile."""
-        end, sent = round(seconds * SECOND), []
-        while self.node.next_wake is not None and self.node.next_wake <= end:
-            self.now = self.node.next_wake
-            self.node.wake(self.now)
-            sent += [(self.now / SECOND, *one) for one in self.sent()]
-        self.now = end
-        return sent
-
-    def linked(self, neighbor=1, topics=(), mesh_id=HIGH):
-        """A link that the neighbor has asked for, with these interests."""
-        self.says(neighbor, subscription(1, SAK, topics, mesh_id))
-        if self.node.links.remotes[neighbor].pending:
-            self.says(neighbor, acknowledgement(1, self.node.links.remotes[neighbor].revision, mesh_id=mesh_id))
-        return self
-
-    def state(self, neighbor=1):
-        remote = self.node.links.remotes.get(neighbor)
-        return None if remote is None else remote.state
-
-    def drops(self):
-        return dict(self.node.drops)
-
-
-def subscription(revision, flags, topics=(), mesh_id=HIGH, filter=None):
-    vector = subscription_filter(topics, DPS()) if filter is None else filter
-    needs = vector.fuzzy_hash() if vector.bits else NO_NEEDS
-    return wire.Subscription(1, None, revision, flags, mesh_id, needs, vector)
-
-
-def acknowledgement(revision, acknowledged, flags=0, mesh_id=HIGH):
-    return wire.SubscriptionAcknowledgement(1, None, revision, flags, mesh_id, None, None, acknowledged)
 
 
 def publication(topics=("a/b",), sequence=1, id=b"p" * 16, ttl_s=0, lifetime_s=0, hops=0, acknowledge=False, data=b"x"):

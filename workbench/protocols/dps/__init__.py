@@ -2,35 +2,49 @@
 
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
-    Topics become items, and items bits of a filter (`workbench.protocols.dps.topics`, `workbench.protocols.dps.bloom`).
-    Neighbors *link*, and tell each other over a link the union of the filters of everybody behind it, and what these
-    have in common (`links.py`, `interests.py`). A publication carries the filter of its topics, and goes over each link
-    whose interests it may meet (`publications.py`): no node need know who has subscribed, or to what. Filters may say
-    yes in vain, never no; the subscriber's node compares the topics.
+    Topics are broken into items, and each item sets some bits of a filter. Neighbors *link*. Over a link each tells the
+    other the union of the filters of everybody behind it, and what these filters have in common. A publication carries
+    the filter of its topics, and a node forwards it over each link whose interests it may meet. So no node need know
+    who has subscribed, or to what. Filters may say yes in vain, never no; the subscriber's node compares the topics.
 
-    Loops of links are noticed and muted, so that interests do not go round. What has come is remembered for some time
-    (`history.py`), against duplicates and as the way that acknowledgements go back (`acknowledgements.py`). A
-    publication with a lifetime is kept by the nodes that it comes to, and sent to those who ask later (`retained.py`).
+    A link that closes a loop is muted, so that interests do not go round. A node remembers for some time which
+    publications have come, and from whom: to drop duplicates, and to send acknowledgements back the same way. A
+    publication with a lifetime is retained by all nodes that it comes to, and sent to those who ask later.
 
-    The node is the reference implementation's neighbor: it speaks its messages, byte for byte. In simulation the
-    links are the topology's, and attributes are mapped to topics (`mapping.py`), so the workload of the other
-    protocols runs on it.
+    The node is the reference implementation's neighbor: it speaks its messages, byte for byte. In simulation the links
+    are the topology's, and attributes are mapped to topics, so the workload of the other protocols runs on it.
 
-Messages (protocols/dps/wire/__init__.py), all to one neighbor
+Where what stands
+    node            node.py: what the application calls, what comes from neighbors, when to wake up
+    links           automaton.py: the table of a link's states, and how a link is muted (docs/images/dps-links.svg);
+                    links.py acts by it; remotes.py has what is known of a neighbor, outgoing.py the messages to it,
+                    mesh_ids.py the ids that show loops, interests.py the sums of filters that neighbors are told
+    rules           rules.py: constants, times, and decisions on plain numbers, which the fast twin calls too
+    publications    publications.py: forwarding and delivery; history.py: what was seen; retained.py and resending.py:
+                    what is kept, and when it is sent again; acknowledgements.py; series.py: what the application gets
+    topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, one or many
+    messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures
+    on a network    udp/: nodes on UDP and multicast; cli/: the commands; mesh/: many nodes as processes
+    for a host      fast/: the twin on the fast engine; events.py; views/: pictures and pages
+
+Messages (wire/__init__.py), all to one neighbor
     subscription        interests, mesh id; with the flags unlink and unmute
-    subscription ack    what acknowledges one, and may bring interests in turn
+    subscription ack    acknowledges one, and may bring interests in turn
     publication         filter, topics, data, hops, lifetime
     acknowledgement     data for the publisher
 
 False positives
-    Each message that ends without a delivery is dropped under one reason; but "out_of_range" is told for each
-    subscription, and "full" of what is retained no longer, whatever became of it before. "no_match": a filter of the
-    node's own said yes and no topic matched (the node may have passed it on). "out_of_range": topics matched, and the
-    attributes did not, as "TEMP/+" stands for any range. "dead_end": no filter of the node's own said yes, and the
-    publication does not go on. That is the last node of a way in vain, not all of it, and long filters do not end it:
-    "a/+" says yes to "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it.
-    `workbench.protocols.dps.views.publications.paths` tells each frame that was in vain; how many of them too short
-    filters cost is the difference to the same run with long ones.
+    A message that ends without a delivery is dropped under one reason. "out_of_range" is logged for each subscription,
+    and "full" for what is retained no longer, whatever became of it before.
+
+    no_match        a filter of the node's own said yes and no topic matched (the node may have forwarded it)
+    out_of_range    topics matched, and the attributes did not: "TEMP/+" stands for any range
+    dead_end        no filter of the node's own said yes, and the publication does not go on
+
+    A dead end is the last node of a way in vain, not all of it, and long filters do not prevent it: "a/+" says yes to
+    "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it. `views.publications.paths`
+    names each frame that was in vain. How many of them are due to short filters is the difference to the same run with
+    long ones.
 
 Cost
     For a message of a link some long-integer operations for each link; for a publication some 2 µs for each link, and
@@ -38,40 +52,43 @@ Cost
     for each link two or three filters.
 
 Limits
-    A publication goes over a link once: on lossy links it may be lost. Interests that change are repeated until they
-    are acknowledged. Mesh ids travel with interests and signs of life, so loops may stand for some ``link_loss_s``:
-    they cost duplicates, and interests that have ended may go round in them. What a neighbor told before its link was
-    muted stays in the sum of what is asked for, as in the reference, and publications follow it in vain
-    (``count_muted``), here until the link is asked for again (``recheck_s``). Where an active link has ended, its two
-    ends take muted links in its place, if they have any; others notice when they ask again, and until then a mesh may
-    be in parts. The id of a node that has gone may go round in a loop of active links, which is then not seen, and
-    keep others away: in one of a hundred random meshes after a crash. In simulation a node that was off keeps its
-    memory. All nodes need the same filter length, hashes and separators. A neighbor's first
-    subscription that comes a second time, late, is taken for its restart: the link is told anew in full, and is apart
-    until the neighbor, for which this is no news, gives it up and begins anew, some 10 s later. Discovery and
-    registration are not part of the node. Who may reach its port can do much:
-    `workbench/protocols/dps/udp/__init__.py`.
+    losses          A publication goes over a link once, so it may be lost. Interests are repeated until acknowledged.
+    loops           Mesh ids travel with interests and signs of life, so a loop may stand for some ``link_loss_s``. It
+                    costs duplicates, and interests that have ended may go round in it.
+    muted links     What a neighbor told before its link was muted stays in the sum of what is asked for, as in the
+                    reference. Publications follow it in vain (``count_muted``) until the link is asked for again
+                    (``recheck_s``).
+    repair          Where an active link has ended, its two ends take muted links in its place, if they have any. Other
+                    nodes notice when they ask again; until then the mesh may be in parts.
+    old ids         The id of a node that has gone may go round in a loop of active links. The loop is then not seen,
+                    and others are kept away: in one of a hundred random meshes after a crash.
+    outages         In simulation a node that was off keeps its memory.
+    settings        All nodes need the same filter length, hashes and separators.
+    late messages   A neighbor's first subscription that comes a second time, late, is taken for its restart. The link
+                    is told anew in full, and is apart until the neighbor gives it up and begins anew, some 10 s later.
+    left out        Discovery and registration are not part of the node.
+    security        Who may reach a node's port can do much: `workbench/protocols/dps/udp/__init__.py`.
 
 Differs from the reference implementation in
-    history     it is cleared, and bounded; the reference's grows for as long as it runs.
-    filters     bytes where run lengths would be longer than the vector: short filters work.
-    collision   a subscription that crosses another stays unacknowledged until its own acknowledgement comes; the
+    history     It is cleared, and bounded. The reference's grows for as long as it runs.
+    filters     They are sent as bytes where run lengths would be longer than the vector: short filters work.
+    collision   A subscription that crosses another stays unacknowledged until its own acknowledgement comes. The
                 reference takes the other's for it, and what was told is lost if the message was.
-    repeated    a first subscription that comes again is answered with the interests again.
-    anew        interests in full from a neighbor that is linked show that it has given the link up or has restarted:
-                they are taken, and answered in full. The reference takes them for an old message until it has given the
-                link up itself.
-    numbers     a neighbor that was given up is told the next revision and not the first again, so nothing on its
-                way can be mistaken.
-    no base     a change of interests that never came is not taken for the interests, nor acknowledged; after some
+    repeated    A first subscription that comes again is answered with the interests again.
+    anew        Interests in full from a neighbor that is linked show that it has given the link up or has restarted:
+                they are taken, and answered in full. The reference takes them for an old message until it has given
+                the link up itself.
+    numbers     A neighbor that was given up is told the next revision and not the first again, so nothing on its way
+                can be mistaken.
+    no base     A change of interests that never came is not taken for the interests, nor acknowledged. After some
                 repetitions the neighbor gives the link up and begins anew. An acknowledgement without interests says
                 nothing of them.
-    unmute      interests go out in full, not as a change of nothing, so no old ones can get into them.
-    recheck     a muted link is asked for again now and then, first without interests: ids on their way may show loops
-                that are none, and what is muted for one stays apart, in the reference for good.
-    retained    a new subscription is given what its own node retains, too. What is kept goes to the neighbor whose
-                interests have changed, not to all, and at most once every ``update_s`` (`resending.py`).
-    timers      each link has its own; the reference ticks for all of them at once.
+    unmute      Interests go out in full, not as a change of nothing, so no old ones can get into them.
+    recheck     A muted link is asked for again now and then, first without interests: ids on their way may show loops
+                that do not exist. In the reference what is muted for such a loop stays apart for good.
+    retained    A new subscription gets what its own node retains, too. What is retained goes to the neighbor whose
+                interests have changed, not to all, and at most once every ``update_s``.
+    timers      Each link has its own. The reference ticks for all of them at once.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs

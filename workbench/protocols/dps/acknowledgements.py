@@ -16,7 +16,7 @@ from workbench.protocols.dps.events import Acknowledged
 from workbench.protocols.dps.publications import checked, label
 from workbench.protocols.dps.series import Answer
 
-NAME = "acknowledgement"
+NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 
 
 class Acknowledgements:

@@ -52,6 +52,8 @@ from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, Remote
 
+_SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT]
+
 
 class Links:
     """All links of one node. ``remotes``: neighbor -> Remote."""
@@ -139,10 +141,10 @@ class Links:
             return
         if remote is None:
             if not rules.opens_link(message.flags):
-                self._drop(neighbor, "subscription", message, "no_base")
+                self._drop(neighbor, _SUB, message, "no_base")
                 return
             if self._is_full():
-                self._drop(neighbor, "subscription", message, "full")
+                self._drop(neighbor, _SUB, message, "full")
                 return
             remote = self._add(neighbor, False)
             self._come(remote, BEGUN, now)
@@ -164,7 +166,7 @@ class Links:
 
     def _take_unlink(self, remote, neighbor, message, now):
         if remote is None:
-            self._drop(neighbor, "subscription", message, "unknown")
+            self._drop(neighbor, _SUB, message, "unknown")
             return
         remote.inbound_revision = message.sequence
         self._out.acknowledgement(remote, False, now)
@@ -174,11 +176,11 @@ class Links:
         """A SAK from a neighbor."""
         remote = self.remotes.get(neighbor)
         if remote is None:
-            self._drop(neighbor, "subscription ack", message, "unknown")
+            self._drop(neighbor, _SAK, message, "unknown")
             return
         lacks_interests = message.flags & wire.SAK_REQUESTED and message.interests is None
         if message.flags & wire.UNMUTE or lacks_interests:
-            self._drop(neighbor, "subscription ack", message, "malformed")
+            self._drop(neighbor, _SAK, message, "malformed")
             return
         # A number that is old says nothing of what it acknowledges.
         is_answer = message.acknowledged == remote.revision and remote.pending is not None
@@ -187,11 +189,11 @@ class Links:
             self._come(remote, ANSWERED, now)
             self._go_on(remote, now)
         elif not message.flags & wire.SAK_REQUESTED:
-            self._drop(neighbor, "subscription ack", message, "stale")
+            self._drop(neighbor, _SAK, message, "stale")
 
     def _take(self, remote, message, acknowledged, now):
         """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB."""
-        name = "subscription" if acknowledged is None else "subscription ack"
+        name = _SUB if acknowledged is None else _SAK
         newest = remote.inbound_revision
         if rules.is_stale(message.sequence, newest):
             self._drop(remote.address, name, message, "stale")
@@ -239,9 +241,7 @@ class Links:
         self._set_inbound(remote, None if interests.is_empty else (interests, message.needs))
         if self.node.tells_all:
             self.node.events.append(
-                InterestsSet(
-                    remote.address, "subscription", NOBODY, message.sequence, interests.popcount, _count(message.needs)
-                )
+                InterestsSet(remote.address, _SUB, NOBODY, message.sequence, interests.popcount, _count(message.needs))
             )
             self._tell_sum()
         return remote.inbound != before

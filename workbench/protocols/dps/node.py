@@ -12,9 +12,9 @@ from workbench.protocols.dps.links import Links
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.rules import SECOND_US
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
+from workbench.protocols.dps.wire import fields
 from workbench.protocols.subscriptions import Subscription
 
-_I31 = 0x7FFFFFFF
 SIMULATED_PORT = 40000  # what goes into the messages; in simulation nobody looks at it
 _NAMES = {
     wire.Publication: wire.NAMES[wire.PUBLICATION],
@@ -171,7 +171,7 @@ class DPSNode(Node):
 
     def _new_series(self, topics, acknowledge, wildcards):
         vector = publication_filter(topics, self.settings, wildcards)
-        number = self._series & _I31
+        number = self._series & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
             publication_id = wire.make_publication_id(self.address, number, self._random_bytes())
         else:

@@ -24,7 +24,7 @@ from workbench.protocols.dps.rules import MOST_HOPS, end_us, forget_us
 from workbench.protocols.dps.series import Arrival
 from workbench.protocols.dps.wire import coap
 
-NAME = "publication"
+NAME = wire.NAMES[wire.PUBLICATION]
 MOST_TOPICS = 256  # of one publication that is delivered; each is compared with each subscription
 
 
@@ -66,7 +66,7 @@ class Publications:
     def frame_of_own(self, message):
         """The frame of a publication of this node's own; EncodeError if it does not fit a datagram."""
         envelope_B = coap.ENVELOPE_B if self.node.multicasts else 0
-        return checked(wire.encode(message), "publication", wire.LARGEST_DATAGRAM_B - envelope_B)
+        return checked(wire.encode(message), NAME, wire.LARGEST_DATAGRAM_B - envelope_B)
 
     def send_own(self, message, frame, plain, now):
         """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""

@@ -1,7 +1,7 @@
-"""What a DPS node decides by, on plain numbers: its constants, its times, and the rules on revisions, loops and waiting.
+"""What a DPS node decides by, on plain numbers: constants, times, and rules on revisions, loops and waiting.
 
-A node and its fast twin call the same functions, which numba compiles as they are: so they take and return numbers
-only. Times are in microseconds, revisions and sequence numbers count from 1, ``flags`` are those of a message of a link.
+A node and its fast twin call the same functions, which numba compiles as they are, so they take and return numbers
+only. Times are in microseconds. Revisions and sequence numbers count from 1. ``flags`` are those of a link's message.
 
 This file is written in MicroPython's subset of Python.
 """
@@ -41,7 +41,7 @@ def takes_publications(state):
 
 def joins(state):
     """Whether a link in this state joins its two sides: the mesh id from there counts on this side."""
-    return state == ACTIVE or state == LINKING
+    return state in (ACTIVE, LINKING)
 
 
 # Messages of links
@@ -163,5 +163,5 @@ def clears_at(entries):
 
 
 def is_noted(is_linked, noted):
-    """Whether a neighbor that brought a publication is noted, beside so many others: an address costs nothing to name."""
+    """Whether a neighbor that brought a publication is noted, beside so many others: strangers are easily forged."""
     return is_linked or noted < MOST_STRANGERS

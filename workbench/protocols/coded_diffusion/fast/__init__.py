@@ -48,8 +48,8 @@ from workbench.sim.fast.rows import append, give_back, remove, take_free
 __all__ = [
     "EVENTS",
     "FIELDS",
-    "REASONS",
     "MESSAGES",
+    "REASONS",
     "longest_frame_B",
     "make_state",
     "needs",

@@ -49,8 +49,8 @@ from workbench.sim.fast.reference import inlined
 
 __all__ = [
     "EVENTS",
-    "REASONS",
     "MESSAGES",
+    "REASONS",
     "longest_frame_B",
     "make_state",
     "needs",

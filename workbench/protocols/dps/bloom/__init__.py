@@ -55,7 +55,7 @@ RUN_LENGTHS, COMPLEMENT = 1, 2
 _WORD = 64
 _WORD_MASK = (1 << _WORD) - 1
 _ROTATIONS = ((7, 31), (11, 29, 37), (13, 17, 19, 41))
-_SPARSE_PERCENT, _DENSE_PERCENT = 30, 70
+SPARSE_PERCENT, DENSE_PERCENT = 30, 70  # of a vector: up to there, and from there on, run lengths are sent
 # A series of publications has one filter, and links tell each other the same ones. Of the longest this is 16 MB.
 _KEPT_RUNS = 128
 
@@ -171,10 +171,10 @@ class BitVector:
 
     def _packed(self) -> tuple[int, bytes]:
         load = 100 * self.popcount + 1
-        if load < _SPARSE_PERCENT * self.length:
+        if load < SPARSE_PERCENT * self.length:
             runs = _encode_runs(self.bits, self.length)
             flags = RUN_LENGTHS
-        elif load > _DENSE_PERCENT * self.length:
+        elif load > DENSE_PERCENT * self.length:
             runs = _encode_runs(self.bits ^ ((1 << self.length) - 1), self.length)
             flags = RUN_LENGTHS | COMPLEMENT
         else:

@@ -1,9 +1,12 @@
 """The twin of `workbench.protocols.dps`: links, interests as filters, publications that go where they may be asked for.
 
 Theory of operation
-    `dps_state` has what nodes remember, `dps_links` how links tell interests, `dps_publications` how publications
-    travel, `dps_filters` what filters say; topics are hashed and compared before the run (`dps_topics`). A frame's
-    message is one message of a link, or a publication of a certain size, whose word is the hops that it has made.
+    `state.py` has what nodes remember, `links.py` how links tell interests, `publications.py` how publications travel,
+    `filters.py` what filters say; topics are hashed and compared before the run (`topics.py`). A frame's message is one
+    message of a link, or a publication of a certain size, whose word is the hops that it has made.
+
+    What a link does is the definition's table (`automaton.py`), as arrays of the state; what a node decides by are the
+    definition's functions (`rules.py`), compiled as they are.
 
 Cost
     For a message of a link a pass over the filters of its node's links; for a publication some words for each link.
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.fast.acknowledgements import take_answer
 from workbench.protocols.dps.fast.filters import (
     EMPTY,
@@ -37,10 +41,11 @@ from workbench.protocols.dps.fast.publications import (
     take_publication,
     wake_resending,
 )
-from workbench.protocols.dps.fast.remotes import ask_at, link_of, take_out_asked
+from workbench.protocols.dps.fast.remotes import ask_at, link_of
 from workbench.protocols.dps.fast.retained import remove_ended
 from workbench.protocols.dps.fast.state import (
     ANSWER_MESSAGE,
+    FIELDS,
     MESSAGES,
     PUBLICATION_MESSAGE,
     SUBSCRIPTION_MESSAGE,
@@ -49,29 +54,27 @@ from workbench.protocols.dps.fast.state import (
     needs,
     size_B,
     text,
-    with_more_messages,
     with_more_room,
 )
-from workbench.protocols.dps.remotes import GONE
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import remove_behind
 
 __all__ = [
     "EVENTS",
-    "REASONS",
+    "FIELDS",
     "MESSAGES",
+    "REASONS",
     "longest_frame_B",
     "make_state",
     "needs",
     "size_B",
     "text",
-    "with_more_messages",
     "with_more_room",
 ]
 
 WAKES = True
-COUNTS_HOLDERS = True
 
 
 @inlined
@@ -98,15 +101,15 @@ def start(core, state, i, now):
 def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(node.update_us, node.next_end_us)
-    link = np.int64(node.first_link)
+    link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
         earliest_us = _earlier(_earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us), it.resend_us)
         link = np.int64(it.next)
-    link = np.int64(node.first_asked)
+    link = np.int64(node.asked.first)
     while link != NONE:
-        earliest_us = _earlier(earliest_us, state.links[link].ask_us)
-        link = np.int64(state.links[link].next_asked)
+        earliest_us = _earlier(earliest_us, state.askings[link].ask_us)
+        link = np.int64(state.askings[link].next)
     if node.entries:
         what = np.int64(core.nodes[i].first_subscription)
         while what != NONE:
@@ -222,14 +225,15 @@ def wake(core, state, i, now):
 
 @inlined
 def _ask_neighbors(core, state, i, now):
-    before = np.int64(NONE)
-    link = np.int64(state.nodes[i].first_asked)
+    asked, before = state.nodes[i].asked, np.int64(NONE)
+    link = np.int64(asked.first)
     while link != NONE:
-        it = state.links[link]
-        behind = np.int64(it.next_asked)
+        it = state.askings[link]
+        behind = np.int64(it.next)
         if it.ask_us <= now:
-            take_out_asked(state, i, before, link)
-            if it.state == GONE:
+            it.is_asked = 0
+            remove_behind(asked, state.askings, before, link)
+            if state.links[link].state == GONE:
                 ask(core, state, i, link, now)
         else:
             before = link

@@ -1,4 +1,4 @@
-"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. `dps.bloom` is the definition.
+"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. The definition is `dps.bloom`.
 
 Theory of operation
     Few of the filters in a run are different from each other, and most are told many times. So each is kept once, as a
@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, BitVector
+from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, BitVector
 from workbench.sim.fast.agenda import trailing_zeros
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
@@ -37,7 +37,6 @@ _FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
-_SPARSE_PERCENT, _DENSE_PERCENT = 30, 70
 
 
 @intrinsic
@@ -230,9 +229,9 @@ def _encoded_B(state, row):
     length = state.filters.shape[1] * WORD
     load = 100 * state.filter_ones[row] + 1
     bits = np.int64(length + 1)
-    if load < _SPARSE_PERCENT * length:
+    if load < SPARSE_PERCENT * length:
         bits = _runs_bits(state, row, _NOTHING)
-    elif load > _DENSE_PERCENT * length:
+    elif load > DENSE_PERCENT * length:
         bits = _runs_bits(state, row, _ALL)
     data_B = length // 8 if bits > length else (bits + 7) // 8
     return 2 + _head_B(length) + _head_B(data_B) + data_B

@@ -6,66 +6,63 @@ is linked in the order in which it was noted last, which is that of its ends: wh
 
 import numpy as np
 
+from workbench.protocols.dps import rules
+from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.fast.filters import ones
-from workbench.protocols.dps.history import _FEWEST_TO_CLEAR as FEWEST_TO_CLEAR
-from workbench.protocols.dps.history import MOST_STRANGERS
-from workbench.protocols.dps.remotes import GONE
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.rows import append, remove
 
 _ONE, _NOTHING = np.uint64(1), np.uint64(0)
 _ORDER_BITS = 8  # In a row of ``ways``: hops, and below them how many neighbors were there before.
 _ORDER = (1 << _ORDER_BITS) - 1
 
 
-@inlined
-def _take_out(state, i, publication):
-    node, pair = state.nodes[i], state.pairs[publication, i]
-    if pair.previous == 0:
-        node.first_seen = pair.next
-    else:
-        state.pairs[pair.previous - 1, i].next = pair.next
-    if pair.next == 0:
-        node.last_seen = pair.previous
-    else:
-        state.pairs[pair.next - 1, i].previous = pair.previous
-    node.seen -= 1
+forget_us, is_noted = inlined(rules.forget_us), inlined(rules.is_noted)
+clears, clears_at = inlined(rules.clears), inlined(rules.clears_at)
 
 
 @inlined
 def _append(state, i, publication, now):
-    node, pair = state.nodes[i], state.pairs[publication, i]
-    pair.noted_us = now
-    pair.next = 0
-    pair.previous = node.last_seen
-    if node.last_seen == 0:
-        node.first_seen = publication + 1
-    else:
-        state.pairs[node.last_seen - 1, i].next = publication + 1
-    node.last_seen = publication + 1
-    node.seen += 1
+    state.pairs[publication, i].noted_us = now
+    append(state.nodes[i].seen, state.pairs[:, i], publication)
 
 
 @inlined
 def _forget_first(state, i):
-    publication = np.int64(state.nodes[i].first_seen) - 1
-    _take_out(state, i, publication)
+    seen = state.nodes[i].seen
+    publication = np.int64(seen.first)
+    remove(seen, state.pairs[:, i], publication)
     state.pairs[publication, i].is_seen = 0
     for k in range(state.came_from.shape[2]):
         state.came_from[publication, i, k] = _NOTHING
 
 
 @inlined
+def _is_over(state, i, publication, now):
+    return forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
+
+
+@inlined
 def _make_room(state, i, now):
     node = state.nodes[i]
     node.since_cleared += 1
-    if node.seen >= node.clear_at or node.since_cleared > max(FEWEST_TO_CLEAR, state.max_history // 2):
-        while node.seen and state.pairs[node.first_seen - 1, i].noted_us + state.history_us <= now:
+    if clears(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
+        while node.seen.count and _is_over(state, i, np.int64(node.seen.first), now):
             _forget_first(state, i)
-        node.clear_at = max(FEWEST_TO_CLEAR, 2 * node.seen)
+        node.clear_at = clears_at(node.seen.count)
         node.since_cleared = 0
-    while node.seen >= state.max_history:
+    while node.seen.count >= state.max_history:
         _forget_first(state, i)
+
+
+@inlined
+def _noted(state, i, publication):
+    """How many neighbors it came from."""
+    count = np.int64(0)
+    for k in range(state.came_from.shape[2]):
+        count += ones(state.came_from[publication, i, k])
+    return count
 
 
 @inlined
@@ -73,7 +70,7 @@ def note(state, i, publication, now):
     """A publication was here; whether it is known already."""
     pair = state.pairs[publication, i]
     if pair.is_seen:
-        _take_out(state, i, publication)
+        remove(state.nodes[i].seen, state.pairs[:, i], publication)
         _append(state, i, publication, now)
         return True
     _make_room(state, i, now)
@@ -86,21 +83,15 @@ def note(state, i, publication, now):
 def note_neighbor(state, i, publication, link, hops):
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
-    if state.links[link].state == GONE and not came_from(state, i, publication, link):
-        noted = np.int64(0)
-        for k in range(state.came_from.shape[2]):
-            noted += ones(state.came_from[publication, i, k])
-        if noted >= MOST_STRANGERS:
-            return
+    is_known = came_from(state, i, publication, link)
+    if not is_known and not is_noted(state.links[link].state != GONE, _noted(state, i, publication)):
+        return
     if state.acknowledges:
-        order = np.int64(0)
-        if came_from(state, i, publication, link):
+        order = _noted(state, i, publication)
+        if is_known:
             before = np.int64(state.ways[publication, link])
             hops = min(np.int64(hops), before >> _ORDER_BITS)
             order = before & _ORDER
-        else:
-            for k in range(state.came_from.shape[2]):
-                order += ones(state.came_from[publication, i, k])
         state.ways[publication, link] = (np.int64(hops) << _ORDER_BITS) | order
     state.came_from[publication, i, place >> 6] |= _ONE << np.uint64(place & 63)
 

@@ -1,4 +1,4 @@
-"""The links of DPS's twin: `workbench.protocols.dps.links`, whose page says what they do.
+"""The links of DPS's twin: `workbench.protocols.dps.links`, whose page says what they do, by the same table.
 
 Of the definition this leaves out what cannot happen in a run of a scenario: links that are ended on purpose, more
 neighbors than ``max_links``, messages that are malformed.
@@ -6,8 +6,53 @@ neighbors than ``max_links``, messages that are malformed.
 
 import numpy as np
 
+from workbench.protocols.dps import rules
+from workbench.protocols.dps.automaton import (
+    ACTIVE,
+    ANSWER_IN_FULL,
+    ANSWERED,
+    ASK_LATER,
+    ASKED,
+    BEGUN,
+    CHANGED,
+    END,
+    END_LATER,
+    END_WAITS,
+    FORGET_HEARD,
+    FORGET_MESH_ID,
+    FORGET_MUTED,
+    FORGET_REVISION,
+    FORGET_SENT,
+    FORGET_TOLD,
+    GONE,
+    INPUT_NAMES,
+    KEEP,
+    MUTED,
+    NEEDED,
+    NEW_MESH_ID,
+    NOTE_REVISION,
+    NOTHING,
+    QUIET,
+    REMOVE,
+    REPEAT,
+    REPLACE,
+    SAY_END,
+    SEND_RETAINED,
+    SETTLE,
+    STOP_WAITING,
+    TELL,
+    TELL_AGAINST_NOTHING,
+    TELL_CHANGES,
+    TELL_IN_FULL,
+    TELL_NOTHING,
+    UNLINKED,
+    UNMUTED,
+    UNMUTING,
+    UPDATE,
+    UPDATE_LATER,
+)
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
-from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_loop, lowest_but
+from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_lowest
 from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
@@ -19,132 +64,150 @@ from workbench.protocols.dps.fast.outgoing import (
     tell_sum,
 )
 from workbench.protocols.dps.fast.publications import send_retained
-from workbench.protocols.dps.fast.remotes import (
-    add_link,
-    address_of,
-    ask_at,
-    forget_outbound,
-    set_state,
-    settle,
-    take_out_link,
-)
-from workbench.protocols.dps.fast.state import SECOND_US, SUBSCRIPTION_MESSAGE
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, ACTIVE, GONE, LINKING, MUTED, UNMUTING
-from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+from workbench.protocols.dps.fast.remotes import add_link, address_of, ask_at, forget_outbound, set_state, settle
+from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT
+from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row, drop
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import remove
 
-# Interests that go out
+is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
+opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
+loop_shown, after_tick, asks_again = inlined(rules.loop_shown), inlined(rules.after_tick), inlined(rules.asks_again)
+recheck_after_us, relink_after_us = inlined(rules.recheck_after_us), inlined(rules.relink_after_us)
 
+_INPUTS = len(INPUT_NAMES)
+# What no run of a scenario has: links are not ended on purpose, and a link's row keeps its last revision.
+INPUTS_LEFT_OUT = (END, END_WAITS, UNLINKED)
+ACTIONS_LEFT_OUT = (SAY_END, END_LATER, KEEP, UPDATE)
+ACTIONS_WITHOUT_EFFECT = (NOTE_REVISION,)
 
-@outlined
-def update(core, state, i, now):
-    """Tell every neighbor at once what has changed for it."""
-    link = np.int64(state.nodes[i].first_link)
-    while link != NONE:
-        it = state.links[link]
-        if it.state != MUTED:
-            if it.pending:
-                it.is_behind = 1
-            elif find_changes(state, i, link):
-                send_subscription(core, state, i, link, now)
-        link = np.int64(it.next)
-
-
-@inlined
-def _update_later(state, i, now):
-    if state.nodes[i].update_us == NONE:
-        state.nodes[i].update_us = now + state.update_after_us
-
-
-# Loops
-
-
-@inlined
-def _stays_muted(state, i, link, message):
-    if state.links[link].state != MUTED:
-        return False
-    letter = state.letters[message]
-    high, low = lowest_but(state, i, link)
-    return letter.mesh_high == high and letter.mesh_low == low
+# The automaton, and its actions
 
 
 @outlined
-def _mute(core, state, i, link, now):
+def come(core, state, i, link, what, now):
+    """Something has come to a link: it changes its state and acts as the table says."""
+    entry = _enter(core, state, i, link, what, now)
+    for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
+        action = state.actions[k]
+        if action != REPLACE:
+            _do(core, state, i, link, action, now)
+            continue
+        other = _to_replace(state, i, link)
+        if other != NONE:
+            _come_in_its_place(core, state, i, other, now)
+
+
+@outlined
+def _come_in_its_place(core, state, i, link, now):
+    """`come`, of NEEDED: that replaces nothing in turn, and numba has no function that calls itself."""
+    entry = _enter(core, state, i, link, NEEDED, now)
+    for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
+        _do(core, state, i, link, state.actions[k], now)
+
+
+@inlined
+def _enter(core, state, i, link, what, now):
+    """Change a link's state; returns the number of the table's entry."""
+    entry = np.int64(state.links[link].state) * _INPUTS + what
+    set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
+    return entry
+
+
+@outlined
+def _do(core, state, i, link, action, now):
+    """Do an action: those that send something or concern the node are here."""
     it = state.links[link]
-    forget_outbound(it)
-    it.is_delta = 0
-    if not state.count_muted:
+    if action == TELL:
+        find_changes(state, i, link)
+        send_subscription(core, state, i, link, now)
+    elif action == TELL_CHANGES:
+        _tell_changes(core, state, i, link, now)
+    elif action == TELL_IN_FULL:
+        tell_in_full(core, state, i, link, now)
+    elif action == TELL_NOTHING:
+        tell_nothing(core, state, i, link, now)
+    elif action == REPEAT:
+        send_again(core, state, i, link, now)
+    elif action == SEND_RETAINED:
+        send_retained(core, state, i, link, now)
+    elif action == SETTLE:
+        settle(it, _next_sign_us(core, state, i, link, now))
+    elif action == NEW_MESH_ID:
+        go_below(core, state, i)
+    elif action == REMOVE:
+        remove(state.nodes[i].links, state.links, link)
         _set_inbound(it, NONE, EMPTY)
-    set_state(core, state, i, link, now, MUTED)
-    settle(it, _next_sign_us(core, state, i, link, now))
+    elif action == ASK_LATER:
+        _ask_later(core, state, i, link, now)
+    elif action == UPDATE_LATER:
+        _update_later(state, i, now)
+    else:
+        _note(state, it, action)
 
 
 @inlined
-def _recheck(core, state, i, link, message, now):
-    if (state.letters[message].flags & MUTE) != 0 or _stays_muted(state, i, link, message):
-        _mute(core, state, i, link, now)
-    else:
-        _set_inbound(state.links[link], NONE, EMPTY)
-        set_state(core, state, i, link, now, ACTIVE)
+def _note(state, it, action):
+    """Do an action that changes what is known of the neighbor."""
+    if action == ANSWER_IN_FULL:
+        it.owes_all = 1
+    elif action == TELL_AGAINST_NOTHING:
+        if not it.revision:
+            forget_outbound(it)
+    elif action == FORGET_SENT:
+        it.interests = NONE
+    elif action == FORGET_TOLD:
+        forget_outbound(it)
+        it.is_delta = 0
+    elif action == FORGET_HEARD:
+        _set_inbound(it, NONE, EMPTY)
+    elif action == FORGET_MUTED:
+        if not state.count_muted:
+            _set_inbound(it, NONE, EMPTY)
+    elif action == FORGET_REVISION:
+        it.inbound_revision = 0
+    elif action == FORGET_MESH_ID:
+        forget_mesh(it)
+    elif action == STOP_WAITING:
+        settle(it, NONE)
 
 
-@outlined
-def _unmute(core, state, i, link, now):
-    """Take a link into use again: this side forgets what was told both ways, and tells its interests in full."""
+@inlined
+def _tell_changes(core, state, i, link, now):
     it = state.links[link]
-    go_below(core, state, i)
-    _set_inbound(it, NONE, EMPTY)
-    settle(it, NONE)
-    set_state(core, state, i, link, now, UNMUTING)
-    tell_in_full(core, state, i, link, now)
+    if it.pending:
+        it.is_behind = 1
+    elif find_changes(state, i, link):
+        send_subscription(core, state, i, link, now)
+
+
+@inlined
+def _ask_later(core, state, i, link, now):
+    if state.links[link].wanted:
+        ask_at(state, i, link, now + relink_after_us(state.relink_s, stream_uniform(core, i)))
 
 
 @outlined
-def _replace(core, state, i, high, low, now):
-    """An active link with this mesh id behind it has ended: take a muted one in its place, if need be."""
+def _to_replace(state, i, link):
+    """The muted link that takes the place of one that has ended, NONE if none is there or needed."""
+    ended = state.links[link]
     chosen = np.int64(NONE)
     is_alike = False
-    link = np.int64(state.nodes[i].first_link)
-    while link != NONE:
-        it = state.links[link]
-        alike = it.mesh_high == high and it.mesh_low == low
+    other = np.int64(state.nodes[i].links.first)
+    while other != NONE:
+        it = state.links[other]
+        alike = it.mesh_high == ended.mesh_high and it.mesh_low == ended.mesh_low
         if alike and (it.state == ACTIVE or it.state == UNMUTING):
-            return
+            return np.int64(NONE)
         if it.state == MUTED and (chosen == NONE or (alike and not is_alike)):
-            chosen = link
+            chosen = other
             is_alike = alike
-        link = np.int64(it.next)
-    if chosen != NONE:
-        _unmute(core, state, i, chosen, now)
-
-
-# Beginning and end
-
-
-@outlined
-def ask(core, state, i, link, now):
-    """Ask a neighbor for a link; there is none."""
-    add_link(core, state, i, link, now, LINKING, 1)
-    find_changes(state, i, link)
-    send_subscription(core, state, i, link, now)
-
-
-@outlined
-def _give_up(core, state, i, link, now):
-    """A neighbor does not answer."""
-    it = state.links[link]
-    take_out_link(state, i, link)
-    _set_inbound(it, NONE, EMPTY)
-    was_active = it.state == ACTIVE
-    set_state(core, state, i, link, now, GONE)
-    if was_active:
-        _replace(core, state, i, it.mesh_high, it.mesh_low, now)
-    if it.wanted:
-        spread = 0.5 + stream_uniform(core, i)
-        ask_at(state, i, link, now + np.int64(state.relink_s * spread * SECOND_US))
+        other = np.int64(it.next)
+    return chosen
 
 
 @inlined
@@ -153,52 +216,58 @@ def _set_inbound(it, interests, needs):
     it.inbound_needs = needs
 
 
+# What the node asks for
+
+
+@outlined
+def ask(core, state, i, link, now):
+    """Ask a neighbor for a link; there is none."""
+    add_link(state, i, link, 1)
+    come(core, state, i, link, ASKED, now)
+
+
+@outlined
+def update(core, state, i, now):
+    """Tell every neighbor at once what has changed for it."""
+    link = np.int64(state.nodes[i].links.first)
+    while link != NONE:
+        come(core, state, i, link, CHANGED, now)
+        link = np.int64(state.links[link].next)
+
+
 @inlined
-def _begin_anew(core, state, i, link, now):
-    """The other side has forgotten what was told both ways; so does this one."""
-    it = state.links[link]
-    _set_inbound(it, NONE, EMPTY)
-    it.interests = NONE
-    settle(it, NONE)
-    set_state(core, state, i, link, now, ACTIVE)
+def _update_later(state, i, now):
+    if state.nodes[i].update_us == NONE:
+        state.nodes[i].update_us = now + state.update_after_us
 
 
 # Messages
 
 
-@inlined
-def _has_begun_anew(core, state, i, link, message):
-    """Whether a neighbor that sends its interests in full has given this link up, or started again."""
-    it = state.links[link]
-    if it.inbound_revision == 0 or _stays_muted(state, i, link, message):
-        return False
-    return core.messages[message].sequence != it.inbound_revision or it.pending != ACKNOWLEDGEMENT
-
-
 @outlined
 def take_subscription(core, state, i, link, message, now):
     """A SUB from a neighbor."""
-    it, letter = state.links[link], state.letters[message]
-    is_full, unmutes = (letter.flags & DELTA) == 0, (letter.flags & UNMUTE) != 0
-    is_new = it.state == GONE
-    if is_new:
-        # Without an answer the neighbor gives this link up, and begins anew.
-        if not is_full and not unmutes:
+    it = state.links[link]
+    if it.state == GONE:
+        if not opens_link(state.letters[message].flags):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
             return
-        add_link(core, state, i, link, now, ACTIVE, 0)
-        if not it.revision:
-            forget_outbound(it)
-    elif is_full and not unmutes and _has_begun_anew(core, state, i, link, message):
-        # Its interests are all here, and it has none of ours.
-        it.inbound_revision = 0
-        forget_mesh(it)
-        _begin_anew(core, state, i, link, now)
-        is_new = True
-    _take(core, state, i, link, message, is_new, False, now)
+        add_link(state, i, link, 0)
+        come(core, state, i, link, BEGUN, now)
+    elif _has_begun_anew(core, state, i, link, message):
+        come(core, state, i, link, BEGUN, now)
+    _take(core, state, i, link, message, False, now)
     if it.state == ACTIVE and not it.pending and it.keep_alive_us == NONE:
         it.keep_alive_us = _next_sign_us(core, state, i, link, now)
     _go_on(state, i, link, now)
+
+
+@inlined
+def _has_begun_anew(core, state, i, link, message):
+    it, revision = state.links[link], core.messages[message].sequence
+    stays_muted = it.state == MUTED and is_lowest(state, i, link, message)
+    flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
+    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted)
 
 
 @outlined
@@ -209,71 +278,57 @@ def take_acknowledgement(core, state, i, link, message, now):
         drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
         return
     # A number that is old says nothing of what it acknowledges.
-    acknowledged = letter.acknowledged == it.revision and it.pending != 0
-    _take(core, state, i, link, message, False, True, now)
-    if not acknowledged:
-        if not letter.flags & SAK_REQUESTED:
-            drop(core, now, i, address_of(core, state, link), message, STALE)
-        return
-    settle(it, _next_sign_us(core, state, i, link, now))
-    if it.state == LINKING or it.state == UNMUTING:
-        set_state(core, state, i, link, now, ACTIVE)
-        send_retained(core, state, i, link, now)
-    _go_on(state, i, link, now)
-
-
-@inlined
-def _go_on(state, i, link, now):
-    """Do what had to wait, if nothing is outstanding any more."""
-    it = state.links[link]
-    if not it.pending and it.is_behind:
-        _update_later(state, i, now)
-
-
-@inlined
-def _lacks_base(it, flags, revision):
-    """Whether it tells what has changed in interests that never came here; they would be taken for all of them."""
-    is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and it.state != UNMUTING
-    return is_change and revision > it.inbound_revision + 1
+    is_answer = letter.acknowledged == it.revision and it.pending != 0
+    _take(core, state, i, link, message, True, now)
+    if is_answer:
+        come(core, state, i, link, ANSWERED, now)
+        _go_on(state, i, link, now)
+    elif not letter.flags & SAK_REQUESTED:
+        drop(core, now, i, address_of(core, state, link), message, STALE)
 
 
 @outlined
-def _take(core, state, i, link, message, is_new, is_acknowledgement, now):
+def _take(core, state, i, link, message, is_acknowledgement, now):
     """What SUB and SAK have in common."""
     it, letter = state.links[link], state.letters[message]
-    revision = core.messages[message].sequence
-    flags, high, low = letter.flags, letter.mesh_high, letter.mesh_low
-    if revision < it.inbound_revision:
+    revision, newest, flags = core.messages[message].sequence, np.int64(it.inbound_revision), letter.flags
+    if is_stale(revision, newest):
         drop(core, now, i, address_of(core, state, link), message, STALE)
         return
-    is_duplicate = revision == it.inbound_revision
+    is_known = is_duplicate(revision, newest)
     if flags & SAK_REQUESTED:
-        if _lacks_base(it, flags, revision):
+        if lacks_base(flags, it.state, revision, newest):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
             return
         it.inbound_revision = revision
-    heard(state, i, high, low)
-    answers_in_full = is_new
-    if flags & UNMUTE:
-        if not is_duplicate and it.state != UNMUTING:
-            if it.state == MUTED:
-                _unmute(core, state, i, link, now)
-            else:
-                _begin_anew(core, state, i, link, now)
-            answers_in_full = True
-    elif it.state == MUTED:
-        if is_acknowledgement and it.pending:
-            _recheck(core, state, i, link, message, now)
-    elif it.state != UNMUTING and ((flags & MUTE) != 0 or is_loop(state, i, link, high, low)):
-        _mute(core, state, i, link, now)
-    it.mesh_high, it.mesh_low = high, low
+    heard(state, i, letter.mesh_high, letter.mesh_low)
+    if not flags & UNMUTE:
+        _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
+    elif not is_known:
+        come(core, state, i, link, UNMUTED, now)
+    it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
     if flags & SAK_REQUESTED:
-        is_changed = not is_duplicate and _apply(core, state, i, link, message, now)
-        _answer(core, state, i, link, answers_in_full, now)
-        if is_changed:
-            send_retained(core, state, i, link, now)
-        if not is_duplicate:
-            _update_later(state, i, now)
+        _take_interests(core, state, i, link, message, is_known, now)
+
+
+@inlined
+def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
+    it, letter = state.links[link], state.letters[message]
+    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    is_reply = is_acknowledgement and it.pending != 0
+    what = loop_shown(letter.flags, it.state, is_reply, is_lowest(state, i, link, message), is_news)
+    if what != NOTHING:
+        come(core, state, i, link, what, now)
+
+
+@inlined
+def _take_interests(core, state, i, link, message, is_known, now):
+    is_changed = not is_known and _apply(core, state, i, link, message, now)
+    _acknowledge(core, state, i, link, now)
+    if is_changed:
+        send_retained(core, state, i, link, now)
+    if not is_known:
+        _update_later(state, i, now)
 
 
 @outlined
@@ -296,30 +351,28 @@ def _apply(core, state, i, link, message, now):
 
 
 @inlined
-def _answer(core, state, i, link, in_full, now):
+def _acknowledge(core, state, i, link, now):
     """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
     it = state.links[link]
-    with_interests = it.pending == ACKNOWLEDGEMENT
+    is_told = it.pending == ACKNOWLEDGEMENT
     if it.state == MUTED:
-        with_interests = False
-    elif in_full:
+        is_told = False
+    elif it.owes_all:
         # After unmuting they are on their way already; this is the same message as an answer.
-        with_interests = it.state == UNMUTING or find_changes(state, i, link)
-    send_acknowledgement(core, state, i, link, now, with_interests)
-
-
-# Time
+        is_told = it.state == UNMUTING or find_changes(state, i, link)
+    it.owes_all = 0
+    send_acknowledgement(core, state, i, link, now, is_told)
 
 
 @inlined
-def _next_sign_us(core, state, i, link, now):
-    """When a link that is silent has to be heard of again, NONE for never."""
+def _go_on(state, i, link, now):
+    """Do what had to wait, if nothing is outstanding any more."""
     it = state.links[link]
-    if it.state != MUTED:
-        return now + state.keep_alive_after_us
-    if not it.asked or state.recheck_s == 0.0:
-        return np.int64(NONE)
-    return now + np.int64(state.recheck_s * SECOND_US * (0.5 + stream_uniform(core, i)))
+    if not it.pending and it.is_behind:
+        _update_later(state, i, now)
+
+
+# Time
 
 
 @outlined
@@ -329,43 +382,34 @@ def wake_links(core, state, i, now):
     if node.update_us != NONE and node.update_us <= now:
         node.update_us = NONE
         update(core, state, i, now)
-    lost = False
-    link = np.int64(node.first_link)
+    link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
         behind = np.int64(it.next)
         if it.tick_us != NONE and it.tick_us <= now:
-            lost = _tick(core, state, i, link, now) or lost
+            _tick(core, state, i, link, now)
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
-            _give_sign(core, state, i, link, now)
+            come(core, state, i, link, QUIET, now)
         link = behind
-    if lost:
-        _update_later(state, i, now)
 
 
 @inlined
-def _give_sign(core, state, i, link, now):
-    """A link was silent. A muted one is asked for as if there were none, and tells of no interests yet."""
-    it = state.links[link]
-    if it.state == MUTED:
-        _set_inbound(it, NONE, EMPTY)
-        it.inbound_revision = 0
-        tell_nothing(core, state, i, link, now)
-    else:
-        find_changes(state, i, link)
-        send_subscription(core, state, i, link, now)
-
-
-@outlined
 def _tick(core, state, i, link, now):
-    """A unit of waiting for an answer is over; whether the neighbor was given up."""
+    """A unit of waiting for an answer is over."""
     it = state.links[link]
     it.ticks += 1
     it.tick_us = now + state.update_after_us
-    if it.ticks < state.retry_ticks:
-        return False
-    if it.ticks >= state.retry_ticks + state.retries:
-        _give_up(core, state, i, link, now)
-        return True
-    send_again(core, state, i, link, now)
-    return False
+    what = after_tick(it.ticks, state.retry_ticks, state.retries)
+    if what != NOTHING:
+        come(core, state, i, link, what, now)
+
+
+@inlined
+def _next_sign_us(core, state, i, link, now):
+    """When a link that is silent has to be heard of again, NONE for never."""
+    it = state.links[link]
+    if it.state != MUTED:
+        return now + state.keep_alive_after_us
+    if not asks_again(it.asked != 0, state.recheck_s):
+        return np.int64(NONE)
+    return now + recheck_after_us(state.recheck_s, stream_uniform(core, i))

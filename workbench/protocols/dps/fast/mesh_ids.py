@@ -6,10 +6,12 @@ An id of 128 bits is two words; that of a neighbor which has told none has all b
 import numpy as np
 
 from workbench.protocols.dps.fast.state import NO_MESH
-from workbench.protocols.dps.remotes import ACTIVE, LINKING
+from workbench.protocols.dps.rules import joins as _joins
 from workbench.sim.fast.draws import bits
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined
+
+joins = inlined(_joins)
 
 _UNTOLD = np.uint64(NO_MESH)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
@@ -59,10 +61,10 @@ def lowest_but(state, i, but):
     """The lowest mesh id on this side of a link."""
     node = state.nodes[i]
     high, low = node.mesh_high, node.mesh_low
-    link = np.int64(node.first_link)
+    link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
-        counts = link != but and (it.state == ACTIVE or it.state == LINKING)
+        counts = link != but and joins(it.state)
         if counts and is_less(it.mesh_high, it.mesh_low, high, low):
             high, low = it.mesh_high, it.mesh_low
         link = np.int64(it.next)
@@ -70,13 +72,11 @@ def lowest_but(state, i, but):
 
 
 @inlined
-def is_loop(state, i, link, high, low):
-    """Whether this id from a neighbor shows a loop; what it has told before shows none that is new."""
-    it = state.links[link]
-    if high == it.mesh_high and low == it.mesh_low:
-        return False
-    lowest_high, lowest_low = lowest_but(state, i, link)
-    return high == lowest_high and low == lowest_low
+def is_lowest(state, i, link, message):
+    """Whether a message from a neighbor has the lowest mesh id on this side of its link."""
+    letter = state.letters[message]
+    high, low = lowest_but(state, i, link)
+    return letter.mesh_high == high and letter.mesh_low == low
 
 
 @inlined

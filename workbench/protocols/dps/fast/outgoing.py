@@ -22,12 +22,15 @@ from workbench.protocols.dps.fast.mesh_ids import lowest_but
 from workbench.protocols.dps.fast.names import INTERESTS_SET
 from workbench.protocols.dps.fast.remotes import await_answer, forget_outbound
 from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, MUTED, SUBSCRIPTION, UNMUTING
-from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
+from workbench.protocols.dps.rules import acknowledgement_flags as _acknowledgement_flags
+from workbench.protocols.dps.rules import subscription_flags as _subscription_flags
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
+
+acknowledgement_flags, subscription_flags = inlined(_acknowledgement_flags), inlined(_subscription_flags)
 
 # What is asked for
 
@@ -40,7 +43,7 @@ def _sum_all_but(state, i, but):
     clear_sum(state)
     if entries:
         add_to_sum(state, node.own, node.own_needs)
-    link = np.int64(node.first_link)
+    link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
         if link != but and it.inbound != NONE:
@@ -109,26 +112,18 @@ def _send(core, state, i, link, now, name, flags, with_interests):
 
 @inlined
 def send_subscription(core, state, i, link, now):
+    """Send what `find_changes` found, or send it again."""
     it = state.links[link]
-    flags = SAK_REQUESTED
-    if it.is_delta:
-        flags |= DELTA
-    if it.state == UNMUTING:
-        flags |= UNMUTE
+    flags = subscription_flags(it.is_delta, it.state)
     _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
     await_answer(it, SUBSCRIPTION, now + state.update_after_us)
 
 
 @inlined
 def send_acknowledgement(core, state, i, link, now, with_interests):
+    """Acknowledge what came, perhaps with what `find_changes` found."""
     it = state.links[link]
-    flags = 0
-    if it.is_delta:
-        flags |= DELTA
-    if it.state == MUTED:
-        flags |= MUTE
-    if with_interests:
-        flags |= SAK_REQUESTED
+    flags = acknowledgement_flags(it.is_delta, it.state, with_interests)
     _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
     if with_interests and not it.pending:
         await_answer(it, ACKNOWLEDGEMENT, now + state.update_after_us)

@@ -7,6 +7,7 @@ that are left of its life: where one of these takes another number of bytes, it 
 import numpy as np
 
 from workbench.attributes.model import IS, TOPIC
+from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.acknowledgements import acknowledge
 from workbench.protocols.dps.fast.filters import PUBLISHED, more_B, routes
 from workbench.protocols.dps.fast.history import came_from, note, note_neighbor
@@ -15,9 +16,7 @@ from workbench.protocols.dps.fast.remotes import address_of, link_of
 from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
 from workbench.protocols.dps.fast.state import PUBLICATION_MESSAGE
 from workbench.protocols.dps.fast.topics import MAYBE, NO, YES
-from workbench.protocols.dps.links import SECOND_US
-from workbench.protocols.dps.publications import MOST_HOPS
-from workbench.protocols.dps.remotes import ACTIVE
+from workbench.protocols.dps.rules import MOST_HOPS
 from workbench.sim.fast.air import let_go, make_message, send, take_message
 from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import satisfies
@@ -25,6 +24,8 @@ from workbench.sim.fast.record import drop, tell_delivered, tell_forwarded, tell
 from workbench.sim.fast.reference import inlined, outlined
 
 _HOPS_BITS = 16
+
+end_us, carries = inlined(rules.end_us), inlined(rules.takes_publications)
 
 
 # Own publications, and those that come
@@ -89,7 +90,7 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):
     if not state.retains:
         return
     evicted = np.int64(NONE)
-    if state.nodes[i].kept >= state.max_retained:
+    if state.nodes[i].kept.count >= state.max_retained:
         evicted = next_to_go(state, i)
         if evicted == NONE:
             evicted = next_to_end(state, i) if link == NONE else np.int64(publication)
@@ -98,7 +99,7 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):
         if evicted != NONE:
             came_over = np.int64(state.kept[evicted, i].link)
             remove(state, i, evicted)
-        put(state, i, publication, link, hops, now + ttl_s * SECOND_US)
+        put(state, i, publication, link, hops, end_us(now, ttl_s))
     if evicted != NONE:
         message = _message(core, state, evicted, 0, 1)
         drop(core, now, i, _peer_of(core, state, came_over), message, FULL)
@@ -133,7 +134,7 @@ def _message(core, state, publication, hops, ttl_s):
 @inlined
 def takes_publications(state, link):
     """Whether publications go to this neighbor, if it asks for them."""
-    return state.links[link].state == ACTIVE and state.links[link].inbound != NONE
+    return carries(state.links[link].state) and state.links[link].inbound != NONE
 
 
 @inlined
@@ -154,7 +155,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     """
     count = 0
     carried = np.int64(NONE)
-    link = np.int64(state.nodes[i].first_link)
+    link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         if takes_publications(state, link) and _is_for(state, i, sender, link, publication):
             if count == 0:
@@ -180,7 +181,7 @@ def _carried(core, state, message, publication, hops, ttl_s):
 @outlined
 def send_retained(core, state, i, link, now):
     """A neighbor asks for something else: send it what is kept and may matter to it, now or when its turn comes."""
-    if not takes_publications(state, link) or state.nodes[i].kept == 0:
+    if not takes_publications(state, link) or state.nodes[i].kept.count == 0:
         return
     remote = state.links[link]
     if now < remote.next_resend_us:
@@ -188,7 +189,7 @@ def send_retained(core, state, i, link, now):
         return
     remote.resend_us = NONE
     remote.next_resend_us = now + state.update_after_us
-    publication = np.int64(state.nodes[i].first_kept) - 1
+    publication = np.int64(state.nodes[i].kept.first)
     while publication != NONE:
         it = state.kept[publication, i]
         ttl_s = left_s(state, i, publication, now)
@@ -200,13 +201,13 @@ def send_retained(core, state, i, link, now):
             if sender != NONE:
                 tell_forwarded(core, now, i, address_of(core, state, sender), message, 1)
             let_go(core, message)
-        publication = np.int64(it.next) - 1
+        publication = np.int64(it.next)
 
 
 @outlined
 def wake_resending(core, state, i, now):
     """The turn of some neighbors has come to be sent what is kept."""
-    link = np.int64(state.nodes[i].first_link)
+    link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         it = state.links[link]
         if it.resend_us != NONE and it.resend_us <= now:
@@ -222,14 +223,14 @@ def wake_resending(core, state, i, now):
 @outlined
 def give_retained(core, state, i, what, now):
     """A new subscription of this node's own: hand it what is kept here."""
-    publication = np.int64(state.nodes[i].first_kept) - 1
+    publication = np.int64(state.nodes[i].kept.first)
     while publication != NONE:
         it = state.kept[publication, i]
         if left_s(state, i, publication, now) > 0:
             message = _message(core, state, publication, 0, 1)
             _deliver(core, state, i, _peer_of(core, state, np.int64(it.link)), message, np.int64(what), now)
             let_go(core, message)
-        publication = np.int64(it.next) - 1
+        publication = np.int64(it.next)
 
 
 @inlined

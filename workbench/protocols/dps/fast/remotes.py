@@ -8,6 +8,7 @@ from workbench.protocols.dps.fast.names import LINK_SET
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.rows import append, append_behind
 
 # Places of neighbors
 
@@ -32,58 +33,13 @@ def address_of(core, state, link):
 
 
 @inlined
-def append_link(state, i, link):
-    """A link begins: it is the last in its node's list."""
-    node, it = state.nodes[i], state.links[link]
-    it.next = NONE
-    it.previous = node.last_link
-    if node.last_link == NONE:
-        node.first_link = link
-    else:
-        state.links[node.last_link].next = link
-    node.last_link = link
-
-
-@inlined
-def take_out_link(state, i, link):
-    """A link ends; it keeps its own place in the list, from which one may go on."""
-    node, it = state.nodes[i], state.links[link]
-    if it.previous == NONE:
-        node.first_link = it.next
-    else:
-        state.links[it.previous].next = it.next
-    if it.next == NONE:
-        node.last_link = it.previous
-    else:
-        state.links[it.next].previous = it.previous
-
-
-@inlined
 def ask_at(state, i, link, time_us):
     """A neighbor is to be asked for a link; one that was to be asked already keeps its place."""
-    node, it = state.nodes[i], state.links[link]
+    it, asked = state.askings[link], state.nodes[i].asked
     it.ask_us = time_us
     if not it.is_asked:
         it.is_asked = 1
-        it.next_asked = NONE
-        if node.last_asked == NONE:
-            node.first_asked = link
-        else:
-            state.links[node.last_asked].next_asked = link
-        node.last_asked = link
-
-
-@inlined
-def take_out_asked(state, i, before, link):
-    """A neighbor is not to be asked any more; ``before`` it in the list is another, or NONE."""
-    node, it = state.nodes[i], state.links[link]
-    it.is_asked = 0
-    if before == NONE:
-        node.first_asked = it.next_asked
-    else:
-        state.links[before].next_asked = it.next_asked
-    if it.next_asked == NONE:
-        node.last_asked = before
+        append_behind(asked, state.askings, asked.last, link)
 
 
 # What a remote is
@@ -102,16 +58,17 @@ def set_state(core, state, i, link, now, to):
 
 
 @inlined
-def add_link(core, state, i, link, now, to, asked):
-    """A link begins; ``asked``: by this node. Its revision goes on from that of the link before it."""
+def add_link(state, i, link, asked):
+    """A link will begin; ``asked``: by this node. Its revision goes on from that of the link before it."""
     it = state.links[link]
-    append_link(state, i, link)
+    append(state.nodes[i].links, state.links, link)
     it.asked = asked
     it.interests = NONE
     it.needs = EMPTY
     it.vector = NONE
     it.is_delta = 0
     it.is_behind = 0
+    it.owes_all = 0
     it.pending = 0
     it.ticks = 0
     it.tick_us = NONE
@@ -120,7 +77,6 @@ def add_link(core, state, i, link, now, to, asked):
     it.inbound = NONE
     it.inbound_revision = 0
     forget_mesh(it)
-    set_state(core, state, i, link, now, to)
 
 
 @inlined

@@ -2,8 +2,8 @@
 
 A node's *links* are rows of ``links``, one for each neighbor that hears it or that it hears, in ascending order; those
 that stand are linked in the order in which they came to be. What one node knows of one publication is a row of
-``pairs``: 32 bytes for each node and publication, of which those that never met cost address space alone. Filters and
-needs are numbers (`dps_filters`), topics rows of the workload's (`dps_topics`).
+``pairs``: 24 bytes for each node and publication, of which those that never met cost address space alone. Filters and
+needs are numbers (`filters.py`), topics rows of the workload's (`topics.py`).
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ import numpy as np
 from workbench.attributes.model import Attribute
 from workbench.errors import EncodeError
 from workbench.protocols.dps import mapping, wire
+from workbench.protocols.dps.automaton import INPUT_NAMES, STATE_NAMES, TABLE
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
-from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, WORD, hashes_of, longest_B, table_of
-from workbench.protocols.dps.fast.topics import workload_of
-from workbench.protocols.dps.history import _FEWEST_TO_CLEAR as FEWEST_TO_CLEAR
-from workbench.protocols.dps.links import SECOND_US
-from workbench.protocols.dps.node import _ANY_PORT as PORT
-from workbench.protocols.dps.remotes import STATE_NAMES
+from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
+from workbench.protocols.dps.fast.topics import Workload, workload_of
+from workbench.protocols.dps.node import SIMULATED_PORT as PORT
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import NoFastTwinError
+from workbench.sim.fast.fields import GIVEN, Array, Fields, grown, make
 from workbench.sim.fast.layout import NONE, Needs
 from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast.rows import LIST, NO_ROWS
 
-MESSAGES = ("", "subscription", "subscription ack", "publication", "acknowledgement")
+_KINDS = (wire.SUBSCRIPTION, wire.SUBSCRIPTION_ACKNOWLEDGEMENT, wire.PUBLICATION, wire.ACKNOWLEDGEMENT)
+MESSAGES = ("", *(wire.NAMES[kind] for kind in _KINDS))
 SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE, ANSWER_MESSAGE = range(1, 5)
 
 MOST_PAIRS = 1 << 26  # 2 GiB
 MOST_FILTERS_B = 1 << 32
 _POOL_B = 1 << 20  # of filters, to begin with
-_MOST_NEIGHBORS = 256  # `dps_history` numbers them in a byte
+_MOST_NEIGHBORS = 256  # `history.py` numbers them in a byte
 NO_MESH = 0xFFFFFFFFFFFFFFFF  # both halves of the mesh id of a neighbor that has not told one
 # What a message grows by where its numbers are larger: its revision, what it acknowledges, its hops.
 _LARGER_B = 4 + 4 + 2
@@ -43,15 +45,14 @@ _LARGER_B = 4 + 4 + 2
 _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
 # A neighbor. Times are NONE if nothing is due; filters and needs are NONE if there are none. ``next`` and ``previous``
-# link those with a link; ``next_asked`` those that will be asked for one, if it ``is_asked``. ``asked``: the link that
-# there is was asked for by this node. ``wanted``: it is one of the topology's.
+# link those with a link. ``asked``: the link that there is was asked for by this node. ``wanted``: it is one of the
+# topology's.
 LINK = np.dtype(
     [
         ("mesh_high", np.uint64),
         ("mesh_low", np.uint64),
         ("tick_us", np.int64),
         ("keep_alive_us", np.int64),
-        ("ask_us", np.int64),
         ("resend_us", np.int64),
         ("next_resend_us", np.int64),
         ("state", np.int32),
@@ -66,19 +67,24 @@ LINK = np.dtype(
         ("inbound_revision", np.int32),
         ("next", np.int32),
         ("previous", np.int32),
-        ("next_asked", np.int32),
         ("is_delta", np.int16),
         ("is_behind", np.int16),
-        ("is_asked", np.int16),
+        ("owes_all", np.int16),
         ("asked", np.int16),
         ("wanted", np.int16),
     ],
     align=True,
 )
+_NO_LINK = dict.fromkeys(
+    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "interests", "vector", "inbound"), NONE
+)
 
-# ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``seen``: how many publications it remembers,
-# linked from ``first_seen``, the one noted last at the end; NONE is 0 there, a publication its number and 1. So are the
-# ``kept`` that it retains, of which the next ends at ``next_end_us``.
+# When a neighbor is to be asked for a link; ``next`` links those that are waiting for that.
+ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int32)], align=True)
+
+# ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
+# neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
+# ``kept``: those that it retains, of which the next ends at ``next_end_us``.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -86,25 +92,30 @@ NODE = np.dtype(
         ("lowest_high", np.uint64),
         ("lowest_low", np.uint64),
         ("update_us", np.int64),
-        ("first_link", np.int32),
-        ("last_link", np.int32),
-        ("first_asked", np.int32),
-        ("last_asked", np.int32),
+        ("next_end_us", np.int64),
+        ("links", LIST),
+        ("asked", LIST),
+        ("seen", LIST),
+        ("kept", LIST),
         ("own", np.int32),
         ("own_needs", np.int32),
         ("entries", np.int32),
-        ("seen", np.int32),
         ("clear_at", np.int32),
         ("since_cleared", np.int32),
-        ("first_seen", np.int32),
-        ("last_seen", np.int32),
-        ("next_end_us", np.int64),
-        ("kept", np.int32),
-        ("first_kept", np.int32),
-        ("last_kept", np.int32),
     ],
     align=True,
 )
+_NEW_NODE = {
+    "lowest_high": NO_MESH,
+    "lowest_low": NO_MESH,
+    "update_us": NONE,
+    "next_end_us": NONE,
+    "links": NO_ROWS,
+    "asked": NO_ROWS,
+    "seen": NO_ROWS,
+    "kept": NO_ROWS,
+    "clear_at": FEWEST_TO_CLEAR,
+}
 
 PAIR = np.dtype(
     [
@@ -146,71 +157,74 @@ LETTER = np.dtype(
     align=True,
 )
 
-State = namedtuple(
-    "State",
-    (
-        # The parameters.
-        "update_after_us",
-        "keep_alive_after_us",
-        "retry_ticks",
-        "retries",
-        "count_muted",
-        "recheck_s",
-        "relink_s",
-        "history_us",
-        "max_history",
-        "ttl_s",
-        "retains",
-        "max_retained",
-        "acknowledges",
-        # Bytes: of messages without filters, of what goes with a filter; the airtime by size (bytes + 1,).
-        "subscription_B",
-        "acknowledgement_B",
-        "with_interests_B",
-        "answer_B",
-        "airtimes_us",
-        "first_text",
-        "first_state",
-        # Neighbors of node i: link_first[i]:link_first[i + 1], and their places.
-        "link_first",
-        "neighbors",
-        "links",
-        "nodes",
-        # Filters and needs: see `dps_filters`.
-        "filters",
-        "filter_hashes",
-        "filter_ones",
-        "filter_B",
-        "filter_table",
-        "needs",
-        "needs_hashes",
-        "needs_ones",
-        "needs_table",
-        "most_new",
-        "numbers",
-        # The workload: see `dps_topics`. ``asked_filter``, ``asked_needs``: of what is asked for, as numbers;
-        # ``asks`` (subscriptions): 1 as long as they are in force.
-        "topics_of",
-        "topic_first",
-        "topic_places",
-        "topic_words",
-        "asked_of",
-        "asked_filter",
-        "asked_needs",
-        "met",
-        "texts_of",
-        "text_met",
-        "asks",
-        # Messages on their way, and what nodes know of publications: ``came_from`` (publications, nodes, words) has a
-        # bit for each neighbor; ``ways`` (publications, links) tells neighbors apart, if there are acknowledgements.
-        "letters",
-        "publications",
-        "pairs",
-        "came_from",
-        "ways",
-        "kept",
-    ),
-)
+FIELDS: Fields = {
+    # The parameters.
+    "update_after_us": GIVEN,
+    "keep_alive_after_us": GIVEN,
+    "retry_ticks": GIVEN,
+    "retries": GIVEN,
+    "count_muted": GIVEN,
+    "recheck_s": GIVEN,
+    "relink_s": GIVEN,
+    "history_us": GIVEN,
+    "max_history": GIVEN,
+    "ttl_s": GIVEN,
+    "retains": GIVEN,
+    "max_retained": GIVEN,
+    "acknowledges": GIVEN,
+    # The automaton of a link: see `automaton_arrays`.
+    "next_states": GIVEN,
+    "first_actions": GIVEN,
+    "actions": GIVEN,
+    # Bytes: of messages without filters, of what goes with a filter; the airtime by size (bytes + 1,).
+    "subscription_B": GIVEN,
+    "acknowledgement_B": GIVEN,
+    "with_interests_B": GIVEN,
+    "answer_B": GIVEN,
+    "airtimes_us": GIVEN,
+    "first_text": GIVEN,
+    "first_state": GIVEN,
+    # Neighbors of node i: link_first[i]:link_first[i + 1], and their places.
+    "link_first": GIVEN,
+    "neighbors": GIVEN,
+    "links": Array(LINK, "links", _NO_LINK),
+    "askings": Array(ASKING, "links"),
+    "nodes": Array(NODE, "nodes", _NEW_NODE),
+    # Filters and needs: see `filters.py`.
+    "filters": Array(np.uint64, ("filters", "words")),
+    "filter_hashes": Array(np.uint64, "filters"),
+    "filter_ones": Array(np.int32, "filters"),
+    "filter_B": Array(np.int32, "filters"),
+    "filter_table": GIVEN,
+    "needs": Array(np.uint64, ("needs", NEEDS_WORDS)),
+    "needs_hashes": Array(np.uint64, "needs"),
+    "needs_ones": Array(np.int32, "needs"),
+    "needs_table": GIVEN,
+    "most_new": GIVEN,  # filters, and needs, that an event may make
+    "numbers": Array(np.int64, 3),
+    # The workload: see `topics.py`. ``asked_filter``, ``asked_needs``: of what is asked for, as numbers;
+    # ``asks`` (subscriptions): 1 as long as they are in force.
+    "topics_of": GIVEN,
+    "topic_first": GIVEN,
+    "topic_places": GIVEN,
+    "topic_words": GIVEN,
+    "asked_of": GIVEN,
+    "asked_filter": GIVEN,
+    "asked_needs": GIVEN,
+    "met": GIVEN,
+    "texts_of": GIVEN,
+    "text_met": GIVEN,
+    "asks": Array(np.uint8, "subscriptions"),
+    # Messages on their way, and what nodes know of publications: ``came_from`` has a bit for each neighbor; ``ways``
+    # tells neighbors apart, if there are acknowledgements.
+    "letters": Array(LETTER, "messages"),
+    "publications": Array(PUBLICATION, "publications"),
+    "pairs": Array(PAIR, ("publications", "nodes")),
+    "came_from": Array(np.uint64, ("publications", "nodes", "neighbor_words")),
+    "ways": Array(np.int32, ("publications", "links"), only_if="acknowledges"),
+    "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
+}
+State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
@@ -303,156 +317,136 @@ def _check(setup: Setup, degree: int, links: int) -> None:
         )
 
 
-def make_state(setup: Setup, messages: int) -> State:
+def automaton_arrays(table: Any = TABLE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`automaton.TABLE` as numbers: of entry ``state * inputs + what comes`` the next state, and its actions.
+
+    Actions of entry e: ``actions[first_actions[e]:first_actions[e + 1]]``. What never comes changes nothing.
+    """
+    next_states, firsts, actions = [], [0], []
+    for state in range(len(STATE_NAMES)):
+        for what in range(len(INPUT_NAMES)):
+            entry = table[state][what]
+            next_states.append(state if entry.state is None else entry.state)
+            actions += entry.does
+            firsts.append(len(actions))
+    return np.array(next_states, np.int32), np.array(firsts, np.int32), np.array(actions, np.int32)
+
+
+def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once; NoFastTwinError for what it has not."""
-    protocol, network, work, radio = setup
+    protocol, network, work, _ = setup
     link_first, neighbors, wanted = _neighbors(setup)
     degree = int(np.diff(link_first).max(initial=1))
     _check(setup, degree, len(neighbors))
-    count, publications = len(network.addresses), max(1, work.publications)
-    most_new = 4 * degree + work.most_subscriptions + 8
     workload = workload_of(setup)
-    filters, asked_filter = _pool(workload.asked, most_new, _POOL_B // (protocol.filter_bits // 8))
-    needed, asked_needs = _pool(workload.asked_needs, most_new, _POOL_B // FUZZY_HASH_B)
-    numbers = np.zeros(3, np.int64)
-    numbers[[FILTERS, NEEDS]] = len(filters.known), len(needed.known)
-    encoded_B = [len(BitVector.from_bytes(row.tobytes()).encode()) for row in filters.known]
-    sizes_B = _link_sizes_B()
-    airtimes_us = [radio.airtime_us(one) for one in range(longest_frame_B(setup) + 1)]
-    return State(
-        update_after_us=int(protocol.update_s * SECOND_US),
-        keep_alive_after_us=int((protocol.link_loss_s + protocol.update_s) * SECOND_US),
-        retry_ticks=protocol.retry_ticks,
-        retries=protocol.retries,
-        count_muted=protocol.count_muted,
-        recheck_s=float(protocol.recheck_s),
-        relink_s=float(protocol.relink_s),
-        history_us=protocol.ttl_s * SECOND_US + int(protocol.history_s * SECOND_US),
-        max_history=protocol.max_history,
-        ttl_s=protocol.ttl_s,
-        retains=protocol.ttl_s > 0,
-        max_retained=protocol.max_retained,
-        acknowledges=protocol.acknowledge,
-        subscription_B=sizes_B[0],
-        acknowledgement_B=sizes_B[1],
-        with_interests_B=sizes_B[2],
-        answer_B=len(wire.encode(wire.Acknowledgement(bytes(16), 1, b""))),
-        airtimes_us=np.array(airtimes_us, np.int64),
-        first_text=len(work.texts),
-        first_state=len(work.texts) + _FIRST_STATE,
-        link_first=link_first,
-        neighbors=neighbors,
-        links=_links(wanted),
-        nodes=_nodes(count),
-        filters=filters.rows,
-        filter_hashes=filters.hashes,
-        filter_ones=filters.ones,
-        filter_B=longer(np.array(encoded_B, np.int32), len(filters.rows)),
-        filter_table=filters.table,
-        needs=needed.rows,
-        needs_hashes=needed.hashes,
-        needs_ones=needed.ones,
-        needs_table=needed.table,
-        most_new=most_new,
-        numbers=numbers,
-        topics_of=workload.topics_of,
-        topic_first=workload.topic_first,
-        topic_places=workload.topic_places,
-        topic_words=workload.topic_words,
-        asked_of=workload.asked_of,
-        asked_filter=asked_filter,
-        asked_needs=asked_needs,
-        met=workload.met,
-        texts_of=workload.texts_of,
-        text_met=workload.text_met,
-        asks=np.zeros(len(work.subscriptions), np.uint8),
-        letters=np.zeros(messages, LETTER),
-        publications=np.zeros(publications, PUBLICATION),
-        pairs=np.zeros((publications, count), PAIR),
-        came_from=np.zeros((publications, count, -(-degree // WORD)), np.uint64),
-        ways=np.zeros((publications, len(neighbors)) if protocol.acknowledge else (1, 1), np.int32),
-        kept=np.zeros((publications, count) if protocol.ttl_s else (1, 1), KEPT),
-    )
+    sizes = {
+        "nodes": len(network.addresses),
+        "links": len(neighbors),
+        "messages": messages,
+        "publications": max(1, work.publications),
+        "subscriptions": len(work.subscriptions),
+        "neighbor_words": -(-degree // WORD),
+        "words": protocol.filter_bits // WORD,
+    }
+    most_new = int(4 * degree + work.most_subscriptions + 8)
+    pools, rooms = _pools(workload, most_new, protocol.filter_bits)
+    given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _OF_WORKLOAD}
+    given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
+    given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
+    given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
+    state = make(State, FIELDS, sizes | rooms, **given)
+    state.links["wanted"] = wanted
+    return state
+
+
+_OF_WORKLOAD = ("topics_of", "topic_first", "topic_places", "topic_words", "asked_of", "met", "texts_of", "text_met")
+
+
+def _settings(protocol: Any) -> dict[str, Any]:
+    times = times_of(protocol)
+    return {
+        "update_after_us": times.update_us,
+        "keep_alive_after_us": times.sign_us,
+        "retry_ticks": protocol.retry_ticks,
+        "retries": protocol.retries,
+        "count_muted": protocol.count_muted,
+        "recheck_s": float(protocol.recheck_s),
+        "relink_s": float(protocol.relink_s),
+        "history_us": times.history_us,
+        "max_history": protocol.max_history,
+        "ttl_s": protocol.ttl_s,
+        "retains": protocol.ttl_s > 0,
+        "max_retained": protocol.max_retained,
+        "acknowledges": protocol.acknowledge,
+    }
+
+
+def _sizes_B(setup: Setup) -> dict[str, Any]:
+    subscription_B, acknowledgement_B, with_interests_B = _link_sizes_B()
+    airtimes_us = [setup.radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]
+    return {
+        "subscription_B": subscription_B,
+        "acknowledgement_B": acknowledgement_B,
+        "with_interests_B": with_interests_B,
+        "answer_B": len(wire.encode(wire.Acknowledgement(bytes(16), 1, b""))),
+        "airtimes_us": np.array(airtimes_us, np.int64),
+    }
 
 
 class _Pool(NamedTuple):
-    known: np.ndarray
+    """Rows that differ, the first of them without bits; ``numbers``: the row of each that was asked for."""
+
     rows: np.ndarray
     hashes: np.ndarray
     ones: np.ndarray
-    table: np.ndarray
+    numbers: np.ndarray
 
 
-def _pool(rows: np.ndarray, most_new: int, room: int) -> tuple[_Pool, np.ndarray]:
-    """The rows that differ, after one without bits, with room for more; and the number of each row."""
+def _pool(rows: np.ndarray) -> _Pool:
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
     known, numbers = np.unique(rows, axis=0, return_inverse=True)
-    room = int(max(room, len(known) + 2 * most_new))
-    hashes = hashes_of(known)
     ones = np.unpackbits(known.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
-    pool = _Pool(known, longer(known, room), longer(hashes, room), longer(ones, room), table_of(hashes, room))
-    return pool, numbers.reshape(-1)[1:].astype(np.int32)
+    return _Pool(known, hashes_of(known), ones, numbers.reshape(-1)[1:].astype(np.int32))
 
 
-def _links(wanted: np.ndarray) -> np.ndarray:
-    links = np.zeros(len(wanted), LINK)
-    for name in (
-        "tick_us",
-        "keep_alive_us",
-        "ask_us",
-        "resend_us",
-        "next_resend_us",
-        "interests",
-        "vector",
-        "inbound",
-        "next",
-        "previous",
-        "next_asked",
-    ):
-        links[name] = NONE
-    links["wanted"] = wanted
-    return links
+def _pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """The fields of filters and needs, and for how many rows there is room to begin with."""
+    filters, needed = _pool(workload.asked), _pool(workload.asked_needs)
+    rooms = {
+        "filters": max(_POOL_B // (filter_bits // 8), len(filters.rows) + 2 * most_new),
+        "needs": max(_POOL_B // FUZZY_HASH_B, len(needed.rows) + 2 * most_new),
+    }
+    numbers = np.zeros(3, np.int64)
+    numbers[[FILTERS, NEEDS]] = len(filters.rows), len(needed.rows)
+    fields = {
+        "filters": filters.rows,
+        "filter_hashes": filters.hashes,
+        "filter_ones": filters.ones,
+        "filter_B": [len(BitVector.from_bytes(row.tobytes()).encode()) for row in filters.rows],
+        "filter_table": table_of(filters.hashes, rooms["filters"]),
+        "needs": needed.rows,
+        "needs_hashes": needed.hashes,
+        "needs_ones": needed.ones,
+        "needs_table": table_of(needed.hashes, rooms["needs"]),
+        "numbers": numbers,
+        "asked_filter": filters.numbers,
+        "asked_needs": needed.numbers,
+    }
+    return fields, rooms
 
 
-def _nodes(count: int) -> np.ndarray:
-    nodes = np.zeros(count, NODE)
-    for name in ("update_us", "first_link", "last_link", "first_asked", "last_asked", "next_end_us"):
-        nodes[name] = NONE
-    nodes["lowest_high"] = nodes["lowest_low"] = np.uint64(NO_MESH)
-    nodes["clear_at"] = FEWEST_TO_CLEAR
-    return nodes
-
-
-def longer(rows: np.ndarray, count: int) -> np.ndarray:
-    """The same rows, and as many behind them as make ``count``."""
-    more = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    more[: len(rows)] = rows
-    return more
-
-
-def with_more_messages(state: State, messages: int) -> State:
-    """The same with room for more messages on their way."""
-    return state._replace(letters=longer(state.letters, messages))
-
-
-def with_more_room(state: State) -> State:
+def with_more_room(state: Any) -> Any:
     """The same with room for twice as many filters and needs; NoFastTwinError if there are too many."""
     filters, needed = 2 * len(state.filters), 2 * len(state.needs)
     if filters * state.filters.shape[1] * 8 > MOST_FILTERS_B:
         raise NoFastTwinError(f"the run has more than {len(state.filters)} filters that differ")
+    state = grown(FIELDS, grown(FIELDS, state, "filters", filters), "needs", needed)
     return state._replace(
-        filters=longer(state.filters, filters),
-        filter_hashes=longer(state.filter_hashes, filters),
-        filter_ones=longer(state.filter_ones, filters),
-        filter_B=longer(state.filter_B, filters),
         filter_table=table_of(state.filter_hashes[: state.numbers[FILTERS]], filters),
-        needs=longer(state.needs, needed),
-        needs_hashes=longer(state.needs_hashes, needed),
-        needs_ones=longer(state.needs_ones, needed),
         needs_table=table_of(state.needs_hashes[: state.numbers[NEEDS]], needed),
     )
 
 
-def text(setup: Setup, state: State, number: int) -> str:
+def text(setup: Setup, state: Any, number: int) -> str:
     """The details of this protocol: how many bits are set, and the name of a link's state."""
     return str(number) if number < _FIRST_STATE else STATE_NAMES[number - _FIRST_STATE]

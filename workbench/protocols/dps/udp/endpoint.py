@@ -4,7 +4,7 @@ Theory of operation
     Watched by the event loop itself: a datagram costs one callback and one system call, where asyncio's transport adds
     a layer. What the kernel's send buffer has no room for waits here, at most ``MOST_UNSENT`` datagrams with
     ``MOST_UNSENT_B`` bytes together, and is sent in order when there is room; publishers wait for that (`drained`). At
-    most ``_BURST`` datagrams are read before timers and tasks have their turn.
+    most ``BURST`` datagrams are read before timers and tasks have their turn.
 
     Nothing that the network does is an exception: what could not be sent or read is counted in ``errors``.
 """
@@ -22,8 +22,8 @@ from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
 
 MOST_UNSENT, MOST_UNSENT_B = 1000, 1 << 24
-_LARGEST_READ_B = 65_536  # above what UDP can carry: nothing is cut short
-_BURST = 64
+LARGEST_READ_B = 65_536  # above what UDP can carry: nothing is cut short
+BURST = 64
 _RECEIVE_BUFFER_B = 1 << 20  # the kernel gives what it allows
 _FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
 _REASONS = {errno.EMSGSIZE: "too_long", errno.ECONNREFUSED: "refused"}
@@ -60,9 +60,9 @@ class DatagramSocket:
         self._make_room()
 
     def _read(self) -> None:
-        for _ in range(_BURST):
+        for _ in range(BURST):
             try:
-                datagram, source = self._socket.recvfrom(_LARGEST_READ_B)
+                datagram, source = self._socket.recvfrom(LARGEST_READ_B)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:  # What became of a datagram that was sent: ICMP's word for it.

@@ -31,12 +31,11 @@ from contextlib import suppress
 from workbench.errors import DecodeError, LinkError, ParameterError
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
+from workbench.protocols.dps.udp.endpoint import BURST, LARGEST_READ_B
 from workbench.protocols.dps.wire import coap
 
 PORT = 5683
 GROUPS: dict[int, str] = {socket.AF_INET: "224.0.1.187", socket.AF_INET6: "ff02::fd"}
-_LARGEST_READ_B = 65_536
-_BURST = 64
 # Linux gives a socket the multicasts of all groups that any process has joined, unless this is 0.
 _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29
 
@@ -138,9 +137,9 @@ class Multicast:
 
     def _read(self, incoming: socket.socket) -> None:
         assert self._take is not None
-        for _ in range(_BURST):
+        for _ in range(BURST):
             try:
-                datagram, source = incoming.recvfrom(_LARGEST_READ_B)
+                datagram, source = incoming.recvfrom(LARGEST_READ_B)
             except OSError:  # Nothing more, for now.
                 return
             if addresses.normal(source) in self._own:

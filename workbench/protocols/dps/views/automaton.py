@@ -1,0 +1,176 @@
+"""The automaton of a link, drawn from its table: the states with what leads from one to another, and all entries below.
+
+python -m workbench.protocols.dps.views.automaton docs/images/dps-links.svg
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import textwrap
+
+from workbench.protocols.dps.automaton import (
+    ACTION_NAMES,
+    ACTIVE,
+    GONE,
+    INPUT_MEANINGS,
+    INPUT_NAMES,
+    LINKING,
+    MUTED,
+    STATE_MEANINGS,
+    STATE_NAMES,
+    TABLE,
+    UNLINKING,
+    UNMUTING,
+    Entry,
+)
+from workbench.views.drawing import Drawing
+from workbench.views.palette import (
+    BACKGROUND,
+    DELIVERED,
+    FAILED,
+    FAINT_TEXT,
+    GRADIENT,
+    GRID,
+    LOST,
+    NODE,
+    REINFORCED,
+    TEXT,
+)
+
+_WIDTH, _MARGIN = 1000, 20
+_CENTRES = {
+    GONE: (125, 230),
+    LINKING: (425, 60),
+    ACTIVE: (425, 230),
+    MUTED: (865, 230),
+    UNMUTING: (865, 400),
+    UNLINKING: (425, 400),
+}
+_COLOURS = {
+    GONE: FAILED,
+    LINKING: GRADIENT,
+    ACTIVE: DELIVERED,
+    MUTED: LOST,
+    UNMUTING: REINFORCED,
+    UNLINKING: FAINT_TEXT,
+}
+_BOX = 212, 66
+_ASIDE, _HEAD = 9, 9
+_GRAPH_HEIGHT = 470
+_CAPTION = "The state changes first, then the actions are done in their order. Where a cell is empty, that cannot come."
+_NAMES_WIDTH, _LINE, _SMALL = 190, 12, 9.5
+_COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(STATE_NAMES)
+
+
+def draw() -> Drawing:
+    """The states and what leads from one to another; below, what is done in each state about whatever comes."""
+    rows = [_lines_of(what) for what in range(len(INPUT_NAMES))]
+    heights = [_LINE * max(map(len, row)) + 10 for row in rows]
+    drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "The life of a link of DPS")
+    for (start, end), names in _changes().items():
+        _draw_change(drawing, start, end, ", ".join(names))
+    for state in _CENTRES:
+        _draw_state(drawing, state)
+    drawing.text(_MARGIN, _GRAPH_HEIGHT - 12, _CAPTION, size=11.5, colour=FAINT_TEXT)
+    _draw_head(drawing, _GRAPH_HEIGHT + 18)
+    y = _GRAPH_HEIGHT + 30.0
+    for what, (row, height) in enumerate(zip(rows, heights, strict=True)):
+        _draw_row(drawing, what, row, y)
+        y += height
+    return drawing
+
+
+# The states
+
+
+def _changes() -> dict[tuple[int, int], list[str]]:
+    """(state, next state) -> what leads there. What ends a link stands in the boxes: it comes in all of them."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for state, entries in TABLE.items():
+        for what, name in enumerate(INPUT_NAMES):
+            after = entries[what].state
+            if after not in (None, state, GONE):
+                found.setdefault((state, after), []).append(name)
+    return found
+
+
+def _ends(state: int) -> list[str]:
+    return [INPUT_NAMES[what] for what, entry in TABLE[state].items() if entry.state == GONE != state]
+
+
+def _draw_state(drawing: Drawing, state: int) -> None:
+    x, y = _CENTRES[state]
+    width, height = _BOX
+    colour = _COLOURS[state]
+    drawing.rectangle(x - width / 2, y - height / 2, width, height, fill=NODE, stroke=colour)
+    drawing.text(x, y - 12, STATE_NAMES[state], size=15, bold=True, colour=colour, anchor="middle")
+    drawing.text(x, y + 5, STATE_MEANINGS[state], size=10.5, anchor="middle")
+    ends = _ends(state)
+    if ends:
+        drawing.text(x, y + 22, "gone: " + ", ".join(sorted(ends)), size=10.5, colour=FAINT_TEXT, anchor="middle")
+
+
+def _draw_change(drawing: Drawing, start: int, end: int, names: str) -> None:
+    """An arrow from box to box, a little to its left, so that there is room for another one back."""
+    (x0, y0), (x1, y1) = _CENTRES[start], _CENTRES[end]
+    length = math.hypot(x1 - x0, y1 - y0)
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    aside_x, aside_y = _ASIDE * uy, -_ASIDE * ux
+    begins = _to_edge(ux, uy, aside_x, aside_y)
+    ends = length - _to_edge(-ux, -uy, aside_x, aside_y) - _HEAD / 2
+    (x0, y0), (x1, y1) = ((x0 + aside_x + way * ux, y0 + aside_y + way * uy) for way in (begins, ends))
+    drawing.arrow(x0, y0, x1, y1, head=_HEAD, colour=_COLOURS[end], width=1.6)
+    share = 0.5 if ux == 0 or uy == 0 else 0.3
+    x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+    if ux == 0:
+        drawing.text(x + math.copysign(6, aside_x), y + 4, names, size=11.5, anchor="start" if aside_x > 0 else "end")
+    else:
+        drawing.text(x, y + (-5 if aside_y <= 0 else 14), names, size=11.5, anchor="middle", halo=BACKGROUND)
+
+
+def _to_edge(ux: float, uy: float, x: float, y: float) -> float:
+    """How far it is in a direction to the edge of a box, from (x, y) beside its middle."""
+    width, height = _BOX
+    to_side = (math.copysign(width / 2, ux) - x) / ux if ux else math.inf
+    return min(to_side, (math.copysign(height / 2, uy) - y) / uy if uy else math.inf)
+
+
+# The table
+
+
+def _lines_of(what: int) -> list[list[str]]:
+    """The lines of a row's cells: what comes, then for each state what is done."""
+    meaning = textwrap.wrap(INPUT_MEANINGS[what], 36)
+    return [["", *meaning], *(_cell(state, TABLE[state][what]) for state in _CENTRES)]
+
+
+def _cell(state: int, entry: Entry) -> list[str]:
+    if entry.state is None:
+        return [""]
+    after = "stays" if entry.state == state else STATE_NAMES[entry.state]
+    return [after, *(ACTION_NAMES[action] for action in entry.does)]
+
+
+def _draw_head(drawing: Drawing, y: float) -> None:
+    drawing.text(_MARGIN, y, "what comes", size=12, bold=True)
+    for column, state in enumerate(_CENTRES):
+        x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
+        drawing.text(x, y, STATE_NAMES[state], size=12, bold=True, colour=_COLOURS[state])
+
+
+def _draw_row(drawing: Drawing, what: int, cells: list[list[str]], y: float) -> None:
+    drawing.segment(_MARGIN, y - 4, _WIDTH - _MARGIN, y - 4, colour=GRID)
+    drawing.text(_MARGIN, y + 9, INPUT_NAMES[what], size=11.5, bold=True)
+    for k, line in enumerate(cells[0][1:], 1):
+        drawing.text(_MARGIN, y + 9 + k * _LINE, line, size=_SMALL, colour=FAINT_TEXT)
+    for column, (state, lines) in enumerate(zip(_CENTRES, cells[1:], strict=True)):
+        x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
+        after = TABLE[state][what].state
+        drawing.text(x, y + 9, lines[0], size=11.5, bold=after != state, colour=_COLOURS.get(after, TEXT))
+        for k, line in enumerate(lines[1:], 1):
+            drawing.text(x, y + 9 + k * _LINE, line, size=_SMALL)
+
+
+if __name__ == "__main__":
+    draw().save(sys.argv[1])
