@@ -31,7 +31,7 @@ PACKAGE = "workbench"
 
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
-    ("errors", "draws", "purposes", "public_names", "array_draws"),
+    ("errors", "draws", "purposes", "public_names", "array_draws", "java"),
     ("attributes", "coding"),
     ("contract",),
     ("topology", "datasets", "sensor_field"),
@@ -43,7 +43,7 @@ ROOMS = (
     ("cli",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
-CONTRACT = ("contract", "protocol", "subscriptions", "recent")
+CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent")
 NAMELESS = ("sim", "motes", "sweeps", "pipelines", "views", "widgets", "cli")
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what

@@ -2,11 +2,11 @@
 
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
-    Topics become items, and items bits of a filter (`workbench.protocols.dps.topics`, `workbench.protocols.dps.bloom`).
-    Neighbors *link*, and tell each other over a link the union of the filters of everybody behind it, and what these
-    have in common (`links.py`, `interests.py`). A publication carries the filter of its topics, and goes over each link
-    whose interests it may meet (`publications.py`): no node need know who has subscribed, or to what. Filters may say
-    yes in vain, never no; the subscriber's node compares the topics.
+    Topics become items, and items bits of a filter (`workbench.protocols.dps.topics`, `workbench.protocols.dps.bloom`). Neighbors *link*, and
+    tell each other over a link the union of the filters of everybody behind it, and what these have in common
+    (`links.py`, `interests.py`). A publication carries the filter of its topics, and goes over each link whose
+    interests it may meet (`publications.py`): no node need know who has subscribed, or to what. Filters may say yes
+    in vain, never no; the subscriber's node compares the topics.
 
     Loops of links are noticed and muted, so that interests do not go round. What has come is remembered for some time
     (`history.py`), against duplicates and as the way that acknowledgements go back (`acknowledgements.py`). A
@@ -29,8 +29,8 @@ False positives
     attributes did not, as "TEMP/+" stands for any range. "dead_end": no filter of the node's own said yes, and the
     publication does not go on. That is the last node of a way in vain, not all of it, and long filters do not end it:
     "a/+" says yes to "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it.
-    `workbench.protocols.dps.views.publications.paths` tells each frame that was in vain; how many of them too short
-    filters cost is the difference to the same run with long ones.
+    `workbench.protocols.dps.views.publications.paths` tells each frame that was in vain; how many of them too short filters cost
+    is the difference to the same run with long ones.
 
 Cost
     For a message of a link some long-integer operations for each link; for a publication some 2 µs for each link, and
@@ -49,8 +49,7 @@ Limits
     memory. All nodes need the same filter length, hashes and separators. A neighbor's first
     subscription that comes a second time, late, is taken for its restart: the link is told anew in full, and is apart
     until the neighbor, for which this is no news, gives it up and begins anew, some 10 s later. Discovery and
-    registration are not part of the node. Who may reach its port can do much:
-    `workbench/protocols/dps/udp/__init__.py`.
+    registration are not part of the node. Who may reach its port can do much: `workbench/protocols/dps/udp/__init__.py`.
 
 Differs from the reference implementation in
     history     it is cleared, and bounded; the reference's grows for as long as it runs.

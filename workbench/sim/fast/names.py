@@ -1,4 +1,4 @@
-"""What the codes in a run's rows stand for: the engine's names, and after them those of the protocol's twin."""
+"""What the codes in a run's rows stand for: the engine's names, and after them those that the protocol's twin brings."""
 
 from __future__ import annotations
 

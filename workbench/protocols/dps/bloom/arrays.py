@@ -1,4 +1,4 @@
-"""`dps.bloom` and `dps.topics` for many at once: the same answers, over arrays. Never on a mote.
+"""`workbench.protocols.dps.bloom` and `workbench.protocols.dps.topics` for many at once: the same answers, over arrays. Never on a mote.
 
 Theory of operation
     Filters are rows of words of 64 bits, little-endian, so a row's bytes are `BitVector.to_bytes`. Topics are laid end

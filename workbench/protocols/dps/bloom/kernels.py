@@ -1,4 +1,4 @@
-"""Topics to filters, routing and matching over arrays, compiled by numba: the loops of `dps.bloom.arrays`.
+"""Topics to filters, routing and matching over arrays, compiled by numba: the loops of `workbench.protocols.dps.bloom.arrays`.
 
 That module says what they compute. Texts are one array of bytes and where each begins; ``is_separator`` says so of each
 of the 256 bytes. Topics must have been checked by `first_invalid`.

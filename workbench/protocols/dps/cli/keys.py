@@ -62,7 +62,7 @@ def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
 
 
 def make_security(options: argparse.Namespace) -> Any:
-    """The node's `dps.cose.Security`, None without keys; ParameterError or DataError for what is not a key."""
+    """The node's `workbench.protocols.dps.cose.Security`, None without keys; ParameterError or DataError for keys that are none."""
     way = getattr(options, "way", "0")
     if not (options.key or options.private or options.public):
         if way != "0":

@@ -1,4 +1,4 @@
-"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. `dps.bloom` is the definition.
+"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. `workbench.protocols.dps.bloom` is the definition.
 
 Theory of operation
     Few of the filters in a run are different from each other, and most are told many times. So each is kept once, as a
