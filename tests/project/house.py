@@ -31,7 +31,7 @@ PACKAGE = "workbench"
 
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
-    ("errors", "draws", "purposes", "public_names", "array_draws"),
+    ("errors", "draws", "purposes", "public_names", "array_draws", "java"),
     ("attributes", "coding"),
     ("contract",),
     ("topology", "datasets", "sensor_field"),
@@ -43,7 +43,7 @@ ROOMS = (
     ("cli",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
-CONTRACT = ("contract", "protocol", "subscriptions", "recent")
+CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent")
 NAMELESS = ("sim", "motes", "sweeps", "pipelines", "views", "widgets", "cli")
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what
@@ -124,15 +124,20 @@ class House:
         return tuple(sorted(found))
 
     @cached_property
-    def pages(self) -> set[str]:
-        """The modules that have protocols, by the table of public names."""
+    def public(self) -> dict[str, str]:
+        """The table of public protocols: a protocol's class -> its module within the package."""
         table = constants(self.trees["public_names.py"]) if "public_names.py" in self.trees else {}
-        return {f"{PACKAGE}.{home}" for home in dict(table.get("PROTOCOLS", {})).values()}
+        return dict(table.get("PROTOCOLS", {}))
+
+    @cached_property
+    def pages(self) -> set[str]:
+        """The modules that have public protocols."""
+        return {f"{PACKAGE}.{home}" for home in self.public.values()}
 
     @cached_property
     def names(self) -> set[str]:
-        """What protocols are called in code, without underscores: folders and modules of the table of public names."""
-        return {name.replace("_", "") for name in (*self.protocols, *(page.rpartition(".")[2] for page in self.pages))}
+        """What protocols are called in code: their folders and classes, in small letters and without underscores."""
+        return {name.replace("_", "").lower() for name in (*self.protocols, *self.public)}
 
     def kind_of(self, protocol: str) -> str:
         """The protocol that this one says it is a kind of, or ""."""
