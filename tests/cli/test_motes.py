@@ -152,7 +152,7 @@ def test_program_of_a_board_is_written_as_it_lies_there(tmp_path, capsys, board)
     assert "files" in capsys.readouterr().out
     assert (tmp_path / "main.py").is_file()
     assert (tmp_path / "board.py").read_text().count(f'NAME = "{board}"') == 1
-    assert (tmp_path / "workbench" / "protocols" / "diffusion.py").is_file()
+    assert (tmp_path / "workbench" / "protocols" / "diffusion" / "node.py").is_file()
 
 
 def test_board_without_driver_ends_in_a_sentence(tmp_path, capsys):
