@@ -1,5 +1,7 @@
 """The overlay: which tree a node is in and with which key, and how far it is from the other trees' roots.
 
+The rules (which neighbor may be the parent, which way is better, when a neighbor is lost) are in `rules.py`.
+
 Theory of operation
     A root counts *epochs*: every ``info_s`` it broadcasts its *info* with the next one. A node without a place answers
     the first info it hears with a *join*; the neighbor becomes its parent, takes the first free slot for it and says
@@ -19,10 +21,11 @@ Theory of operation
 
 Repair
     A neighbor is lost if it does not acknowledge, or is not heard of for ``lost_after`` times ``info_s``. A node whose
-    parent is lost, or has left the tree, or whose tree has brought no new epoch for twice that time, has no place any
-    more. It falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there
-    itself. A descendant has none, as epochs came through the node: so no cycle can arise. Its children keep their slots
-    meanwhile and get new keys when it is back; if it stays away, or comes back in another tree, they join again too.
+    parent is lost, or has left the tree, or whose tree has brought no new epoch for twice that time, loses its place.
+    It falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there
+    itself. A descendant has no newer epoch, as epochs came through the node: so no cycle can arise. Its children keep
+    their slots meanwhile and get new keys when it is back. If it stays away, or comes back in another tree, they join
+    again too.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -113,7 +116,7 @@ class Overlay:
         return None if place is None or place.key is None else place
 
     def is_attached(self):
-        """Whether the node has a place, be it in whatever tree."""
+        """Whether the node has a place in any tree."""
         return any([place.key is not None for place in self.places.values()])
 
     def own_tree(self):
@@ -135,7 +138,7 @@ class Overlay:
         return None if distance is None else distance.next_hop
 
     def heard_us(self, neighbor):
-        """When a neighbor was last heard; None if it is none, or has been lost."""
+        """When a neighbor was last heard; None if it is unknown, or has been lost."""
         known = self.neighbors.get(neighbor)
         return None if known is None else known.heard_us
 
@@ -203,9 +206,9 @@ class Overlay:
         self._tell_change(now)
 
     def _take_claim(self, place, claimed, neighbor, now):
-        """What a neighbor's info says of being this node's child."""
+        """Compare what a neighbor's info says of its parent and its key with the children that this node has."""
         if claimed is None or claimed.parent != self.node.address or not claimed.key:
-            # What it said before it had its key is no news.
+            # It sent this before it had its key.
             if neighbor in place.children and not self.node.unicast.is_waiting_for(neighbor):
                 self._remove_child(place, neighbor)
         elif place.key is not None and place.children.get(neighbor) != slot_of(claimed.key):
@@ -231,7 +234,7 @@ class Overlay:
         self._info_soon(now)
 
     def _info_soon(self, now):
-        """Send an info after a moment in which more may change, and in which neighbors send theirs."""
+        """Send an info after a moment: by then more may have changed, and neighbors have sent theirs."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.node.random.below(half_us + 1)
@@ -274,7 +277,7 @@ class Overlay:
             self._join_first_heard(trees, now)
 
     def _join_first_heard(self, trees, now):
-        """Join at the neighbor that was first heard to be in one of these trees, if there is any."""
+        """Join at the best of the neighbors in these trees that may be the parent, if there is one."""
         first = None
         for address, neighbor in self.neighbors.items():
             for tree in trees:
@@ -297,14 +300,14 @@ class Overlay:
         return may_be_parent(place.epoch, newest, place.parent == self.node.address, len(place.key))
 
     def take_join(self, join, child, now):
-        """A neighbor wants to be a child; returns whether there is a place for it to have."""
+        """A neighbor wants to be a child; returns whether it gets a key."""
         place = self.place(join.tree)
         if place is None or place.parent == child:
             return False
         return self._adopt(place, child, place.children.get(child, 0), now)
 
     def _adopt(self, place, child, slot, now):
-        """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
+        """Send a child a key in the slot that it has, or in the first free one; False if the key would be too long."""
         taken = {other for address, other in place.children.items() if address != child}
         longest = longest_slot(len(place.key))
         if slot in taken or slot > longest:

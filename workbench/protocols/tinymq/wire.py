@@ -29,6 +29,7 @@ from struct import calcsize, pack, unpack_from
 
 from workbench.attributes.wire import decode_attributes, decode_readings, encode_attributes, encode_readings
 from workbench.errors import DecodeError, EncodeError
+from workbench.protocols.contract import NOBODY
 
 INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = 0x49, 0x41, 0x4A, 0x47, 0x51, 0x45, 0x4E
 NAMES = {
@@ -41,7 +42,6 @@ NAMES = {
     NOTIFICATION: "notification",
 }
 U8, U16, U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
-NOBODY = -1
 LEASE_FOREVER_S = U16
 LONGEST_KEY = U16
 MOST_INTERVALS = U8

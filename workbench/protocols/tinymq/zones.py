@@ -21,7 +21,7 @@ def child_key(key, slot):
 
 
 def parent_key(key):
-    """The key of the parent; that of a root, which has none, is no question to ask."""
+    """The key of the parent of a node that is not a root."""
     return key[:-1].rstrip("0")
 
 

@@ -2,8 +2,10 @@
 
 A node is known by its *index*, i. A *link* is an arc as its receiver sees it: node i hears those at links
 in_first[i]:in_first[i + 1], ascending by sender. A node has as many *seats* as it may have places in trees: one in
-TinyMQ, one for each root in PUB-2-SUB+; what a seat has is in row i * seats + seat of ``places``. A message is a row of the core's messages and of ``fields`` and ``regions`` here; whatever keeps one (a
-frame that waits for its acknowledgement, a message that waits for a way, a stored query) holds that row.
+TinyMQ, one for each root in PUB-2-SUB+. What a seat has is in row i * seats + seat of ``places``, where it is used.
+
+A message is a row of the core's messages, and of ``fields`` and ``regions`` here. Whatever keeps one holds that row: a
+frame that waits for its acknowledgement, a message that waits for a way, a stored query.
 
 Memory
     In bytes, for n nodes, m arcs, t roots and s seats::

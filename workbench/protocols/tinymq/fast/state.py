@@ -178,7 +178,7 @@ def _refuse(setup: Setup) -> None:
 def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     _refuse(setup)
-    protocol = setup.protocol
+    protocol: Any = setup.protocol
     numbers = np.zeros(NUMBERS, np.int64)
     numbers[[KEYS, ACKNOWLEDGEMENT]] = 1, NONE
     return make(
