@@ -117,11 +117,10 @@ def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATOR
     outside = b"[^" + re.escape(separator_bytes(separators)) + b"]" if separator_bytes(separators) else b"."
     # A segment ends where a separator is, so each expression has one way to match and never tries another.
     wild = {_ONE: outside + b"*", _REST: outside + b".*"}
-    expression = b"".join(
-        wild.get(segment, re.escape(segment)) + re.escape(separator)
-        for segment, separator in zip(segments, [*between, b""], strict=True)
-    )
-    return re.compile(expression, re.DOTALL)
+    expression = [wild.get(segment, re.escape(segment)) for segment in segments]
+    for k in range(len(between)):
+        expression[k] += re.escape(between[k])
+    return re.compile(b"".join(expression), re.DOTALL)
 
 
 def check_publication_topic(topic: str | bytes, separators: str | bytes = SEPARATORS) -> bytes:
