@@ -14,7 +14,7 @@ from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key
-from workbench.protocols.tinymq.rules import SECOND_US, is_too_old, next_round, times
+from workbench.protocols.tinymq.rules import is_too_old, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
