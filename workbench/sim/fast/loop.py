@@ -71,7 +71,7 @@ from workbench.sim.fast.layout import (
     WAKE,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk
+from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk, pasted
 
 ENOUGH = NONE  # no array is too small
 
@@ -167,7 +167,7 @@ def _tell_sent(core, frame, now):
 
 @inlined
 def _next_frame(core):
-    """When the next frame or wake-up is due (NEVER: there is none), its place in the ring, whether it is in the heap."""
+    """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[NEAR]:
         bucket = next_bucket(core, core.numbers[NOW])
@@ -257,7 +257,8 @@ def _after_frame(core, frame, heard, now):
     end(core, frame)
 
 
-# The protocol's part
+# The protocol's part: numba compiles its functions once for each type of their arguments, so a node's place is an int64
+# wherever they are called, but for the receiver of a frame.
 
 
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
@@ -283,7 +284,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
     @inlined
     def act(core, state):
         it = core.actions[core.numbers[NEXT_ACTION]]
-        now, i = it.time_us, it.place
+        now, i = it.time_us, np.int64(it.place)
         core.numbers[NEXT_ACTION] += 1
         core.numbers[NOW] = now
         if it.kind == FAIL:
@@ -302,10 +303,10 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
 def _make_end_frame(receive: Callable, wakes: bool) -> Any:
     """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
 
-    @inlined
+    @pasted
     def end_frame(core, state, frame, now):
         it = core.frames[frame]
-        i = it.sender
+        i = np.int64(it.sender)
         if it.outage != core.nodes[i].outages:
             give_up(core, frame, now, DOWN)
             return
@@ -313,6 +314,7 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
             _tell_sent(core, frame, now)
         first, last = _arcs_of(core, frame, now)
         heard = last - first
+        message, is_broadcast = it.message, it.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[DOWN_NODES]
         for arc in range(first, last):
             if not is_perfect and not _arrives(core, arc, frame, now):
@@ -320,8 +322,8 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
                 continue
             r = core.receivers[arc]
             if core.traces:
-                add_frame_row(core, now, r, RECEIVED, core.addresses[i], it.message, 0, NO_REASON)
-            receive(core, state, r, i, it.message, it.word, it.receiver == BROADCAST, now)
+                add_frame_row(core, now, r, RECEIVED, core.addresses[i], message, 0, NO_REASON)
+            receive(core, state, r, i, message, it.word, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
         _after_frame(core, frame, heard, now)
@@ -332,10 +334,10 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
 def _make_wake_up(wake: Callable) -> Any:
     """A function for a wake-up: the node's timers, if it is still to be woken now."""
 
-    @inlined
+    @pasted
     def wake_up(core, state, entry, now):
         """False if the node asks to be woken in the past, which would never end."""
-        i = core.frames[entry].sender
+        i = np.int64(core.frames[entry].sender)
         free_frame(core, entry)
         if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
             core.wake_at[i] = NONE

@@ -23,6 +23,7 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, reg
 
 _UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for no run time that counts references
 inlined: Any = register_jitable(**_UNCOUNTED)
+pasted: Any = register_jitable(forceinline=True, **_UNCOUNTED)
 outlined: Any = njit(error_model="numpy", **_UNCOUNTED)
 kept_on_disk: Any = njit(error_model="numpy", cache=True, **_UNCOUNTED)
 
