@@ -41,6 +41,7 @@ _FIRST = (
     "workbench/draws",
     "workbench/attributes/model",
     "workbench/attributes/wire",
+    "workbench/protocols/subscriptions",
     "workbench/protocols/contract",
 )
 _LAST = (
@@ -51,9 +52,11 @@ _LAST = (
 )
 LOADED = (
     *_FIRST,
+    "workbench/attributes/interests",
     "workbench/protocols/diffusion/wire",
     "workbench/protocols/diffusion/events",
     "workbench/protocols/recent",
+    "workbench/protocols/diffusion/rules",
     "workbench/protocols/diffusion/interest_cache",
     "workbench/protocols/diffusion/reinforcement",
     "workbench/protocols/diffusion/node",
@@ -66,6 +69,7 @@ LOADED_CODED = (
     "workbench/attributes/event_bytes",
     "workbench/protocols/coded_diffusion/wire",
     "workbench/protocols/coded_diffusion/events",
+    "workbench/protocols/coded_diffusion/rules",
     "workbench/protocols/coded_diffusion/node",
     *_LAST,
 )

@@ -10,8 +10,9 @@ import networkx as nx
 
 import workbench as wb
 from workbench.attributes.text import parse
-from workbench.protocols.contract import NOBODY, Held, Node, Subscription
+from workbench.protocols.contract import NOBODY, Held, Node
 from workbench.protocols.protocol import Protocol
+from workbench.protocols.subscriptions import Subscription
 
 TARGET, INSTANCE, TIME = (parse(f"{key} IS 1")[0].key for key in ("TARGET", "INSTANCE", "TIME"))
 
@@ -36,7 +37,7 @@ class TalkerNode(Node):
         self.told_quality = {}
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        return Subscription(0, attributes, None)
+        return Subscription(self, attributes, now, expires_s, match_all)
 
     def unsubscribe(self, subscription, now):
         pass

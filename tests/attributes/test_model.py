@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import attributes
+from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.keys import in_units, key_of, make, register_key
 from workbench.attributes.model import (
     EQ,
@@ -23,9 +24,7 @@ from workbench.attributes.model import (
     check,
     check_publication,
     check_subscription,
-    constraints,
     is_blob,
-    is_within,
     matching_samples,
     one_way_match,
     two_way_match,

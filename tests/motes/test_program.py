@@ -21,6 +21,7 @@ from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion import events as diffusion
 from workbench.protocols.flooding import wire as flooding
+from workbench.protocols.subscriptions import Subscription
 
 DIFFUSION = protocol_on_a_mote(wb.Diffusion())
 FLOODING = protocol_on_a_mote(wb.Flooding())
@@ -407,7 +408,7 @@ class BrokenNode(contract.Node):
         raise ValueError("cannot wake " + "é" * 2000)
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        return contract.Subscription(self, 0, attributes, None)
+        return Subscription(self, attributes, now)
 
 
 BROKEN = {"node": f"{__name__}:BrokenNode", "settings": {}}

@@ -29,6 +29,10 @@ FILES = {
     "attributes/test_text": {
         "test_half_of_a_surrogate_pair_is_no_text": "MicroPython encodes half of a surrogate pair",
     },
+    "protocols/test_subscriptions": {},
+    "protocols/flooding/test_rules": {},
+    "protocols/coded_diffusion/test_rules": {},
+    "protocols/diffusion/test_rules": {},
     "protocols/diffusion/test_wire": {},
     "protocols/flooding/test_wire": {},
     "protocols/coded_diffusion/test_wire": {},

@@ -75,7 +75,7 @@ def test_every_event_has_a_name_in_small_letters():
     assert trace.EVENT_NAMES[GradientSet] == "gradient_set"
     assert trace.EVENT_NAMES[contract.Held] == "held"
     assert trace.event_name(InterestCached) == "interest_cached"
-    assert contract.Settings not in trace.EVENT_NAMES and contract.Subscription not in trace.EVENT_NAMES
+    assert contract.Settings not in trace.EVENT_NAMES
 
 
 def test_protocol_event_becomes_a_row_with_its_attributes_as_text():

@@ -4,11 +4,13 @@ model.py        operators, values, and how they match: all that a node needs
 keys.py         what the number of a key is called and what its value means
 text.py         the text form, "TEMP GE 25" <-> attributes
 wire.py         the bytes of attributes in a frame
+interests.py    how two interests compare: the same constraints, one within the other
 event_bytes.py  the bytes of an event that travels in pieces or coded
 
 A mote never loads this file: what runs there imports from the part that it needs.
 """
 
+from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.keys import BLOB, INT16, OPERATORS, Key, in_units, key_of, make, register_key
 from workbench.attributes.model import (
     APP,
@@ -39,9 +41,7 @@ from workbench.attributes.model import (
     check,
     check_publication,
     check_subscription,
-    constraints,
     is_blob,
-    is_within,
     matching_samples,
     one_way_match,
     satisfies,

@@ -1,14 +1,15 @@
-"""The protocol contract (sans-IO): one object is one node, and it never learns who drives it.
+"""The protocol contract (sans-IO): what a node is called with, and what it answers.
 
 Theory of operation
-    A node is given its address, its settings and its own random stream. Time comes in as an argument, in integer
-    microseconds; frames (bytes) go in and out; what happened comes out as small named tuples. A node never sleeps,
-    prints, opens anything or reads a clock, so the same file runs in the simulator, over UDP and on a mote.
+    One object is one node. It is made with its address, its settings and its own random stream. A driver calls it:
+    the simulator, a socket or a mote. Time is an argument, in integer microseconds. The node receives frames (bytes)
+    and appends those that it sends to its outbox. It logs what happened as events, which are small named tuples. A
+    node never sleeps, prints, opens anything or reads a clock, so the same file runs under every driver.
 
     start(now, boot)                               once, before anything else; boot: how often it has started before
-    receive(frame, previous_hop, now, broadcast)   a frame from a neighbor; broadcast False: to us alone
+    receive(frame, previous_hop, now, broadcast)   a neighbor sent a frame; broadcast False: to this node alone
     wake(now)                                      called when ``now`` has reached ``next_wake``
-    subscribe(attributes, now, expires_s, match_all)   -> Subscription; match_all: no constraint is meant
+    subscribe(attributes, now, expires_s, match_all)   -> Subscription; match_all: it may be without a constraint
     unsubscribe(subscription, now)
     publish(attributes, now, payload)              -> number of this reading at this node
     take_frames()                                  -> [(destination or None for broadcast, bytes), ...]
@@ -27,10 +28,17 @@ Events
 
     A protocol may have events of its own beside these: named tuples of FIELDS, listed in its node's EVENTS.
 
+Subscriptions
+    Every node has the set of its open subscriptions (subscriptions.py). A node that receives a publication calls
+    `Node.deliver_to`. A protocol that sends something for a subscription overrides `subscribe` and `unsubscribe`.
+
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from collections import namedtuple
+
+from workbench.attributes.model import matching_samples
+from workbench.protocols.subscriptions import Subscription, Subscriptions
 
 NOBODY = -1
 # A node that has lost its memory must not number from 0 again: its neighbors would take what is new for known.
@@ -59,44 +67,14 @@ class Settings:
             setattr(self, name, values[name])
 
 
-class Subscription:
-    """What ``subscribe`` returns: an open pipe from the network to the subscriber.
-
-    Iterating over it takes the samples that arrived since the last time, oldest first.
-    """
-
-    def __init__(self, node, number, attributes, expires_us):
-        self.node = node
-        self.number = number
-        self.attributes = attributes
-        self.expires_us = expires_us
-        self._samples = []
-
-    def put(self, attributes):
-        """Append a sample (called by the node)."""
-        self._samples.append(attributes)
-
-    def take(self):
-        """Return the samples that arrived since the last call, oldest first."""
-        samples, self._samples = self._samples, []
-        return samples
-
-    def __iter__(self):
-        return iter(self.take())
-
-    def unsubscribe(self, now):
-        """End it: the node's ``unsubscribe`` with this subscription."""
-        self.node.unsubscribe(self, now)
-
-
 class Node:
-    """What every protocol node has: an outbox, its events, a wake-up time. Subclasses do the protocol.
+    """What every node has: an outbox, events, subscriptions, a wake-up time. Subclasses do the protocol.
 
-    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them, and set ``tells_all`` to
-    False: drops are then counted in ``drops`` (reason -> number) and not told one by one, and a node may leave out
-    Forwarded, as the driver has the frame itself.
+    A driver in a hurry may test ``node.outbox`` and ``node.events`` before it takes them. It may also set
+    ``tells_all`` to False. Then drops are only counted in ``drops`` (reason -> number), and a node may leave out
+    Forwarded: the driver has the frame itself.
 
-    What a node numbers, it numbers from ``first_number``: its messages, readings and subscriptions.
+    A node numbers its messages, readings and subscriptions from ``first_number`` on.
 
     ``settings`` has the protocol's parameters as attributes. In a simulation it is the protocol itself, on a mote a
     `Settings`.
@@ -116,6 +94,7 @@ class Node:
         self.drops = {}
         self.tells_all = True
         self.first_number = 0
+        self.subscriptions = Subscriptions()
 
     @staticmethod
     def describe(frame, broadcast=True):
@@ -132,28 +111,37 @@ class Node:
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask for what matches ``attributes``, for ``expires_s`` seconds (None: for ever); returns a Subscription."""
-        raise NotImplementedError
+        return self.subscriptions.add(Subscription(self, attributes, now, expires_s, match_all))
 
     def unsubscribe(self, subscription, now):
-        """End a subscription; one that has ended already is no error."""
-        raise NotImplementedError
+        """End a subscription. Ending one that has ended does nothing."""
+        self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
         """Publish a reading; returns its number at this node: first_number, and so on."""
         raise NotImplementedError
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Take a frame from a neighbor. Whatever its bytes are, this raises nothing."""
+        """Receive a frame from a neighbor. Whatever its bytes are, this raises nothing."""
         raise NotImplementedError
 
     def wake(self, now):
-        """``now`` has reached ``next_wake``; a protocol without timers is never woken."""
+        """Do what is due: ``now`` has reached ``next_wake``. A protocol without timers is never woken."""
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        """What the link layer estimates: the delivery ratios (0 to 1) from and to a neighbor; most ignore it."""
+        """The link layer estimates these delivery ratios (0 to 1) from and to a neighbor. Most protocols ignore it."""
+
+    def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
+        """Hand these subscriptions the samples of a publication that match them, and log a Delivered for each."""
+        for one in subscriptions:
+            if one.is_over(now):
+                continue
+            for sample in matching_samples(one.attributes, attributes):
+                one.put(sample)
+                self.events.append(Delivered(previous_hop, message, origin, sequence, one.number, sample))
 
     def drop(self, previous_hop, message, origin, sequence, reason):
-        """Count a message that ends here under a reason; tell it as an event unless the driver wants counts alone."""
+        """Count a message that ends here under a reason, and log it unless the driver wants counts alone."""
         self.drops[reason] = self.drops.get(reason, 0) + 1
         if self.tells_all:
             self.events.append(Dropped(previous_hop, message, origin, sequence, 0, reason))

@@ -209,9 +209,9 @@ def test_the_same_lowest_mesh_id_from_two_neighbors_mutes_the_second():
     alone.node.subscribe_topics("a/b", 0)
     assert {to for to, _ in alone.sent()} == {1}
     assert {to for _, to, _ in alone.until(7)} == {1}
-    before = len(alone.node.interests[0].subscription.take())
+    before = len(alone.node.subscriptions.open[0].take())
     alone.says(2, publication())
-    assert len(alone.node.interests[0].subscription.take()) == before + 1
+    assert len(alone.node.subscriptions.open[0].take()) == before + 1
 
 
 def test_its_own_mesh_id_from_a_neighbor_is_a_loop_and_what_it_said_last_is_none():
@@ -574,7 +574,7 @@ def test_whatever_neighbors_say_the_sums_of_interests_stay_right(happened):
             alone.until(alone.now / SECOND + argument)
         else:
             getattr(node, what)(argument, alone.now)
-        entries = [one.pair for one in node.interests]
+        entries = [one.request.pair for one in node.subscriptions.open]
         entries += [one.inbound for one in node.links.remotes.values() if one.inbound is not None]
         union = BitVector(8192)
         for interests, _ in entries:

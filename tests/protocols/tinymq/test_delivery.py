@@ -137,7 +137,7 @@ def test_nothing_is_stored_or_delivered_after_unsubscribing(cls, where, asked, s
         network.settle()
     network.advance(2)
     for node in network.nodes.values():
-        assert not node.queries.stored and not node.own_queries
+        assert not node.queries.stored and not node.subscriptions.open
     network.publish(0, "TEMP IS 20, HUMIDITY IS 5, X IS 3")
     network.advance(2)
     assert not any(isinstance(event, Delivered) for _, event in network.events)
@@ -223,7 +223,7 @@ def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
         node.subscribe(parse("TEMP GE 26") * 256, 0)
     with pytest.raises(AttributeFormatError):
         node.subscribe(parse("TEMP IS 26"), 0)
-    assert node.take_events() == [] and node.own_queries == []
+    assert node.take_events() == [] and node.subscriptions.open == []
     assert node.publish(parse("TEMP IS 26"), 0) == 0
     assert node.subscribe(parse("TEMP GE 26"), 0).number == 0
     with pytest.raises(ParameterError, match="already has 1 subscriptions, which is max_queries"):

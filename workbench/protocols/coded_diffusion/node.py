@@ -3,16 +3,13 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-import math
-
-from workbench.attributes.model import check_publication, check_subscription, matching_samples, with_payload
+from workbench.attributes.model import check_publication, with_payload
 from workbench.coding.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.errors import DecodeError
-from workbench.protocols.coded_diffusion import events, wire
+from workbench.protocols.coded_diffusion import events, rules, wire
 from workbench.protocols.coded_diffusion.events import Decoded, Innovative
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
-
-SECOND_US = 1000000
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
+from workbench.protocols.subscriptions import SECOND_US  # noqa: F401 - its fast twin imports it from here
 
 
 class Generation:
@@ -43,28 +40,14 @@ class CodedDiffusionNode(Node):
         self.generations = {}  # event id -> Generation
         self._ids = []  # of the generations, oldest first: a dictionary keeps no order on a mote
         self.known = {}  # event id -> when it was last heard of or sent
-        self._collecting_us = int(settings.collecting_time_ms * 1000)
-        longest_us = 2 * settings.generation_size * self._collecting_us
-        self._forget_after_us = max(int(settings.forget_after_s * SECOND_US), longest_us)
+        self._collecting_us = rules.collecting_us(settings.collecting_time_ms)
+        self._forget_after_us = rules.forget_after_us(
+            settings.forget_after_s, settings.generation_size, self._collecting_us
+        )
         self._all_known_until_us = 0
-        self.subscriptions = []
-        self._subscribed = 0
         self._published = 0
 
     # The application's side
-
-    def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Keep what matches ``attributes`` from now on, for ``expires_s`` seconds (None: for ever)."""
-        check_subscription(attributes, match_all)
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
-        subscription = Subscription(self, self.first_number + self._subscribed, tuple(attributes), expires_us)
-        self._subscribed += 1
-        self.subscriptions.append(subscription)
-        return subscription
-
-    def unsubscribe(self, subscription, now):
-        """Forget a subscription; one already forgotten is no error."""
-        self.subscriptions = [kept for kept in self.subscriptions if kept is not subscription]
 
     def publish(self, attributes, now, payload=b""):
         """Broadcast an event; returns its number at this node."""
@@ -171,7 +154,7 @@ class CodedDiffusionNode(Node):
         generation = self.generations.get(event_id)
         if heard_us is None or (generation is not None and not generation.decoder.is_complete):
             return False
-        if now - heard_us >= self._forget_after_us:
+        if rules.is_quiet(now, heard_us, self._forget_after_us):
             del self.known[event_id]
             return False
         self.known[event_id] = now
@@ -185,10 +168,12 @@ class CodedDiffusionNode(Node):
 
     def _is_full(self, matrices):
         settings = self.settings
-        return len(self.known) >= settings.max_known or len(self._ids) + matrices > settings.max_events
+        return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
     def _forget_the_quiet(self, now):
-        quiet = [event_id for event_id in self.known if now - self.known[event_id] >= self._forget_after_us]
+        quiet = [
+            event_id for event_id in self.known if rules.is_quiet(now, self.known[event_id], self._forget_after_us)
+        ]
         for event_id in [event_id for event_id in self._ids if event_id in quiet]:
             self._forget(event_id)
             self.drop(NOBODY, "coded", event_id[0], event_id[1], "expired")
@@ -208,12 +193,7 @@ class CodedDiffusionNode(Node):
         """This node has an event: tell so, and hand it to the subscriptions that it matches."""
         origin, sequence = event_id
         self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
-        for subscription in self.subscriptions:
-            if subscription.expires_us is not None and now >= subscription.expires_us:
-                continue
-            for sample in matching_samples(subscription.attributes, attributes):
-                subscription.put(sample)
-                self.events.append(Delivered(previous_hop, name, origin, sequence, subscription.number, sample))
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, name, origin, sequence, now)
 
     # Sending
 
@@ -226,8 +206,7 @@ class CodedDiffusionNode(Node):
             generation.send_us = None
             generation.has_sent = True
             self.known[event_id] = now
-            # 0.1 * 30 is a little more than 3 in floating point.
-            count = math.ceil(self.settings.forwarding_factor * generation.fresh - 1e-9)
+            count = rules.packets_to_send(self.settings.forwarding_factor, generation.fresh)
             generation.fresh = 0
             recoder = Recoder(generation.decoder, self.random)
             for _ in range(count):

@@ -6,8 +6,8 @@ Layout (little-endian, packed)
              bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
 
     Attributes lie as `attributes/wire.py` has them. What is coded is AttNum and the attributes: the event's bytes
-    (attributes/event_bytes.py). Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum
-    is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
+    (`attributes/event_bytes.py`). Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The
+    checksum is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
 
     How long the information vector is follows from the header, and a frame where it is not is refused: so all packets
     of one event that say the same of it fit together. An encoding vector of zeros is refused too: it says nothing.

@@ -25,10 +25,12 @@ from workbench.attributes.model import (
     check,
     check_publication,
     one_way_match,
+    split_samples,
 )
 from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, ParameterError
-from workbench.protocols.diffusion.events import DROP, PASS, REPLACE
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.diffusion.events import DROP, PASS, REPLACE, Filtered
 from workbench.protocols.protocol import Parameter, check_parameter
 
 
@@ -180,6 +182,36 @@ class FilterOnNode:
 
 
 _registered = {}
+
+
+class FiltersOnNode:
+    """The filters that one node carries, in ascending order of key."""
+
+    def __init__(self, node, filters):
+        self.node = node
+        self._filters = [one.instance() for one in filters if one.at is None or node.address in one.at]
+        self._filters.sort(key=lambda one: one.key)
+
+    def answer(self, messages, attributes, origin, sequence, now):
+        """The attributes of a message after all filters that want it, or None if nothing is left of it."""
+        if not self._filters:
+            return attributes
+        left = ()
+        # A filter is about readings: of an aggregated message it sees one sample at a time.
+        for part in [attributes] if messages == "interest" else split_samples(attributes):
+            left += self._answer_one(messages, part, origin, sequence, now)
+        return left or None
+
+    def _answer_one(self, messages, attributes, origin, sequence, now):
+        for one in self._filters:
+            if not one.wants(messages, attributes):
+                continue
+            answer, attributes = one.decide(attributes, origin, now)
+            if answer != PASS:
+                self.node.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
+            if answer == DROP:
+                return ()
+        return attributes
 
 
 def register_filter(name, make):

@@ -17,7 +17,9 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import constraints
+from workbench.attributes.interests import constraints
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.diffusion.rules import replaced
 
 
 class Gradient:
@@ -100,25 +102,13 @@ class InterestEntry:
         """Append a gradient; returns (whether it was taken, the gradient that had to go or None)."""
         evicted = None
         if len(self.gradients) >= self.max_gradients:
-            evicted = self._victim(gradient, replacement)
-            if evicted is None:
+            is_reinforced = gradient.wave is not None
+            place = replaced(self.gradients, len(self.gradients), gradient.sink, is_reinforced, replacement == "oldest")
+            if place == NOBODY:
                 return False, None
-            self.gradients.remove(evicted)
+            evicted = self.gradients.pop(place)
         self.gradients.append(gradient)
         return True, evicted
-
-    def _victim(self, newcomer, replacement):
-        reinforced = newcomer.wave is not None
-        if not reinforced and replacement == "oldest":
-            return self.gradients[0]
-        if not reinforced and any([gradient.sink == newcomer.sink for gradient in self.gradients]):
-            return None
-        for i in range(len(self.gradients) - 1, -1, -1):
-            sink = self.gradients[i].sink
-            if sink == newcomer.sink or any([self.gradients[j].sink == sink for j in range(i)]):
-                return self.gradients[i]
-        # A reinforced path that a full list left out would end here, or turn back on itself.
-        return self.gradients[-1] if reinforced else None
 
     def to_front(self, gradient):
         """Make a reinforced gradient the head of the list."""
@@ -195,11 +185,5 @@ class OwnInterest:
         self.attributes = attributes
         self.round = 0
         self.reinforcements = 0  # started in this round
-        self.subscriptions = []
         self.refresh_us = None
         self.data_gradients = DataGradients(max_sources)
-
-    def expires_us(self):
-        """When the longest subscription ends, or None if one never does."""
-        times = [subscription.expires_us for subscription in self.subscriptions]
-        return None if None in times else max(times)

@@ -3,27 +3,20 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.model import (
     check_publication,
-    check_subscription,
-    constraints,
-    is_within,
-    matching_samples,
     one_way_match,
-    split_samples,
     text_of,
     with_payload,
 )
 from workbench.attributes.wire import attributes_size
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
-from workbench.protocols.diffusion import events, wire
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
+from workbench.protocols.diffusion import events, rules, wire
 from workbench.protocols.diffusion.events import (
-    DROP,
-    PASS,
     Blacklisted,
     DataGradientSet,
-    Filtered,
     GradientRemoved,
     GradientSet,
     InterestCached,
@@ -31,11 +24,10 @@ from workbench.protocols.diffusion.events import (
 )
 from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest
 from workbench.protocols.diffusion.reinforcement import Reinforcement
+from workbench.protocols.diffusion.rules import FOREVER_US, LONGEST_EXPIRATION_S  # noqa: F401 - its twin reads it here
 from workbench.protocols.recent import RecentIds
+from workbench.protocols.subscriptions import SECOND_US, Subscription
 
-SECOND_US = 1000000
-LONGEST_EXPIRATION_S = 0xFFFF
-FOREVER_US = 1 << 62
 _U32 = 0xFFFFFFFF
 
 
@@ -61,12 +53,14 @@ class DiffusionNode(Node):
         self.samples = []
         self.own_interests = []
         self.black_list = []
-        self.filters = [f.instance() for f in settings.filters if f.at is None or address in f.at]
-        self.filters.sort(key=lambda f: f.key)
+        self.filters = None
+        if settings.filters:
+            from workbench.protocols.diffusion.filters import FiltersOnNode
+
+            self.filters = FiltersOnNode(self, settings.filters)
         self.reinforcement = Reinforcement(self)
         self._messages = 0
         self._readings = 0
-        self._subscriptions = 0
         self._tick_us = None
         # No gradient expires before this: most of the time there is nothing to clean.
         self._first_expiry_us = FOREVER_US
@@ -75,10 +69,9 @@ class DiffusionNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask the network for data that matches; ``expires_s`` None asks for ever. Returns a Subscription."""
-        attributes = tuple(attributes)
-        check_subscription(attributes, match_all)
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
+        attributes = subscription.attributes
         self._check_count(attributes)
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
         own = self._own_interest(attributes)
         if own is None:
             if len(self.own_interests) >= self.settings.max_interests:
@@ -93,22 +86,20 @@ class DiffusionNode(Node):
         else:
             # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
             self._begin_round(own)
-        subscription = Subscription(self, self.first_number + self._subscriptions, attributes, expires_us)
-        self._subscriptions += 1
-        own.subscriptions.append(subscription)
+        subscription.request = own
+        self.subscriptions.add(subscription)
         self._send_interest(own, now)
         self.plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
         """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
-        for own in list(self.own_interests):
-            if subscription in own.subscriptions:
-                own.subscriptions.remove(subscription)
-                if not own.subscriptions:
-                    self.own_interests.remove(own)
-                    own.round = (own.round + 1) & 0xFF
-                    self.outbox.append((None, self._encode_interest(own, 0, own.sequence, self.settings.ttl)))
+        if self.subscriptions.end(subscription):
+            own = subscription.request
+            if not self.subscriptions.of(own):
+                self.own_interests.remove(own)
+                own.round = rules.next_round(own.round)
+                self.outbox.append((None, self._encode_interest(own, 0, own.sequence, self.settings.ttl)))
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
@@ -132,29 +123,31 @@ class DiffusionNode(Node):
         Attributes that are less constrained than the subscription raise AttributeFormatError. Returns the number of
         neighbors a reinforcement was sent to.
         """
-        for own in self.own_interests:
-            if subscription in own.subscriptions:
-                wanted = own.attributes if attributes is None else tuple(attributes)
-                if not is_within(wanted, own.attributes):
-                    raise AttributeFormatError(
-                        "the reinforcement %s is less constrained than the subscription %s"
-                        % (text_of(wanted), text_of(own.attributes))
-                    )
-                own.data_gradients.forget_reinforcements(self.address)
-                return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
-        return 0
+        if subscription not in self.subscriptions.open:
+            return 0
+        own = subscription.request
+        wanted = own.attributes if attributes is None else tuple(attributes)
+        if not is_within(wanted, own.attributes):
+            raise AttributeFormatError(
+                "the reinforcement %s is less constrained than the subscription %s"
+                % (text_of(wanted), text_of(own.attributes))
+            )
+        own.data_gradients.forget_reinforcements(self.address)
+        return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """The link layer's estimate of the delivery ratios from and to a neighbor: keeps the black list (A27)."""
-        loss = 1.0 - inbound * outbound
-        limit = self.settings.blacklist_loss
-        if neighbor in self.black_list:
-            if loss < limit - self.settings.blacklist_hysteresis:
-                self.black_list.remove(neighbor)
-                self.events.append(Blacklisted(neighbor, "", NOBODY, 0, 0, ""))
-        elif loss > limit:
+        was_black = neighbor in self.black_list
+        is_black = rules.is_black(
+            was_black, inbound, outbound, self.settings.blacklist_loss, self.settings.blacklist_hysteresis
+        )
+        if is_black == was_black:
+            return
+        self.events.append(Blacklisted(neighbor, "", NOBODY, 0, int(is_black), ""))
+        if was_black:
+            self.black_list.remove(neighbor)
+        else:
             self.black_list.append(neighbor)
-            self.events.append(Blacklisted(neighbor, "", NOBODY, 0, 1, ""))
             for entry in self.cache.entries:
                 self._removed(entry.remove(neighbor=neighbor), "blacklisted")
 
@@ -173,11 +166,9 @@ class DiffusionNode(Node):
 
     def wake(self, now):
         """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
+        self.subscriptions.expire(now)
         for own in list(self.own_interests):
-            for subscription in list(own.subscriptions):
-                if subscription.expires_us is not None and subscription.expires_us <= now:
-                    own.subscriptions.remove(subscription)
-            if not own.subscriptions:
+            if not self.subscriptions.of(own):
                 self.own_interests.remove(own)
             elif own.refresh_us is not None and own.refresh_us <= now:
                 self._begin_round(own)
@@ -189,10 +180,8 @@ class DiffusionNode(Node):
 
     def _plan_wake(self):
         times = [self._tick_us]
-        for own in self.own_interests:
-            times.append(own.refresh_us)
-            for subscription in own.subscriptions:
-                times.append(subscription.expires_us)
+        times += [one.expires_us for one in self.subscriptions.open]
+        times += [own.refresh_us for own in self.own_interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
@@ -205,7 +194,7 @@ class DiffusionNode(Node):
         return None
 
     def _begin_round(self, own):
-        own.round = (own.round + 1) & 0xFF
+        own.round = rules.next_round(own.round)
         own.reinforcements = 0
         own.data_gradients.forget_reinforcements(self.address)
 
@@ -221,11 +210,11 @@ class DiffusionNode(Node):
 
     def expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
-        longest = int(self.settings.gradient_lifetime_s) if self.settings.refresh_s else LONGEST_EXPIRATION_S
-        expires_us = own.expires_us()
-        if expires_us is None:
-            return longest
-        return max(1, min(longest, (expires_us - now + SECOND_US - 1) // SECOND_US))
+        longest_s = rules.lifetime_s(self.settings.refresh_s, self.settings.gradient_lifetime_s)
+        times = [one.expires_us for one in self.subscriptions.of(own)]
+        if None in times:
+            return longest_s
+        return rules.expiration_s(now, max(times), longest_s)
 
     def _encode_interest(self, interest, expiration_s, sequence, ttl):
         return wire.encode_interest(
@@ -278,10 +267,12 @@ class DiffusionNode(Node):
                 self.set_gradient(entry, interest, now)
             self.drop_message(interest, "interest", "duplicate")
             return
-        if known_round is not None and (interest.round - known_round) & 0xFF >= 128:
+        if known_round is not None and rules.is_stale(interest.round, known_round):
             self.drop_message(interest, "interest", "stale")
             return
-        attributes = self._filter("interest", interest.attributes, interest.sink, interest.sequence, now)
+        attributes = interest.attributes
+        if self.filters is not None:
+            attributes = self.filters.answer("interest", attributes, interest.sink, interest.sequence, now)
         self.seen_interests.put(key, interest.round)
         if attributes is None:
             self.drop_message(interest, "interest", "filter")
@@ -469,7 +460,9 @@ class DiffusionNode(Node):
 
     def _route(self, data, now):
         """Filters, own subscriptions, interest cache: where new data goes, be it ours or a neighbor's (A23)."""
-        attributes = self._filter("data", data.attributes, data.source, data.sequence, now)
+        attributes = data.attributes
+        if self.filters is not None:
+            attributes = self.filters.answer("data", attributes, data.source, data.sequence, now)
         if attributes is None:
             self.drop_message(data, "data", "filter")
             return
@@ -478,7 +471,7 @@ class DiffusionNode(Node):
         for own in self.own_interests:
             if one_way_match(own.attributes, attributes):
                 if not known:
-                    hops = self.settings.ttl - data.ttl + 1
+                    hops = rules.hops_taken(self.settings.ttl, data.ttl)
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
                 known = True
                 self._deliver(own, data, now)
@@ -524,44 +517,18 @@ class DiffusionNode(Node):
 
     def _deliver(self, own, data, now):
         """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
-        for subscription in own.subscriptions:
-            if subscription.expires_us is not None and now >= subscription.expires_us:
-                continue
-            for sample in matching_samples(subscription.attributes, data.attributes):
-                subscription.put(sample)
-                self.events.append(
-                    Delivered(data.previous_hop, "data", data.source, data.sequence, subscription.number, sample)
-                )
+        self.deliver_to(
+            self.subscriptions.of(own), data.attributes, data.previous_hop, "data", data.source, data.sequence, now
+        )
         data_gradient = self._update_data_gradient(own.data_gradients, data)
-        after = self.settings.reinforce_after
-        if data_gradient is None or not after or data_gradient.messages < after:
+        if data_gradient is None or self.address in data_gradient.reinforced_for:
             return
-        if self.address not in data_gradient.reinforced_for and own.reinforcements < self.settings.max_reinforcements:
+        settings = self.settings
+        if rules.may_reinforce(
+            data_gradient.messages, settings.reinforce_after, own.reinforcements, settings.max_reinforcements
+        ):
             own.reinforcements += 1
             self.reinforcement.start(own, own.attributes, [data_gradient], now)
-
-    # Filters
-
-    def _filter(self, messages, attributes, origin, sequence, now):
-        """The attributes after all filters that want them, or None if nothing is left of the message."""
-        if not self.filters:
-            return attributes
-        left = ()
-        # A filter is about readings: of an aggregated message it sees one sample at a time.
-        for part in [attributes] if messages == "interest" else split_samples(attributes):
-            left += self._filter_one(messages, part, origin, sequence, now)
-        return left or None
-
-    def _filter_one(self, messages, attributes, origin, sequence, now):
-        for one in self.filters:
-            if not one.wants(messages, attributes):
-                continue
-            answer, attributes = one.decide(attributes, origin, now)
-            if answer != PASS:
-                self.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
-            if answer == DROP:
-                return ()
-        return attributes
 
 
 def _with_attributes(message, attributes):

@@ -17,7 +17,8 @@ Differs from the original in
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import constraints, is_within, one_way_match
+from workbench.attributes.interests import constraints, is_within
+from workbench.attributes.model import one_way_match
 from workbench.errors import EncodeError
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.events import Reinforced

@@ -3,14 +3,15 @@
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.attributes.model import check_publication, check_subscription, with_payload
+from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError, ParameterError
-from workbench.protocols.contract import NOBODY, Node, Originated, Subscription
+from workbench.protocols.contract import NOBODY, Node, Originated
 from workbench.protocols.dps import events, mapping, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import SECOND_US, Links
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
+from workbench.protocols.subscriptions import Subscription
 
 _I31 = 0x7FFFFFFF
 _ANY_PORT = 40000
@@ -37,13 +38,11 @@ class DPSNode(Node):
             None  # a `workbench.protocols.dps.cose.Security`, or what seals, opens and is answering as that does
         )
         self.multicasts = False
-        self.interests = []
         self.links = Links(self)
         self.publications = Publications(self)
         self.acknowledgements = Acknowledgements(self, self.publications.history)
         self._ask_at_us = {}  # neighbors of the topology without a link: when to ask them (again)
         self._wanted = set()
-        self._subscribed = 0
         self._published = 0
         self._series = 0
 
@@ -107,13 +106,10 @@ class DPSNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
-        attributes = tuple(attributes)
-        check_subscription(attributes, match_all)
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
-        subscription = Subscription(self, self.first_number + self._subscribed, attributes, expires_us)
-        topics = mapping.subscription_topics(attributes, self.settings.separators)
-        self._add_interest(Interest(subscription, topics, self.settings, False, True), now)
-        return subscription
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
+        topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
+        subscription.request = Interest(topics, self.settings, False, True)
+        return self._keep(subscription, now)
 
     def subscribe_topics(self, topics, now, expired=False):
         """Ask for publications that match all of these topics (texts); ``expired``: also for the end of retained ones.
@@ -123,30 +119,26 @@ class DPSNode(Node):
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
             raise ParameterError("a subscription needs at least one topic")
-        subscription = TopicSubscription(self, self.first_number + self._subscribed, topics)
-        self._add_interest(Interest(subscription, topics, self.settings, expired), now)
+        subscription = TopicSubscription(self, topics, now)
+        subscription.request = Interest(topics, self.settings, expired)
+        return self._keep(subscription, now)
+
+    def _keep(self, subscription, now):
+        if len(self.subscriptions.open) >= self.settings.max_subscriptions:
+            raise ParameterError(
+                "the node has %d subscriptions already, which is max_subscriptions" % len(self.subscriptions.open)
+            )
+        self.subscriptions.add(subscription)
+        self.links.subscribed(subscription.request.pair, now)
+        self.publications.give_retained(subscription, now)
+        self._plan_wake()
         return subscription
 
-    def _add_interest(self, interest, now):
-        if len(self.interests) >= self.settings.max_subscriptions:
-            raise ParameterError(
-                "the node has %d subscriptions already, which is max_subscriptions" % len(self.interests)
-            )
-        self._subscribed += 1
-        self.interests.append(interest)
-        self.links.subscribed(interest.pair, now)
-        self.publications.give_retained(interest, now)
-        self._plan_wake()
-
     def unsubscribe(self, subscription, now):
-        """End a subscription of either kind; one that has ended already is no error."""
-        self._end([one for one in self.interests if one.subscription is subscription], now)
+        """End a subscription of either kind. Ending one that has ended does nothing."""
+        if self.subscriptions.end(subscription):
+            self.links.unsubscribed(subscription.request.pair, now)
         self._plan_wake()
-
-    def _end(self, ended, now):
-        for interest in ended:
-            self.interests.remove(interest)
-            self.links.unsubscribed(interest.pair, now)
 
     # Publications
 
@@ -272,7 +264,8 @@ class DPSNode(Node):
 
     def wake(self, now):
         """Do what is due: messages of links, ends of publications and subscriptions, links to ask for."""
-        self._end([one for one in self.interests if one.is_over(now)], now)
+        for subscription in self.subscriptions.expire(now):
+            self.links.unsubscribed(subscription.request.pair, now)
         self.links.wake(now)
         self.publications.wake(now)
         for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
@@ -287,7 +280,7 @@ class DPSNode(Node):
 
     def _plan_wake(self):
         times = [self.links.next_due_us(), self.publications.retained.next_end_us()]
+        times += [subscription.expires_us for subscription in self.subscriptions.open]
         times += self._ask_at_us.values()
-        times += [one.subscription.expires_us for one in self.interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None

@@ -183,14 +183,14 @@ class Publications:
 
     # To the application
 
-    def give_retained(self, interest, now):
+    def give_retained(self, subscription, now):
         """A new subscription of this node's own: hand it what is kept here, which no neighbor would send again."""
         for kept in self.retained.values():
             left_s = kept.left_s(now)
             if left_s > 0:
-                self._deliver(kept.message._replace(ttl_s=left_s), kept.neighbor, now, (interest,))
+                self._deliver(kept.message._replace(ttl_s=left_s), kept.neighbor, now, (subscription,))
 
-    def _deliver(self, message, neighbor, now, interests=None):
+    def _deliver(self, message, neighbor, now, subscriptions=None):
         """Hand a publication, or the end of one, to the subscriptions that it matches.
 
         Returns whether what became of it here has been told: that it was delivered, or why not. False: nobody asks.
@@ -198,8 +198,10 @@ class Publications:
         is_expiry = message.ttl_s < 0
         wanted = [
             one
-            for one in (self.node.interests if interests is None else interests)
-            if (one.expired or not is_expiry) and message.filter.includes(one.filter) and not one.is_over(now)
+            for one in (self.node.subscriptions.open if subscriptions is None else subscriptions)
+            if (one.request.expired or not is_expiry)
+            and message.filter.includes(one.request.filter)
+            and not one.is_over(now)
         ]
         if not wanted:
             return False
@@ -218,22 +220,22 @@ class Publications:
             self._drop(message, neighbor, "topics")
             return True
         topics = [topic.encode() if isinstance(topic, str) else topic for topic in message.topics]
-        wanted = [one for one in wanted if topic_strings.matches(topics, one.topics, self.settings.separators)]
+        wanted = [one for one in wanted if topic_strings.matches(topics, one.request.topics, self.settings.separators)]
         if not wanted:
             self._drop(message, neighbor, "no_match")
             return True
         count = 0
         arrival = None
         for one in wanted:
-            if one.is_of_attributes:
-                count += self._deliver_samples(message, neighbor, one.subscription)
+            if one.request.is_of_attributes:
+                count += self._deliver_samples(message, neighbor, one)
                 continue
             if arrival is None:
                 arrival = self._arrival(message, neighbor, is_expiry, opened)
-            one.subscription.put(arrival)
+            one.put(arrival)
             count += 1
-            self._tell_delivered(message, neighbor, one.subscription, " ".join(message.topics))
-        if count and message.acknowledge and not is_expiry and any([one.is_of_attributes for one in wanted]):
+            self._tell_delivered(message, neighbor, one, " ".join(message.topics))
+        if count and message.acknowledge and not is_expiry and any([one.request.is_of_attributes for one in wanted]):
             arrival = arrival or self._arrival(message, neighbor, is_expiry, opened)
             self.node.acknowledge(arrival, b"", now)
         return True

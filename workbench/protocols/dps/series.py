@@ -5,9 +5,9 @@ This file is written in MicroPython's subset of Python.
 
 from collections import namedtuple
 
-from workbench.protocols.contract import Subscription
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.topics import publication_items, subscription_items
+from workbench.protocols.subscriptions import Subscription
 
 MOST_ANSWERS = 1000  # of one series, that nobody has taken
 # A publication as the subscriber gets it. topics: texts; data: bytes; wants_answer: whether the publisher asked for
@@ -54,29 +54,23 @@ def subscription_filter(topics, settings):
 
 
 class Interest:
-    """A subscription with its topics and filter; ``pair`` is what it adds to the node's interests."""
+    """What a subscription asks for: topics and their filter; ``pair`` is what it adds to the node's interests."""
 
-    __slots__ = ("expired", "filter", "is_of_attributes", "pair", "subscription", "topics")
+    __slots__ = ("expired", "filter", "is_of_attributes", "pair", "topics")
 
-    def __init__(self, subscription, topics, settings, expired=False, is_of_attributes=False):
-        self.subscription = subscription
+    def __init__(self, topics, settings, expired=False, is_of_attributes=False):
         self.topics = topics
         self.filter = subscription_filter(topics, settings)
         self.pair = (self.filter, self.filter.fuzzy_hash())
         self.expired = expired
         self.is_of_attributes = is_of_attributes
 
-    def is_over(self, now):
-        """Whether the subscription has expired."""
-        expires_us = self.subscription.expires_us
-        return expires_us is not None and expires_us <= now
-
 
 class TopicSubscription(Subscription):
     """A subscription to topics: iterating over it takes the Arrivals since the last time."""
 
-    def __init__(self, node, number, topics):
-        Subscription.__init__(self, node, number, (), None)
+    def __init__(self, node, topics, now):
+        Subscription.__init__(self, node, (), now, match_all=True)
         self.topics = topics
 
 

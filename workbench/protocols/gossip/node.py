@@ -7,6 +7,7 @@ from workbench.errors import DecodeError
 from workbench.protocols.contract import NOBODY, Forwarded
 from workbench.protocols.flooding import node as flooding
 from workbench.protocols.flooding import wire
+from workbench.protocols.flooding.rules import hops_taken
 
 
 class GossipNode(flooding.FloodingNode):
@@ -28,8 +29,8 @@ class GossipNode(flooding.FloodingNode):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self._hold(event_id, previous_hop, self.ttl - ttl + 1)
-        self._deliver(attributes, origin, sequence, previous_hop, now)
+        self._hold(event_id, previous_hop, hops_taken(self.ttl, ttl))
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, "flood", origin, sequence, now)
         if ttl <= 1:
             self.drop(previous_hop, "flood", origin, sequence, "ttl")
         elif self.random.uniform() >= self.forwarding_probability:

@@ -18,10 +18,11 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes.event_bytes import event_attributes, event_bytes
-from workbench.attributes.model import check_publication, matching_samples, with_payload
+from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Originated
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Originated
 from workbench.protocols.flooding.node import FloodingNode
+from workbench.protocols.flooding.rules import hops_taken
 from workbench.protocols.gossip import wire
 
 
@@ -104,7 +105,7 @@ class PiecesGossipNode(FloodingNode):
             return
         partial.data[piece.number] = piece.data
         partial.missing -= 1
-        partial.hops = max(partial.hops, self.ttl - piece.ttl + 1)
+        partial.hops = max(partial.hops, hops_taken(self.ttl, piece.ttl))
         if partial.missing == 0:
             self._forget(event_id)
             attributes = event_attributes(b"".join(partial.data))
@@ -125,9 +126,4 @@ class PiecesGossipNode(FloodingNode):
 
     def _take(self, attributes, origin, sequence, previous_hop, hops, now):
         self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
-        for subscription in self.subscriptions:
-            if subscription.expires_us is not None and now >= subscription.expires_us:
-                continue
-            for sample in matching_samples(subscription.attributes, attributes):
-                subscription.put(sample)
-                self.events.append(Delivered(previous_hop, "piece", origin, sequence, subscription.number, sample))
+        self.deliver_to(self.subscriptions.open, attributes, previous_hop, "piece", origin, sequence, now)

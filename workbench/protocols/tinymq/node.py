@@ -3,10 +3,11 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import check_publication, check_subscription, matching_samples, with_payload
+from workbench.attributes.model import check_publication, with_payload
 from workbench.errors import DecodeError, ParameterError
-from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held, Node, Originated, Subscription
+from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.recent import RecentIds
+from workbench.protocols.subscriptions import Subscription
 from workbench.protocols.tinymq import events, literal, wire
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
@@ -36,14 +37,12 @@ class TinyMQNode(Node):
         self.overlay = Overlay(self, self.every_tree)
         self.queries = QueryStore(self)
         self.rendezvous = Rendezvous(self)
-        self.own_queries = []
         # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
         self._waiting = []
         self._longest_wait_us = int(settings.info_s * settings.lost_after * SECOND_US)
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
         self._passed = RecentIds(settings.max_known)  # literal mode: events that were here
         self._ask_again_us = None
-        self._subscribed = 0
         self._published = 0
 
     def start(self, now, boot=0):
@@ -56,30 +55,25 @@ class TinyMQNode(Node):
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask all trees for what matches ``attributes``, for ``expires_s`` seconds (None: for ever)."""
-        attributes = tuple(attributes)
-        check_subscription(attributes, match_all)
-        if len(self.own_queries) >= self.settings.max_queries:
+        subscription = Subscription(self, attributes, now, expires_s, match_all)
+        if len(self.subscriptions.open) >= self.settings.max_queries:
             raise ParameterError(
-                "node %d already has %d subscriptions, which is max_queries" % (self.address, len(self.own_queries))
+                "node %d already has %d subscriptions, which is max_queries"
+                % (self.address, len(self.subscriptions.open))
             )
-        expires_us = None if expires_s is None else now + int(expires_s * SECOND_US)
-        subscription = Subscription(self, self.first_number + self._subscribed, attributes, expires_us)
-        own = OwnQuery(subscription)
+        own = subscription.request = OwnQuery(subscription)
         # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
         wire.encode(0, self._query(own, 0, 0, now))
-        self._subscribed += 1
-        self.own_queries.append(own)
+        self.subscriptions.add(subscription)
         if self.overlay.is_attached() and self._ask_again_us is None:
             self._ask(own, now)
         self._plan_wake()
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription: its query is sent again with lease 0; one that has ended already is no error."""
-        for own in [one for one in self.own_queries if one.subscription is subscription]:
-            self.own_queries.remove(own)
-            if own.round >= 0:
-                self._ask(own, now, is_end=True)
+        """End a subscription: its query is sent again with lease 0. Ending one that has ended does nothing."""
+        if self.subscriptions.end(subscription) and subscription.request.round >= 0:
+            self._ask(subscription.request, now, is_end=True)
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
@@ -313,15 +307,9 @@ class TinyMQNode(Node):
             return
         self.hold(message, name, previous_hop)
         self._events.put(event_id, True)
-        for own in self.own_queries:
-            subscription = own.subscription
-            if subscription.expires_us is not None and subscription.expires_us <= now:
-                continue
-            for sample in matching_samples(subscription.attributes, message.attributes):
-                subscription.put(sample)
-                self.events.append(
-                    Delivered(previous_hop, name, message.publisher, message.sequence, subscription.number, sample)
-                )
+        self.deliver_to(
+            self.subscriptions.open, message.attributes, previous_hop, name, message.publisher, message.sequence, now
+        )
 
     def hold(self, message, name, previous_hop):
         """Tell that an event is held, the first time."""
@@ -364,25 +352,23 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _ask_what_is_due(self, now):
-        self.own_queries = [own for own in self.own_queries if not own.is_over(now)]
+        self.subscriptions.expire(now)
         if not self.overlay.is_attached():
             return
         everything_is_due = self._ask_again_us is not None and self._ask_again_us <= now
         if everything_is_due:
             self._ask_again_us = None
-        for own in self.own_queries:
+        for subscription in self.subscriptions.open:
+            own = subscription.request
             if everything_is_due or (own.refresh_us is not None and own.refresh_us <= now):
                 self._ask(own, now)
 
     def _plan_wake(self):
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
-        is_attached = self.overlay.is_attached()
-        if is_attached:
+        times += [subscription.expires_us for subscription in self.subscriptions.open]
+        if self.overlay.is_attached():
             times.append(self._ask_again_us)
-        for own in self.own_queries:
-            times.append(own.subscription.expires_us)
-            if is_attached:
-                times.append(own.refresh_us)
+            times += [subscription.request.refresh_us for subscription in self.subscriptions.open]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 

@@ -34,11 +34,6 @@ class OwnQuery:
             return longest
         return max(1, min(longest, wire.LEASE_FOREVER_S - 1, -((now - expires_us) // SECOND_US)))
 
-    def is_over(self, now):
-        """Whether the subscription has expired."""
-        expires_us = self.subscription.expires_us
-        return expires_us is not None and expires_us <= now
-
 
 class StoredQuery:
     """A query that this node stores: the message, and when its lease ends (None: never)."""

@@ -1,0 +1,42 @@
+"""The rules of coded diffusion: how much a node sends, when it forgets, and when it has no room."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.protocols.coded_diffusion import rules
+
+
+def test_packets_to_send_are_ff_times_ip_rounded_up():
+    table = [(0.5, 0, 0), (0.5, 1, 1), (0.5, 2, 1), (0.5, 3, 2), (1.0, 16, 16), (0.001, 1, 1), (0.001, 1000, 1)]
+    for forwarding_factor, fresh, packets in table:
+        assert rules.packets_to_send(forwarding_factor, fresh) == packets
+
+
+def test_product_that_is_whole_but_for_floating_point_is_not_rounded_up():
+    assert 0.07 * 100 > 7
+    assert rules.packets_to_send(0.07, 100) == 7
+
+
+@given(st.integers(1, 100), st.integers(0, 255))
+def test_packets_to_send_are_those_of_whole_numbers(hundredths, fresh):
+    assert rules.packets_to_send(hundredths / 100, fresh) == -(-hundredths * fresh // 100)
+
+
+def test_collecting_time_is_in_whole_microseconds():
+    assert [rules.collecting_us(ms) for ms in (50, 0.001, 0.0019, 2.5)] == [50000, 1, 1, 2500]
+
+
+def test_event_is_remembered_until_its_neighbors_are_through_collecting():
+    table = [(10.0, 2, 50000, 10000000), (0.0, 2, 50000, 200000), (0.5, 16, 50000, 1600000), (2.0, 16, 50000, 2000000)]
+    for forget_after_s, generation_size, collecting_us, forget_after_us in table:
+        assert rules.forget_after_us(forget_after_s, generation_size, collecting_us) == forget_after_us
+
+
+def test_event_is_quiet_from_the_last_microsecond_of_its_time_on():
+    assert [rules.is_quiet(now, 100, 50) for now in (100, 149, 150, 151)] == [False, False, True, True]
+
+
+def test_node_is_full_of_ids_or_of_matrices():
+    table = [(0, 0, False), (9, 5, False), (10, 0, True), (9, 6, True), (11, 6, True)]
+    for known, generations, is_full in table:
+        assert rules.is_full(known, 10, generations, 5) is is_full

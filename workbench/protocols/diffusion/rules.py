@@ -1,0 +1,68 @@
+"""The rules of diffusion on plain numbers: the node calls them, and its fast twin the same functions.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.subscriptions import SECOND_US
+
+LONGEST_EXPIRATION_S = 0xFFFF  # the most that an interest's field holds
+FOREVER_US = 1 << 62
+
+
+def next_round(round_):
+    """The round of an interest's next refresh; they are counted modulo 256 (A15)."""
+    return (round_ + 1) & 0xFF
+
+
+def is_stale(round_, known):
+    """Whether a round is older than the one that is known, by the shorter way around (A15)."""
+    return (round_ - known) & 0xFF >= 128
+
+
+def lifetime_s(refresh_s, gradient_lifetime_s):
+    """The longest that a gradient may live (s): one that is never refreshed as long as its field can say."""
+    return int(gradient_lifetime_s) if refresh_s else LONGEST_EXPIRATION_S
+
+
+def expiration_s(now, ends_us, longest_s):
+    """How long the gradients of an interest may live whose subscription ends at ``ends_us``: 1 to ``longest_s``."""
+    return max(1, min(longest_s, (ends_us - now + SECOND_US - 1) // SECOND_US))
+
+
+def hops_taken(first_ttl, ttl):
+    """The hops that a message has come which began with ``first_ttl`` and arrives with ``ttl``."""
+    return first_ttl - ttl + 1
+
+
+def replaced(gradients, count, sink, is_reinforced, replaces_oldest):
+    """Which gradient of a full list of ``count`` makes room for one towards ``sink``; NOBODY: the newcomer goes (A17).
+
+    A sink's only gradient stays while another sink has a spare one. ``is_reinforced``: the newcomer is.
+    """
+    if not is_reinforced:
+        if replaces_oldest:
+            return 0
+        for i in range(count):
+            if gradients[i].sink == sink:
+                return NOBODY
+    for i in range(count - 1, -1, -1):
+        other = gradients[i].sink
+        if other == sink:
+            return i
+        for j in range(i):
+            if gradients[j].sink == other:
+                return i
+    # A reinforced path that a full list left out would end here, or turn back on itself.
+    return count - 1 if is_reinforced else NOBODY
+
+
+def may_reinforce(messages, reinforce_after, started, max_reinforcements):
+    """Whether a source's path is reinforced after so many new messages (0: never), ``started`` in this round."""
+    return 0 < reinforce_after <= messages and started < max_reinforcements
+
+
+def is_black(was_black, inbound, outbound, blacklist_loss, blacklist_hysteresis):
+    """Whether a neighbor is on the black list, now that its link has these delivery ratios (A27)."""
+    loss = 1.0 - inbound * outbound
+    return loss >= blacklist_loss - blacklist_hysteresis if was_black else loss > blacklist_loss
