@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.sim import workload
+from workbench.sim.fast import defaults
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.fast.air import (
     acknowledge,
@@ -71,33 +72,62 @@ from workbench.sim.fast.layout import (
     WAKE,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk, pasted
+from workbench.sim.fast.reference import COMPILED_MODULES, by_reference, inlined, kept_on_disk, pasted
 
+_NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # no array is too small
 
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
 
-def _is_compiled(module: str) -> bool:
-    """Whether a loop may have functions of a module in it: the engine's, a twin's, the rules that a twin shares."""
-    return not {"fast", "rules"}.isdisjoint(module.split("."))
-
-
 def sources_digest(twin: ModuleType) -> int:
     """A number of 63 bits that changes with any source, and any number taken from elsewhere, that a loop is made of."""
+    digest = hashlib.sha256()
+    for name, module in sorted(_parts(twin).items()):
+        digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
+        for nickname, other in sorted(_modules(module, twin).items()):
+            digest.update(f"{nickname} {_numbers(other)}".encode())
+    return int.from_bytes(digest.digest()[:8], "big") >> 1
+
+
+def _numbers(module: ModuleType) -> list[tuple[str, str]]:
+    return sorted((key, repr(value)) for key, value in vars(module).items() if isinstance(value, _NUMBERS))
+
+
+def _parts(twin: ModuleType) -> dict[str, ModuleType]:
+    """The modules that a twin's loop may have functions of, and those that say how its arrays are laid out."""
     found: dict[str, ModuleType] = {}
-    waiting = [sys.modules[__name__], twin]
+    waiting = [sys.modules[__name__], defaults, twin]
     while waiting:
         module = waiting.pop()
-        if module.__name__ not in found:
-            found[module.__name__] = module
-            origins = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-            waiting += [sys.modules[name] for name in origins if name in sys.modules and _is_compiled(name)]
-    digest = hashlib.sha256()
-    for name, module in sorted(found.items()):
-        numbers = sorted((key, value) for key, value in vars(module).items() if isinstance(value, int))
-        digest.update(f"{name} {numbers} {inspect.getsource(module)}".encode())
-    return int.from_bytes(digest.digest()[:8], "big") >> 1
+        if module.__name__ in found:
+            continue
+        found[module.__name__] = module
+        names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
+        names |= {other.__name__ for other in _modules(module, twin).values()}
+        waiting += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
+    return found
+
+
+def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
+    """The modules that a module knows by a name, of the workbench's and of the twin's package."""
+    packages = _package(__name__), _package(twin.__name__)
+    values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
+    return {key: value for key, value in values.items() if _package(value.__name__) in packages}
+
+
+def _is_part(module: str, twin: ModuleType) -> bool:
+    """Whether a module that a part names is one too: a twin's, one with a function for numba, one of its package.
+
+    A protocol of the workbench's has nodes in its package, with which its machine code has nothing to do.
+    """
+    package = _package(twin.__name__)
+    is_at_home = package != _package(__name__) and _package(module) == package
+    return is_at_home or "fast" in module.split(".") or module in COMPILED_MODULES
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 @inlined

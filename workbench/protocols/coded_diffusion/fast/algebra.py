@@ -1,9 +1,9 @@
 """Linear algebra of encoding vectors in the kernel: drawing coefficients, adding a row to a matrix, combining rows.
 
 Theory of operation
-    The same as in `workbench.coding.rlnc`, for encoding vectors alone: rows of ``matrices[g]`` lie at their pivots, and the
-    matrix is in reduced row echelon form, so a row is there if its pivot is 1. Whatever way leads to that form, it is
-    the same matrix: it is the only one of its kind with these rows' span.
+    The same as in `workbench.coding.rlnc`, for encoding vectors alone: rows of ``matrices[g]`` lie at their pivots, and
+    the matrix is in reduced row echelon form, so a row is there if its pivot is 1. Whatever way leads to that form, it
+    is the same matrix: it is the only one of its kind with these rows' span.
 
     All fields have one arithmetic here. A product is a power of a generator of the field, whose exponent is the sum of
     two logarithms; sums are exclusive ors (``modulus`` 0) or integers modulo a prime.

@@ -1,4 +1,4 @@
-"""Built-in filters in the kernel: those that compare and count numbers. The twin of `workbench.protocols.diffusion.filters`.
+"""The twin of `workbench.protocols.diffusion.filters`: the built-in filters that compare and count numbers.
 
 A filter on a node remembers each origin in a row of its own, which is found by a hash of filter, node and origin. What
 calls a function of the user's (blob_fusion, a registered filter) stays with the reference engine.
