@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench.attributes.model import Attribute
 from workbench.protocols.flooding import wire
+from workbench.protocols.flooding.rules import hops_taken
 from workbench.sim.fast.air import let_go, make_message, send
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.fields import GIVEN, Array, Fields, make
@@ -73,6 +74,9 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
 
 
+inlined(hops_taken)
+
+
 @inlined
 def _hold(core, state, i, peer, message, hops, now):
     is_first = not state.known[message, i]
@@ -110,7 +114,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)
         return
     peer = core.addresses[sender]
-    _hold(core, state, i, peer, message, state.ttl - word + 1, now)
+    _hold(core, state, i, peer, message, hops_taken(state.ttl, word), now)
     if word <= 1:
         drop(core, now, i, peer, message, TTL)
     elif state.forwarding_probability < 1.0 and stream_uniform(core, i) >= state.forwarding_probability:

@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.attributes.event_bytes import event_bytes
 from workbench.attributes.model import Attribute
+from workbench.protocols.flooding.rules import hops_taken
 from workbench.protocols.gossip import wire
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.air import let_go, send, take_message
@@ -154,6 +155,8 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 # What a node remembers
 
+inlined(hops_taken)
+
 
 @inlined
 def _has(bits, event, i, number):
@@ -223,7 +226,7 @@ def _keep(core, state, i, peer, message, ttl, now):
         return
     _add(state.kept, event, i, number)
     pair.missing -= 1
-    pair.hops = max(pair.hops, state.ttl - ttl + 1)
+    pair.hops = max(pair.hops, hops_taken(state.ttl, ttl))
     if pair.missing == 0:
         _forget(state, i, event)
         hold(core, state.pairs, i, peer, message, event, pair.hops, now)

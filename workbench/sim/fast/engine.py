@@ -64,8 +64,8 @@ _RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of w
 def loop_of(twin: Any) -> Any:
     """The main loop for a twin (a module)."""
     names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "has_room")
-    functions: Any = [of(twin, name) for name in names]
-    return loop_module.make_loop(*functions, of(twin, "WAKES"), loop_module.sources_digest(twin))
+    functions = {name: of(twin, name) for name in names}
+    return loop_module.make_loop(**functions, wakes=of(twin, "WAKES"), digest=loop_module.sources_digest(twin))
 
 
 def play(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.sim import workload
+from workbench.sim.fast import defaults
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.fast.air import (
     acknowledge,
@@ -71,33 +72,62 @@ from workbench.sim.fast.layout import (
     WAKE,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.fast.reference import by_reference, inlined, kept_on_disk
+from workbench.sim.fast.reference import COMPILED_MODULES, by_reference, inlined, kept_on_disk, pasted
 
+_NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # no array is too small
 
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
 
-def _is_compiled(module: str) -> bool:
-    """Whether a loop may have functions of a module in it: the engine's, a twin's, the rules that a twin shares."""
-    return not {"fast", "rules"}.isdisjoint(module.split("."))
-
-
 def sources_digest(twin: ModuleType) -> int:
     """A number of 63 bits that changes with any source, and any number taken from elsewhere, that a loop is made of."""
+    digest = hashlib.sha256()
+    for name, module in sorted(_parts(twin).items()):
+        digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
+        for nickname, other in sorted(_modules(module, twin).items()):
+            digest.update(f"{nickname} {_numbers(other)}".encode())
+    return int.from_bytes(digest.digest()[:8], "big") >> 1
+
+
+def _numbers(module: ModuleType) -> list[tuple[str, str]]:
+    return sorted((key, repr(value)) for key, value in vars(module).items() if isinstance(value, _NUMBERS))
+
+
+def _parts(twin: ModuleType) -> dict[str, ModuleType]:
+    """The modules that a twin's loop may have functions of, and those that say how its arrays are laid out."""
     found: dict[str, ModuleType] = {}
-    waiting = [sys.modules[__name__], twin]
+    waiting = [sys.modules[__name__], defaults, twin]
     while waiting:
         module = waiting.pop()
-        if module.__name__ not in found:
-            found[module.__name__] = module
-            origins = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-            waiting += [sys.modules[name] for name in origins if name in sys.modules and _is_compiled(name)]
-    digest = hashlib.sha256()
-    for name, module in sorted(found.items()):
-        numbers = sorted((key, value) for key, value in vars(module).items() if isinstance(value, int))
-        digest.update(f"{name} {numbers} {inspect.getsource(module)}".encode())
-    return int.from_bytes(digest.digest()[:8], "big") >> 1
+        if module.__name__ in found:
+            continue
+        found[module.__name__] = module
+        names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
+        names |= {other.__name__ for other in _modules(module, twin).values()}
+        waiting += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
+    return found
+
+
+def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
+    """The modules that a module knows by a name, of the workbench's and of the twin's package."""
+    packages = _package(__name__), _package(twin.__name__)
+    values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
+    return {key: value for key, value in values.items() if _package(value.__name__) in packages}
+
+
+def _is_part(module: str, twin: ModuleType) -> bool:
+    """Whether a module that a part names is one too: a twin's, one with a function for numba, one of its package.
+
+    A protocol of the workbench's has nodes in its package, with which its machine code has nothing to do.
+    """
+    package = _package(twin.__name__)
+    is_at_home = package != _package(__name__) and _package(module) == package
+    return is_at_home or "fast" in module.split(".") or module in COMPILED_MODULES
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 @inlined
@@ -167,7 +197,7 @@ def _tell_sent(core, frame, now):
 
 @inlined
 def _next_frame(core):
-    """When the next frame or wake-up is due (NEVER: there is none), its place in the ring, whether it is in the heap."""
+    """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[NEAR]:
         bucket = next_bucket(core, core.numbers[NOW])
@@ -257,7 +287,8 @@ def _after_frame(core, frame, heard, now):
     end(core, frame)
 
 
-# The protocol's part
+# The protocol's part: numba compiles its functions once for each type of their arguments, so a node's place is an int64
+# wherever they are called, but for the receiver of a frame.
 
 
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
@@ -283,7 +314,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
     @inlined
     def act(core, state):
         it = core.actions[core.numbers[NEXT_ACTION]]
-        now, i = it.time_us, it.place
+        now, i = it.time_us, np.int64(it.place)
         core.numbers[NEXT_ACTION] += 1
         core.numbers[NOW] = now
         if it.kind == FAIL:
@@ -302,10 +333,10 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
 def _make_end_frame(receive: Callable, wakes: bool) -> Any:
     """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
 
-    @inlined
+    @pasted
     def end_frame(core, state, frame, now):
         it = core.frames[frame]
-        i = it.sender
+        i = np.int64(it.sender)
         if it.outage != core.nodes[i].outages:
             give_up(core, frame, now, DOWN)
             return
@@ -313,6 +344,7 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
             _tell_sent(core, frame, now)
         first, last = _arcs_of(core, frame, now)
         heard = last - first
+        message, is_broadcast = it.message, it.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[DOWN_NODES]
         for arc in range(first, last):
             if not is_perfect and not _arrives(core, arc, frame, now):
@@ -320,8 +352,8 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
                 continue
             r = core.receivers[arc]
             if core.traces:
-                add_frame_row(core, now, r, RECEIVED, core.addresses[i], it.message, 0, NO_REASON)
-            receive(core, state, r, i, it.message, it.word, it.receiver == BROADCAST, now)
+                add_frame_row(core, now, r, RECEIVED, core.addresses[i], message, 0, NO_REASON)
+            receive(core, state, r, i, message, it.word, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
         _after_frame(core, frame, heard, now)
@@ -332,10 +364,10 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
 def _make_wake_up(wake: Callable) -> Any:
     """A function for a wake-up: the node's timers, if it is still to be woken now."""
 
-    @inlined
+    @pasted
     def wake_up(core, state, entry, now):
         """False if the node asks to be woken in the past, which would never end."""
-        i = core.frames[entry].sender
+        i = np.int64(core.frames[entry].sender)
         free_frame(core, entry)
         if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
             core.wake_at[i] = NONE

@@ -22,9 +22,37 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_jitable, register_model
 
 _UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for no run time that counts references
-inlined: Any = register_jitable(**_UNCOUNTED)
-outlined: Any = njit(error_model="numpy", **_UNCOUNTED)
-kept_on_disk: Any = njit(error_model="numpy", cache=True, **_UNCOUNTED)
+COMPILED_MODULES: set[str] = set()  # which modules have functions of these decorators, hence parts of a loop
+_known: set[Any] = set()
+
+
+def inlined(function: Any) -> Any:
+    """A function that numba makes a part of those that call it. For Python it stays what it is, as a rule must."""
+    # Of two registrations numba would have to choose.
+    if function not in _known:
+        _known.add(function)
+        register_jitable(**_UNCOUNTED)(_noted(function))
+    return function
+
+
+def pasted(function: Any) -> Any:
+    """The same, and LLVM has no choice: for a loop's pieces. Outside of the loop any store might change ``core``."""
+    return register_jitable(forceinline=True, **_UNCOUNTED)(_noted(function))
+
+
+def outlined(function: Any) -> Any:
+    """A function for numba that is called: for what is rare and long."""
+    return njit(error_model="numpy", **_UNCOUNTED)(_noted(function))
+
+
+def kept_on_disk(function: Any) -> Any:
+    """A function that Python calls, whose machine code the next process finds."""
+    return njit(error_model="numpy", cache=True, **_UNCOUNTED)(_noted(function))
+
+
+def _noted(function: Any) -> Any:
+    COMPILED_MODULES.add(function.__module__)
+    return function
 
 
 class Reference(types.Type):

@@ -37,6 +37,7 @@ from workbench.protocols.coded_diffusion.fast.state import (
     text,
     with_more_room,
 )
+from workbench.protocols.coded_diffusion.rules import is_full, is_quiet
 from workbench.sim.fast.air import let_go, make_message, send, take_message
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
@@ -71,6 +72,9 @@ def has_room(core, state):
 
 # What is known
 
+for _rule in (is_full, is_quiet):
+    inlined(_rule)
+
 
 @inlined
 def _know(state, i, event, now):
@@ -93,7 +97,7 @@ def _is_over(core, state, i, origin, event, now):
     generation = pair.generation
     if not pair.knows or (generation != NO_GENERATION and state.generations[generation].rank < state.generation_size):
         return False
-    if now - pair.heard_us >= state.forget_after_us:
+    if is_quiet(now, pair.heard_us, state.forget_after_us):
         pair.knows = 0
         state.nodes[i].known -= 1
         return False
@@ -104,7 +108,7 @@ def _is_over(core, state, i, origin, event, now):
 @inlined
 def _is_full(state, i, matrices):
     node = state.nodes[i]
-    return node.known >= state.max_known or node.generations.count + matrices > state.max_events
+    return is_full(node.known, state.max_known, node.generations.count + matrices, state.max_events)
 
 
 @inlined
@@ -123,7 +127,7 @@ def _forget_the_quiet(core, state, i, now):
         behind = state.generations[generation].next
         event = state.generations[generation].event
         pair = state.pairs[event, i]
-        if pair.knows and now - pair.heard_us >= state.forget_after_us:
+        if pair.knows and is_quiet(now, pair.heard_us, state.forget_after_us):
             _forget(core, state, i, event)
             _tell_expired(core, state, i, event, now)
         generation = behind
@@ -135,7 +139,7 @@ def _forget_the_quiet(core, state, i, now):
         pair = state.pairs[event, i]
         if pair.knows:
             left -= 1
-            if now - pair.heard_us >= state.forget_after_us:
+            if is_quiet(now, pair.heard_us, state.forget_after_us):
                 pair.knows = 0
             else:
                 if node.known == 0:

@@ -18,7 +18,7 @@ from workbench.attributes.model import Attribute
 from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.fast.algebra import SYMBOL, tables
-from workbench.protocols.coded_diffusion.node import SECOND_US
+from workbench.protocols.coded_diffusion.rules import collecting_us, forget_after_us, packets_to_send
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool, grown, make
 from workbench.sim.fast.layout import Needs
@@ -127,9 +127,9 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """How many packets a node sends after 0, 1, ... m innovative ones (m + 1,): `CodedDiffusionNode.wake`'s."""
-    fresh = np.arange(protocol.generation_size + 1)
-    return np.ceil(protocol.forwarding_factor * fresh - 1e-9).astype(np.int32)
+    """How many packets a node sends after 0, 1, ... m innovative ones (m + 1,)."""
+    fresh = range(protocol.generation_size + 1)
+    return np.array([packets_to_send(protocol.forwarding_factor, one) for one in fresh], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
@@ -156,7 +156,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     size, field = protocol.generation_size, field_of(protocol.field)
     powers, logarithms = tables(field.order)
     sizes_B = coded_sizes_B(setup)
-    collecting_us = int(protocol.collecting_time_ms * 1000)
+    collects_us = collecting_us(protocol.collecting_time_ms)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
     pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
     return make(
@@ -166,11 +166,11 @@ def make_state(setup: Setup, messages: int) -> Any:
         generation_size=size,
         bootstrap_factor=protocol.bootstrap_factor,
         forwarding_probability=float(protocol.forwarding_probability),
-        collecting_us=collecting_us,
+        collecting_us=collects_us,
         rearm=protocol.rearm,
         max_events=protocol.max_events,
         max_known=protocol.max_known,
-        forget_after_us=max(int(protocol.forget_after_s * SECOND_US), 2 * size * collecting_us),
+        forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us),
         sends=sends(protocol),
         order=field.order,
         modulus=field.order if field.characteristic > 2 else 0,

@@ -1,9 +1,8 @@
 """The twin of `workbench.protocols.diffusion.node`: its functions, and the way from a scenario to their arrays.
 
-The node's nouns are modules of their own: `diffusion_interests`, `diffusion_cache`, `diffusion_data`, `diffusion_paths`
-(data gradients), `diffusion_reinforcement`, `diffusion_filters`, `diffusion_attributes`, `diffusion_messages`. What a
-node remembers is laid out in `diffusion_memory` and made in `diffusion_state`. Neighbors, sinks and sources are places,
-not addresses, and an attribute list is a number.
+The node's nouns are modules of their own: `interests`, `cache`, `data`, `paths` (data gradients), `reinforcement`,
+`filters`, `attributes`, `messages`. What a node remembers is laid out in `memory` and made in `state`. Neighbors, sinks
+and sources are places, not addresses, and an attribute list is a number.
 
 Of the definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, that lie about
 their previous hop or that are too long (built-in filters change values alone), and link qualities that change.
@@ -22,6 +21,7 @@ from workbench.protocols.diffusion.fast.interests import (
 from workbench.protocols.diffusion.fast.memory import (
     ATTRIBUTES,
     DATA,
+    FIELDS,
     FREE_MARKS,
     LISTS,
     MEMORIES,
@@ -40,7 +40,6 @@ from workbench.protocols.diffusion.fast.state import (
     needs,
     size_B,
     text,
-    with_more_messages,
     with_more_room,
 )
 from workbench.sim.fast.layout import NO_REASON, NONE, TTL
@@ -49,6 +48,7 @@ from workbench.sim.fast.reference import inlined
 
 __all__ = [
     "EVENTS",
+    "FIELDS",
     "MESSAGES",
     "REASONS",
     "longest_frame_B",
@@ -56,7 +56,6 @@ __all__ = [
     "needs",
     "size_B",
     "text",
-    "with_more_messages",
     "with_more_room",
 ]
 

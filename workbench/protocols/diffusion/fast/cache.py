@@ -1,7 +1,7 @@
 """The interest cache in the fast engine: the twin of `diffusion.interest_cache`, and how a node uses it."""
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
-from workbench.protocols.diffusion.fast.memory import FOREVER_US, INTEREST, REINFORCEMENT, STAMP
+from workbench.protocols.diffusion.fast.memory import INTEREST, REINFORCEMENT, STAMP
 from workbench.protocols.diffusion.fast.names import (
     EVICTED,
     EXPIRED,
@@ -12,9 +12,13 @@ from workbench.protocols.diffusion.fast.names import (
     SET_BY_REINFORCEMENT,
 )
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
+from workbench.protocols.diffusion.rules import FOREVER_US, replaced
+from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
+
+inlined(replaced)
 
 # Which gradients `remove_gradients` takes out.
 OF_SINK, EXPIRED_BY, SET_UP_TO = range(3)
@@ -89,7 +93,7 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):
 @outlined
 def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiration_s, wave):
     """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement."""
-    expires_us = now + expiration_s * 1_000_000
+    expires_us = now + expiration_s * SECOND_US
     g = _gradient(state, entry, sink, neighbor)
     is_new = g == NONE
     if is_new:
@@ -129,7 +133,8 @@ def _gradient(state, entry, sink, neighbor):
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
     if state.entries[entry].gradients >= state.max_gradients:
-        victim = _victim(state, entry, sink, wave)
+        gradients, count = state.gradients[entry], state.entries[entry].gradients
+        victim = replaced(gradients, count, sink, wave != NONE, state.evicts_oldest)
         if victim == NONE:
             return NONE
         tell_removed(core, state, now, i, state.gradients[entry, victim], EVICTED)
@@ -145,22 +150,6 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     it.wave = wave
     it.sequence = NONE
     return g
-
-
-@inlined
-def _victim(state, entry, sink, wave):
-    """Which gradient of a full list goes, as the replacement rule and the protection of a sink's only one say."""
-    count = state.entries[entry].gradients
-    if wave == NONE:
-        if state.evicts_oldest:
-            return 0
-        if _first_of(state, entry, sink, count) < count:
-            return NONE
-    for g in range(count - 1, -1, -1):
-        other = state.gradients[entry, g].sink
-        if other == sink or _first_of(state, entry, other, g) < g:
-            return g
-    return NONE if wave == NONE else count - 1
 
 
 @inlined

@@ -16,11 +16,15 @@ from workbench.protocols.diffusion.fast.messages import (
 from workbench.protocols.diffusion.fast.names import FILTER, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
+from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
 from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE, TTL
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_forwarded, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
+
+for _rule in (hops_taken, may_reinforce):
+    inlined(_rule)
 
 # Samples
 
@@ -155,7 +159,7 @@ def _route(core, state, i, sender, message, ttl, now):
         own = state.own_order[place]
         if matches(state, state.own_interests[own].list, number):
             if not known:
-                tell_held(core, now, i, peer, message, state.ttl - ttl + 1, False)
+                tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
             known = True
             _deliver(core, state, i, own, sender, message, now)
     hops = 0
@@ -192,20 +196,19 @@ def _deliver(core, state, i, own, sender, message, now):
     """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
     number = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
-    what = state.own_interests[own].first
+    what = state.own_interests[own].subscriptions.first
     while what != NONE:
         it = core.subscriptions[what]
         if it.expires_us < 0 or now < it.expires_us:
             _hand_over(core, state, i, what, peer, message, number, now)
-        what = state.behind[what]
+        what = state.behind[what].next
     if sender == NONE:
         return
     block = block_of(state, own)
     origin = state.interest_fields[message].origin
     place = update_data_gradient(core, state, now, i, block, message, origin, sender, number)
-    if not state.reinforce_after or state.data_gradients[block, place].messages < state.reinforce_after:
-        return
-    if state.own_interests[own].reinforcements >= state.max_reinforcements:
+    messages, started = state.data_gradients[block, place].messages, state.own_interests[own].reinforcements
+    if not may_reinforce(messages, state.reinforce_after, started, state.max_reinforcements):
         return
     if not is_reinforced_for(state, block, place, i):
         state.own_interests[own].reinforcements += 1

@@ -24,12 +24,16 @@ from workbench.protocols.diffusion.fast.messages import (
 )
 from workbench.protocols.diffusion.fast.names import CANCELLED, FILTER, INTEREST_CACHED, NEW_ROUND, STALE
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
+from workbench.protocols.diffusion.rules import expiration_s as lasts_s
+from workbench.protocols.diffusion.rules import is_stale, next_round
 from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.layout import BROADCAST, DUPLICATE, NONE, TTL
 from workbench.sim.fast.record import add_row, drop, tell_forwarded
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import append_behind, clear, remove_behind
 
-SECOND_US = 1_000_000
+for _rule in (next_round, is_stale, lasts_s):
+    inlined(_rule)
 
 # The application's side
 
@@ -43,13 +47,8 @@ def begin_subscription(core, state, i, what, now):
         own = _new_own_interest(state, i, number)
     else:
         _begin_round(state, i, own)
-    it = state.own_interests[own]
-    state.behind[what] = NONE
-    if it.first == NONE:
-        it.first = what
-    else:
-        state.behind[it.last] = what
-    it.last = what
+    subscriptions = state.own_interests[own].subscriptions
+    append_behind(subscriptions, state.behind, subscriptions.last, what)
     _send_interest(core, state, i, own, now)
     plan_tick(core, state, i, now)
 
@@ -76,7 +75,7 @@ def _new_own_interest(state, i, number):
     it.round = 0
     it.reinforcements = 0
     it.refresh_us = NONE
-    it.first = NONE
+    clear(it.subscriptions)
     clear_data_gradients(state, block_of(state, own))
     state.own_order[state.own_first[i] + state.nodes[i].own_interests] = own
     state.nodes[i].own_interests += 1
@@ -96,9 +95,9 @@ def end_subscription(core, state, i, what, now):
     while place < state.own_first[i] + state.nodes[i].own_interests:
         own = state.own_order[place]
         it = state.own_interests[own]
-        if _unlink(state, own, what) and it.first == NONE:
+        if _unlink(state, own, what) and it.subscriptions.count == 0:
             _take_out_own(state, i, place)
-            it.round = (it.round + 1) & 0xFF
+            it.round = next_round(it.round)
             message = make(core, state, INTEREST, i, it.sequence, it.list, it.round, 0)
             send(core, now, i, BROADCAST, message, state.ttl)
             let_go(core, message)
@@ -110,18 +109,13 @@ def end_subscription(core, state, i, what, now):
 @inlined
 def _unlink(state, own, what):
     """Take a subscription out of an own interest; whether it was there."""
-    it = state.own_interests[own]
-    before, one = NONE, it.first
+    subscriptions = state.own_interests[own].subscriptions
+    before, one = NONE, subscriptions.first
     while one != NONE and one != what:
-        before, one = one, state.behind[one]
+        before, one = one, state.behind[one].next
     if one == NONE:
         return False
-    if before == NONE:
-        it.first = state.behind[one]
-    else:
-        state.behind[before] = state.behind[one]
-    if it.last == one:
-        it.last = before
+    remove_behind(subscriptions, state.behind, before, one)
     return True
 
 
@@ -143,13 +137,13 @@ def refresh(core, state, i, now):
     while place < state.own_first[i] + state.nodes[i].own_interests:
         own = state.own_order[place]
         it = state.own_interests[own]
-        what = it.first
+        what = it.subscriptions.first
         while what != NONE:
-            behind = state.behind[what]
+            behind = state.behind[what].next
             if 0 <= core.subscriptions[what].expires_us <= now:
                 _unlink(state, own, what)
             what = behind
-        if it.first == NONE:
+        if it.subscriptions.count == 0:
             _take_out_own(state, i, place)
             continue
         if it.refresh_us != NONE and it.refresh_us <= now:
@@ -166,10 +160,10 @@ def plan_wake_up(core, state, i):
     for place in range(first, first + state.nodes[i].own_interests):
         it = state.own_interests[state.own_order[place]]
         wake = _earlier(wake, it.refresh_us)
-        what = it.first
+        what = it.subscriptions.first
         while what != NONE:
             wake = _earlier(wake, core.subscriptions[what].expires_us)
-            what = state.behind[what]
+            what = state.behind[what].next
     core.next_wake[i] = wake
 
 
@@ -192,7 +186,7 @@ def plan_tick(core, state, i, now):
 @inlined
 def _begin_round(state, i, own):
     it = state.own_interests[own]
-    it.round = (it.round + 1) & 0xFF
+    it.round = next_round(it.round)
     it.reinforcements = 0
     forget_reinforcements(state, block_of(state, own), i)
 
@@ -214,14 +208,14 @@ def _send_interest(core, state, i, own, now):
 def expiration_s(core, state, own, now):
     """What a gradient may live: to the end of the longest subscription, or as long as one that is refreshed should."""
     ends_us = now
-    what = state.own_interests[own].first
+    what = state.own_interests[own].subscriptions.first
     while what != NONE:
         expires_us = core.subscriptions[what].expires_us
         if expires_us < 0:
             return state.lifetime_s
         ends_us = max(ends_us, expires_us)
-        what = state.behind[what]
-    return max(1, min(state.lifetime_s, (ends_us - now + SECOND_US - 1) // SECOND_US))
+        what = state.behind[what].next
+    return lasts_s(now, ends_us, state.lifetime_s)
 
 
 # Frames
@@ -244,7 +238,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
                 set_gradient(core, state, now, i, entry, fields.origin, sender, sequence, fields.expiration_s, NONE)
         drop(core, now, i, peer, message, DUPLICATE)
         return
-    if known != NONE and (fields.round - known) & 0xFF >= 128:
+    if known != NONE and is_stale(fields.round, known):
         drop(core, now, i, peer, message, STALE)
         return
     number = core.messages[message].content

@@ -9,26 +9,32 @@ Memory
         8 x max_data                           duplicate list of data
         12 x max_seen_interests                interests already seen
         24 + 32 x gradients + 20 x data gradients             per entry
-        48 + 20 x data gradients               per subscription
+        52 + 20 x data gradients               per subscription
         16                                     per sample that may wait
 
     With the defaults 1500 nodes with ten distinct interests take 10 MB. Pages that no node writes to are never taken.
-    Attribute lists (`diffusion_attributes`), marks of sinks (`diffusion_paths`) and what filters remember
-    (`diffusion_filters`) are pools that grow; an attribute list takes 24 bytes and 12 for each attribute.
+    Attribute lists (`attributes`), marks of sinks (`paths`) and what filters remember (`filters`) are pools that grow;
+    an attribute list takes 24 bytes and 12 for each attribute.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
+
+from workbench.protocols.diffusion.rules import FOREVER_US
+from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
+from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.recent import RING
+from workbench.sim.fast.rows import LIST
 
 # Names of messages: places in MESSAGES.
 MESSAGES = ("", "interest", "reinforcement", "data")
 INTEREST, REINFORCEMENT, DATA = 1, 2, 3
 
 MOST_ATTRIBUTES = 16  # of a message: 50 bytes hold so many blobs of none
-FOREVER_US = 1 << 62
 
 NODE = np.dtype(
     [
@@ -38,10 +44,8 @@ NODE = np.dtype(
         ("entries", np.int32),
         ("own_interests", np.int32),
         ("samples", np.int32),
-        ("seen_data", np.int32),
-        ("oldest_data", np.int32),
-        ("seen_interests", np.int32),
-        ("oldest_interest", np.int32),
+        ("seen_data", RING),
+        ("seen_interests", RING),
     ],
     align=True,
 )
@@ -78,7 +82,7 @@ DATA_GRADIENT = np.dtype(
 
 MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
 
-# ``first`` and ``last`` of its subscriptions, which are linked by ``behind``.
+# ``subscriptions``: rows of BEHIND, in the order in which they came.
 OWN_INTEREST = np.dtype(
     [
         ("refresh_us", np.int64),
@@ -86,12 +90,12 @@ OWN_INTEREST = np.dtype(
         ("list", np.int32),
         ("round", np.int32),
         ("reinforcements", np.int32),
-        ("first", np.int32),
-        ("last", np.int32),
+        ("subscriptions", LIST),
         ("is_used", np.int32),
     ],
     align=True,
 )
+BEHIND = np.dtype([("next", np.int32)])
 
 SAMPLE_WAITING = np.dtype([("number", np.int64), ("list", np.int32)], align=True)
 
@@ -100,7 +104,7 @@ INTEREST_FIELDS = np.dtype([("origin", np.int32), ("round", np.int32), ("expirat
 
 # A list of attributes: rows of ``attributes``; its size on the wire, the list of its constraints, the code of its text
 # (NONE for one that was made during the run), and the next one of the same hash.
-LIST = np.dtype(
+ATTRIBUTE_LIST = np.dtype(
     [
         ("first", np.int32),
         ("last", np.int32),
@@ -158,70 +162,69 @@ NUMBERS = 7
 # Places in ``room``: what of each pool an event may take.
 NEEDS_LISTS, NEEDS_ATTRIBUTES, NEEDS_MARKS, NEEDS_MEMORIES = range(4)
 
-State = namedtuple(
-    "State",
-    (
-        # Parameters.
-        "max_gradients",
-        "max_interests",
-        "max_reinforcements",
-        "max_data",
-        "ttl",
-        "refresh_us",
-        "lifetime_s",
-        "tick_us",
-        "reinforce_after",
-        "exploratory_gradients",
-        "evicts_oldest",
-        "room_B",
-        # Per node.
-        "nodes",
-        "seen_data",  # (n, ids)
-        "seen_interests",  # (n, ids)
-        "seen_rounds",  # (n, ids)
-        "black_first",  # (n + 1,)
-        "black",  # places of the neighbors on the black lists
-        # The interest cache: node i's entries are i * slots ... ; ``order`` (n, entries) has them oldest first.
-        "slots",
-        "order",
-        "entries",
-        "gradients",  # (entries, max_gradients)
-        "data_gradients",  # (entries + own interests, max_reinforcements)
-        "data_gradient_counts",
-        "marks",
-        # Own interests: node i's are own_first[i]:own_first[i + 1]; ``own_order`` has them oldest first.
-        "own_first",
-        "own_order",
-        "own_interests",
-        "subscription_lists",
-        "behind",
-        # Samples that wait: node i's are samples_first[i]:samples_first[i + 1], oldest first.
-        "samples_first",
-        "samples",
-        # Messages and attribute lists.
-        "interest_fields",
-        "airtimes_us",
-        "lists",
-        "attributes",
-        "buckets",
-        "is_blob",  # by key
-        "blob_sizes_B",
-        "text_base",
-        # Filters.
-        "filters",
-        "carries",  # (filters, n)
-        "averages",  # (filters, n)
-        "memories",
-        "memory_buckets",
-        "windows",  # (memories, longest window)
-        # Scratch.
-        "hops",
-        "wanted",
-        "sink_stamp",
-        "sink_room",
-        "paths",  # (paths, 2): neighbor and source
-        "parts",
-        "numbers",
-        "room",
-    ),
-)
+FIELDS: Fields = {
+    # Parameters.
+    "max_gradients": GIVEN,
+    "max_interests": GIVEN,
+    "max_reinforcements": GIVEN,
+    "max_data": GIVEN,
+    "ttl": GIVEN,
+    "refresh_us": GIVEN,
+    "lifetime_s": GIVEN,
+    "tick_us": GIVEN,
+    "reinforce_after": GIVEN,
+    "exploratory_gradients": GIVEN,
+    "evicts_oldest": GIVEN,
+    "room_B": GIVEN,
+    # Nodes. ``black`` has the neighbors on their black lists: node i's are black_first[i]:black_first[i + 1].
+    "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
+    "seen_data": Array(np.int64, ("nodes", "seen data")),
+    "seen_interests": Array(np.int64, ("nodes", "seen interests")),
+    "seen_rounds": Array(np.int32, ("nodes", "seen interests")),
+    "black_first": GIVEN,
+    "black": GIVEN,
+    # The interest cache: node i's entries are i * slots ... ; ``order`` has them oldest first. Data gradients come in
+    # blocks, see `paths`.
+    "slots": GIVEN,
+    "order": Array(np.int32, ("nodes", "slots")),
+    "entries": Array(ENTRY, "entries"),
+    "gradients": Array(GRADIENT, ("entries", "gradients")),
+    "data_gradients": Array(DATA_GRADIENT, ("blocks", "data gradients")),
+    "data_gradient_counts": Array(np.int32, "blocks"),
+    "marks": Pool(MARK, "marks", FREE_MARK),
+    # Own interests: node i's are own_first[i]:own_first[i + 1]; ``own_order`` has them oldest first.
+    "own_first": GIVEN,
+    "own_order": Array(np.int32, "own interests"),
+    "own_interests": Array(OWN_INTEREST, "own interests"),
+    "subscription_lists": GIVEN,
+    "behind": Array(BEHIND, "own interests"),  # as many as subscriptions
+    # Samples that wait: node i's are samples_first[i]:samples_first[i + 1], oldest first.
+    "samples_first": GIVEN,
+    "samples": Array(SAMPLE_WAITING, "samples"),
+    # Messages and attribute lists.
+    "interest_fields": Array(INTEREST_FIELDS, "messages"),
+    "airtimes_us": GIVEN,  # by bytes of the frame
+    "lists": Array(ATTRIBUTE_LIST, "lists"),
+    "attributes": Array(np.int32, ("attributes", 3)),
+    "buckets": GIVEN,
+    "is_blob": GIVEN,  # by key
+    "blob_sizes_B": GIVEN,
+    "text_base": GIVEN,
+    # Filters.
+    "filters": GIVEN,
+    "carries": GIVEN,  # (filters, nodes)
+    "averages": Array(AVERAGE, ("filters", "nodes"), {"next_us": NONE}),
+    "memories": Array(MEMORY, "memories"),
+    "memory_buckets": GIVEN,
+    "windows": Array(np.int32, ("memories", "window")),
+    # Room to compute in. ``paths``: neighbor and source.
+    "hops": Array(np.int32, "hops"),
+    "wanted": Array(SAMPLE_WAITING, "wanted"),
+    "sink_stamp": Array(np.int64, "nodes"),
+    "sink_room": Array(np.int64, "nodes"),
+    "paths": Array(np.int32, ("hops", 2)),
+    "parts": Array(np.int32, MOST_ATTRIBUTES),
+    "numbers": Array(np.int64, NUMBERS),
+    "room": GIVEN,
+}
+State: Any = namedtuple("State", FIELDS)

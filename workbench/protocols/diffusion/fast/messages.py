@@ -1,9 +1,10 @@
-"""Messages of compiled TinyDiffusion: what is sent, what has been seen, whom a node does not listen to."""
+"""Messages of TinyDiffusion's twin: what is sent, what has been seen, whom a node does not listen to."""
 
 from workbench.protocols.diffusion.fast.memory import DATA
 from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B
 from workbench.sim.fast.air import take_message
 from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.recent import find_newest_first, note
 from workbench.sim.fast.reference import inlined, outlined
 
 _U32 = 0xFFFFFFFF
@@ -38,7 +39,7 @@ def changed(core, state, message, number):
     return make(core, state, it.name, fields.origin, it.sequence, number, fields.round, fields.expiration_s)
 
 
-# What has been seen: rings of ids
+# What has been seen
 
 
 @inlined
@@ -48,61 +49,31 @@ def id_of(origin, sequence):
 
 
 @inlined
-def _find_newest_first(ids, count, oldest, id):
-    for place in range(oldest - 1, -1, -1):
-        if ids[place] == id:
-            return place
-    for place in range(count - 1, oldest - 1, -1):
-        if ids[place] == id:
-            return place
-    return NONE
-
-
-@inlined
 def has_seen_data(state, i, id):
     """Whether an id is among the data that node ``i`` remembers."""
-    node = state.nodes[i]
-    return _find_newest_first(state.seen_data[i], node.seen_data, node.oldest_data, id) != NONE
+    return find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id) != NONE
 
 
 @outlined
 def note_data(state, i, id):
     """Node ``i`` remembers an id that it does not know, in place of the oldest if its memory is full."""
-    node = state.nodes[i]
-    if node.seen_data < state.seen_data.shape[1]:
-        state.seen_data[i, node.seen_data] = id
-        node.seen_data += 1
-    else:
-        state.seen_data[i, node.oldest_data] = id
-        node.oldest_data = (node.oldest_data + 1) % state.seen_data.shape[1]
-
-
-@inlined
-def _seen_interest(state, i, id):
-    node = state.nodes[i]
-    return _find_newest_first(state.seen_interests[i], node.seen_interests, node.oldest_interest, id)
+    note(state.seen_data[i], state.nodes[i].seen_data, id)
 
 
 @inlined
 def known_round(state, i, id):
     """The round under which node ``i`` knows an interest or a reinforcement, NONE if it does not."""
-    place = _seen_interest(state, i, id)
+    place = find_newest_first(state.seen_interests[i], state.nodes[i].seen_interests, id)
     return NONE if place == NONE else state.seen_rounds[i, place]
 
 
 @outlined
 def note_interest(state, i, id, round_):
     """Node ``i`` remembers an interest's round, in place of the oldest id if its memory is full."""
-    node = state.nodes[i]
-    place = _seen_interest(state, i, id)
+    ids, ring = state.seen_interests[i], state.nodes[i].seen_interests
+    place = find_newest_first(ids, ring, id)
     if place == NONE:
-        if node.seen_interests < state.seen_interests.shape[1]:
-            place = node.seen_interests + 0
-            node.seen_interests += 1
-        else:
-            place = node.oldest_interest + 0
-            node.oldest_interest = (place + 1) % state.seen_interests.shape[1]
-        state.seen_interests[i, place] = id
+        place = note(ids, ring, id)
     state.seen_rounds[i, place] = round_
 
 

@@ -4,11 +4,12 @@ They come in blocks of ``max_reinforcements``: block e belongs to entry e of the
 those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
 """
 
-from workbench.protocols.diffusion.fast.memory import FREE_MARK, FREE_MARKS
+from workbench.protocols.diffusion.fast.memory import FREE_MARK
 from workbench.protocols.diffusion.fast.names import DATA_GRADIENT_SET
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import tell
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import give_back, take_free
 
 
 @inlined
@@ -72,19 +73,10 @@ def is_reinforced_for(state, block, place, sink):
 @inlined
 def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
-    mark = state.numbers[FREE_MARK]
-    state.numbers[FREE_MARK] = state.marks[mark].next
-    state.numbers[FREE_MARKS] -= 1
+    mark = take_free(state.marks, state.numbers, FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, place].marks
     state.data_gradients[block, place].marks = mark
-
-
-@inlined
-def _free_mark(state, mark):
-    state.marks[mark].next = state.numbers[FREE_MARK]
-    state.numbers[FREE_MARK] = mark
-    state.numbers[FREE_MARKS] += 1
 
 
 @inlined
@@ -92,7 +84,7 @@ def _forget_marks(state, block, place):
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
         behind = state.marks[mark].next
-        _free_mark(state, mark)
+        give_back(state.marks, state.numbers, FREE_MARK, mark)
         mark = behind
     state.data_gradients[block, place].marks = NONE
 
@@ -108,8 +100,8 @@ def forget_reinforcements(state, block, sink):
                 before = mark
             elif before == NONE:
                 state.data_gradients[block, place].marks = behind
-                _free_mark(state, mark)
+                give_back(state.marks, state.numbers, FREE_MARK, mark)
             else:
                 state.marks[before].next = behind
-                _free_mark(state, mark)
+                give_back(state.marks, state.numbers, FREE_MARK, mark)
             mark = behind

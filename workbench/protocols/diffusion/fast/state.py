@@ -1,4 +1,4 @@
-"""From a scenario to the arrays of `diffusion_memory`: how much of everything there can be, and what is known."""
+"""From a scenario to the arrays of `memory`: how much of everything there can be, and what is known."""
 
 from __future__ import annotations
 
@@ -10,39 +10,29 @@ from workbench import attributes as attributes_module
 from workbench.attributes.model import Attribute
 from workbench.attributes.text import parse, to_text
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
-from workbench.protocols.diffusion import node as definition
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.fast import filters as diffusion_filters
 from workbench.protocols.diffusion.fast.memory import (
+    ATTRIBUTE_LIST,
     ATTRIBUTES,
-    AVERAGE,
-    DATA_GRADIENT,
-    ENTRY,
-    FOREVER_US,
-    FREE_MARK,
+    FIELDS,
     FREE_MARKS,
-    GRADIENT,
-    INTEREST_FIELDS,
-    LIST,
     LISTS,
-    MARK,
     MEMORIES,
-    MEMORY,
     MOST_ATTRIBUTES,
     NEEDS_ATTRIBUTES,
     NEEDS_LISTS,
     NEEDS_MARKS,
     NEEDS_MEMORIES,
-    NODE,
-    NUMBERS,
-    OWN_INTEREST,
     REMEMBERED,
-    SAMPLE_WAITING,
     State,
 )
+from workbench.protocols.diffusion.rules import is_black, lifetime_s
+from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
 from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.layout import NONE, Needs, free_list, longer
+from workbench.sim.fast.fields import grown, make
+from workbench.sim.fast.layout import NONE, Needs
 from workbench.sim.fast.prepare import Setup
 
 _MOST_BUCKETS = 1 << 20
@@ -150,7 +140,7 @@ def _room(b: Bounds) -> np.ndarray:
 # Arrays
 
 
-def make_state(setup: Setup, messages: int) -> State:
+def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     protocol, _, work, radio = setup
     b = bounds(setup)
@@ -160,75 +150,66 @@ def make_state(setup: Setup, messages: int) -> State:
     )
     lists = _Lists(setup)
     room = _room(b)
-    numbers = np.zeros(NUMBERS, np.int64)
-    numbers[[LISTS, ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
-    marks = 64 + 2 * int(room[NEEDS_MARKS])
-    numbers[FREE_MARKS] = marks
-    memories = 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1
     own = int(subscribed.sum())
     black_first, black = _black_lists(setup)
-    nodes = np.zeros(count, NODE)
-    nodes["first_expiry_us"] = FOREVER_US
-    nodes["tick_us"] = NONE
-    averages = np.zeros((max(1, b.filters), count), AVERAGE)
-    averages["next_us"] = NONE
     samples = np.minimum(published, protocol.max_data)
-    return State(
+    sizes = {
+        "nodes": count,
+        "messages": messages,
+        "seen data": max(1, min(protocol.max_data, work.publications)),
+        "seen interests": protocol.max_seen_interests,
+        "slots": b.entries,
+        "entries": count * b.entries,
+        "gradients": b.gradients,
+        "blocks": count * b.entries + own,
+        "data gradients": b.data_gradients,
+        "marks": 64 + 2 * int(room[NEEDS_MARKS]),
+        "own interests": own + 1,
+        "samples": int(samples.sum()) + 1,
+        "lists": len(lists.rows) + 2 * int(room[NEEDS_LISTS]),
+        "attributes": len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES]),
+        "filters": max(1, b.filters),
+        "memories": 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1,
+        "window": max(1, int(lists.filters["window"].max(initial=1))),
+        "hops": b.degree + 1,
+        "wanted": b.samples,
+    }
+    state = make(
+        State,
+        FIELDS,
+        sizes,
         max_gradients=protocol.max_gradients,
         max_interests=protocol.max_interests,
         max_reinforcements=protocol.max_reinforcements,
         max_data=protocol.max_data,
         ttl=protocol.ttl,
-        refresh_us=int(protocol.refresh_s * definition.SECOND_US),
-        lifetime_s=int(protocol.gradient_lifetime_s) if protocol.refresh_s else definition.LONGEST_EXPIRATION_S,
-        tick_us=int(protocol.tick_s * definition.SECOND_US),
+        refresh_us=int(protocol.refresh_s * SECOND_US),
+        lifetime_s=lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
+        tick_us=int(protocol.tick_s * SECOND_US),
         reinforce_after=protocol.reinforce_after,
         exploratory_gradients=protocol.exploratory_gradients,
         evicts_oldest=protocol.replacement == "oldest",
         room_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
-        nodes=nodes,
-        seen_data=np.zeros((count, max(1, min(protocol.max_data, work.publications))), np.int64),
-        seen_interests=np.zeros((count, protocol.max_seen_interests), np.int64),
-        seen_rounds=np.zeros((count, protocol.max_seen_interests), np.int32),
         black_first=black_first,
         black=black,
         slots=b.entries,
-        order=np.zeros((count, b.entries), np.int32),
-        entries=np.zeros(count * b.entries, ENTRY),
-        gradients=np.zeros((count * b.entries, b.gradients), GRADIENT),
-        data_gradients=np.zeros((count * b.entries + own, b.data_gradients), DATA_GRADIENT),
-        data_gradient_counts=np.zeros(count * b.entries + own, np.int32),
-        marks=free_list(MARK, marks),
         own_first=_starts(subscribed),
-        own_order=np.zeros(own + 1, np.int32),
-        own_interests=np.zeros(own + 1, OWN_INTEREST),
         subscription_lists=lists.of_subscriptions,
-        behind=np.full(own + 1, NONE, np.int32),
         samples_first=_starts(samples),
-        samples=np.zeros(int(samples.sum()) + 1, SAMPLE_WAITING),
-        interest_fields=np.zeros(messages, INTEREST_FIELDS),
         airtimes_us=np.array([radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]),
-        lists=longer(lists.rows, len(lists.rows) + 2 * int(room[NEEDS_LISTS])),
-        attributes=longer(lists.attributes, len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES])),
+        lists=lists.rows,
+        attributes=lists.attributes,
         buckets=_buckets(2 * len(lists.rows)),
         is_blob=np.array([attributes_module.is_blob(key) for key in range(256)]),
         blob_sizes_B=np.array([len(blob) for blob in lists.blobs] or [0], np.int32),
         text_base=len(work.texts),
         filters=lists.filters,
         carries=_carriers(setup, diffusion_filters.in_order(protocol.filters)),
-        averages=averages,
-        memories=np.zeros(memories, MEMORY),
         memory_buckets=_buckets(b.filters * count * b.publishers),
-        windows=np.zeros((memories, max(1, int(lists.filters["window"].max(initial=1)))), np.int32),
-        hops=np.zeros(b.degree + 1, np.int32),
-        wanted=np.zeros(b.samples, SAMPLE_WAITING),
-        sink_stamp=np.zeros(count, np.int64),
-        sink_room=np.zeros(count, np.int64),
-        paths=np.zeros((b.degree + 1, 2), np.int32),
-        parts=np.zeros(MOST_ATTRIBUTES, np.int32),
-        numbers=numbers,
         room=room,
     )
+    state.numbers[[LISTS, ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
+    return state
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:
@@ -266,7 +247,7 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     place = np.searchsorted(arcs, backwards)
     has_back = np.append(arcs, -1)[place] == backwards
     back = np.where(has_back, np.append(ratios, 0.0)[place], 0.0)
-    black = 1.0 - ratios * back > setup.protocol.blacklist_loss
+    black = is_black(False, back, ratios, setup.protocol.blacklist_loss, 0.0)
     order = np.argsort(backwards[black], kind="stable")
     starts = _starts(np.bincount(network.receivers[black], minlength=count))
     return starts, np.append(senders[black][order], 0).astype(np.int32)
@@ -280,7 +261,7 @@ class _Lists:
         self.blobs = list(work.blobs)
         self._attributes = work.attributes.tolist()
         contents, samples = work.contents, work.samples
-        rows = np.zeros(len(contents), LIST)
+        rows = np.zeros(len(contents), ATTRIBUTE_LIST)
         if len(contents):
             rows["first"] = samples["first"][contents["first_sample"]]
             rows["last"] = samples["last"][contents["last_sample"] - 1]
@@ -291,7 +272,7 @@ class _Lists:
         self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
         filters = diffusion_filters.in_order(protocol.filters)
         self.filters = diffusion_filters.rows(filters, [self._add(parse(one.match)) for one in filters])
-        more = np.zeros(len(self._more), LIST)
+        more = np.zeros(len(self._more), ATTRIBUTE_LIST)
         for name, column in zip(("first", "last", "detail"), zip(*self._more, strict=True), strict=False):
             more[name] = column
         self.attributes = np.array(self._attributes, np.int32).reshape(-1, 3)
@@ -359,40 +340,27 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 # During the run, and after it
 
 
-def with_more_messages(state: State, messages: int) -> State:
-    """The same with room for more messages on their way."""
-    return state._replace(interest_fields=longer(state.interest_fields, messages))
-
-
-def with_more_room(state: State) -> State:
+def with_more_room(state: Any) -> Any:
     """The same with larger pools, where an event might run out of one."""
     numbers, room = state.numbers, state.room
     if numbers[LISTS] + room[NEEDS_LISTS] > len(state.lists):
         # In so many more buckets that lists have to be found anew.
-        lists = longer(state.lists, 2 * len(state.lists))
         numbers[REMEMBERED] = 0
-        state = state._replace(lists=lists, buckets=_buckets(len(lists)))
+        state = _doubled(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
     if numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] > len(state.attributes):
-        state = state._replace(attributes=longer(state.attributes, 2 * len(state.attributes)))
+        state = _doubled(state, "attributes")
     if numbers[FREE_MARKS] < room[NEEDS_MARKS]:
-        state = state._replace(marks=_with_more_marks(state))
+        state = _doubled(state, "marks")
     if numbers[MEMORIES] + room[NEEDS_MEMORIES] > len(state.memories):
-        count = 2 * len(state.memories)
-        state = state._replace(memories=longer(state.memories, count), windows=longer(state.windows, count))
+        state = _doubled(state, "memories")
     return state
 
 
-def _with_more_marks(state: State) -> np.ndarray:
-    count = len(state.marks)
-    more = free_list(MARK, count)
-    more["next"][:-1] += count
-    more["next"][-1] = state.numbers[FREE_MARK]
-    state.numbers[FREE_MARK] = count
-    state.numbers[FREE_MARKS] += count
-    return np.concatenate((state.marks, more))
+def _doubled(state: Any, pool: str) -> Any:
+    return grown(FIELDS, state, pool, 2 * len(getattr(state, pool)))
 
 
-def text(setup: Setup, state: State, number: int) -> str:
+def text(setup: Setup, state: Any, number: int) -> str:
     """The text of an attribute list that was made during the run."""
     row = state.lists[number]
     return to_text(as_attributes(state.attributes[row["first"] : row["last"]].tolist(), setup.work.blobs))

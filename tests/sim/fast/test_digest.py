@@ -1,0 +1,137 @@
+"""Under which name a loop is kept on disk: another one for each change of what it is made of, in any package."""
+
+import importlib
+import sys
+
+import pytest
+
+import workbench as wb
+from workbench.sim import fast
+from workbench.sim.fast import engine, loop
+
+TWIN = """
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from coin_flooding import pieces
+from coin_flooding.rules import hops_taken
+from workbench.protocols.flooding.fast import longest_frame_B, needs, size_B
+from workbench.sim.fast.air import let_go, make_message, send
+from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.fields import GIVEN, Array, make
+from workbench.sim.fast.layout import BROADCAST, DUPLICATE, FIRST_REASON, NONE
+from workbench.sim.fast.matching import deliver
+from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
+from workbench.sim.fast.reference import inlined
+
+REASONS = ("chance",)
+MESSAGES = ("", "flood")
+FIELDS = {"ttl": GIVEN, "known": Array(np.uint8, ("messages", "nodes"))}
+State = namedtuple("State", FIELDS)
+
+inlined(hops_taken)
+
+
+def make_state(setup, messages):
+    return make(State, FIELDS, {"nodes": len(setup.network.addresses), "messages": messages}, ttl=9)
+
+
+@inlined
+def hear(core, state, i, peer, message, hops, now):
+    state.known[message, i] = 1
+    tell_held(core, now, i, peer, message, hops, True)
+    deliver(core, now, i, peer, message)
+
+
+@inlined
+def publish(core, state, i, content, number, now):
+    message = make_message(core, 1, core.addresses[i], number, content)
+    state.known[message, :] = 0
+    tell_originated(core, now, i, message, number)
+    hear(core, state, i, NONE, message, 0, now)
+    send(core, now, i, BROADCAST, message, state.ttl)
+    let_go(core, message)
+
+
+@inlined
+def receive(core, state, i, sender, message, word, broadcast, now):
+    peer = core.addresses[sender]
+    if state.known[message, i]:
+        drop(core, now, i, peer, message, DUPLICATE)
+        return
+    hear(core, state, i, peer, message, hops_taken(state.ttl, word), now)
+    if stream_uniform(core, i) < pieces.CHANCE:
+        tell_forwarded(core, now, i, peer, message, 0)
+        send(core, now, i, BROADCAST, message, word - 1)
+    else:
+        drop(core, now, i, peer, message, FIRST_REASON)
+"""
+PIECES = "CHANCE = 1.0\n"
+RULES = """
+from coin_flooding.node import FIRST_HOP
+
+def hops_taken(first_ttl, ttl):
+    return first_ttl - ttl + FIRST_HOP
+"""
+NODE = "FIRST_HOP = 1\n"
+FILES = {"__init__.py": "", "fast.py": TWIN, "pieces.py": PIECES, "rules.py": RULES, "node.py": NODE}
+
+
+def load(folder, **files):
+    """The twin of a package whose files are these."""
+    package = folder / "coin_flooding"
+    package.mkdir(exist_ok=True)
+    for name, text in (FILES | {f"{name}.py": text for name, text in files.items()}).items():
+        (package / name).write_text(text)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "coin_flooding"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    return importlib.import_module("coin_flooding.fast")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    # A file that is written twice within a second, at the same length, would be taken from its byte code.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "coin_flooding"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pieces": "CHANCE = 0.5\n"},
+        {"rules": RULES.replace("+ FIRST_HOP", "- FIRST_HOP")},
+        {"node": "FIRST_HOP = 2\n"},
+        {"fast": TWIN.replace("np.uint8", "np.uint16")},
+        {"fast": TWIN.replace("FIRST_REASON)", "DUPLICATE)")},
+    ],
+    ids=["a number of a module", "a rule", "a number that a rule imports", "the twin's layout", "the twin"],
+)
+def test_change_of_a_part_outside_the_workbench_changes_the_digest(folder, change):
+    before = loop.sources_digest(load(folder))
+    assert loop.sources_digest(load(folder)) == before
+    assert loop.sources_digest(load(folder, **change)) != before
+
+
+def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():
+    parts = loop._parts(importlib.import_module("workbench.protocols.diffusion.fast"))
+    assert "workbench.protocols.diffusion.rules" in parts
+    assert "workbench.protocols.diffusion.fast.memory" in parts
+    assert "workbench.sim.fast.defaults" in parts
+    assert not {"workbench.protocols.diffusion.node", "workbench.protocols.diffusion.wire"} & set(parts)
+
+
+def test_twin_from_another_package_runs(folder, monkeypatch):
+    load(folder)
+    monkeypatch.setattr(fast, "twin_of", lambda protocol: "coin_flooding.fast")
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(15, "TEMP IS 26", every_s=1)]
+    scenario = wb.Scenario(wb.topology.grid(4, 4), wb.Flooding(ttl=9), workload, duration_s=5)
+    run = scenario.run(engine="fast")
+    assert run.engine == "fast"
+    assert run.trace_hash == scenario.run(engine="reference").trace_hash
+    engine.loop_of.cache_clear()
