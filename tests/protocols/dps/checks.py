@@ -1,5 +1,6 @@
 """What tests of DPS share: meshes of nodes with ideal links, and random graphs with topics to run over them."""
 
+import networkx as nx
 from hypothesis import strategies as st
 
 from tests.network import Network
@@ -8,6 +9,16 @@ from workbench.protocols.dps.automaton import ACTIVE, MUTED
 
 SUBSCRIPTIONS = ("a/b", "a/+", "a/#", "+/b/#", "x/y/z", "+/y/z", "#", "c")
 PUBLICATIONS = ("a/b", "a/c", "a/b/c", "x/y/z", "q/y/z", "c", "d")
+
+
+def ring(count):
+    """A ring of nodes whose links lose nothing."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from((node, {"pos": (node, 0)}) for node in range(count))
+    for node in range(count):
+        graph.add_edge(node, (node + 1) % count, pdr=1.0)
+        graph.add_edge((node + 1) % count, node, pdr=1.0)
+    return graph
 
 
 def mesh(protocol, links, seed=1, seconds=5):

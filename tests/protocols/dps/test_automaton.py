@@ -1,11 +1,11 @@
 """The automaton of a link: its table is complete, each entry happens or never does, both engines act by it."""
 
-import networkx as nx
 import pytest
 
 import workbench as wb
 from tests.network import SECOND
 from tests.protocols.dps.alone import CHANGE, HIGH, LOW, SAK, Alone, acknowledgement, subscription
+from tests.protocols.dps.checks import ring
 from tests.repository import REPOSITORY
 from workbench import draws
 from workbench.protocols.dps import automaton, wire
@@ -155,14 +155,6 @@ def test_the_twins_arrays_are_the_table():
 def test_what_takes_a_links_place_replaces_no_other():
     # The twin's function for it does not call itself.
     assert all(REPLACE not in TABLE[state][NEEDED].does for state in STATES)
-
-
-def ring(count):
-    """A ring of nodes, whose links are perfect."""
-    graph = nx.cycle_graph(count).to_directed()
-    nx.set_node_attributes(graph, {node: (node, 0) for node in graph}, "pos")
-    nx.set_edge_attributes(graph, 1.0, "pdr")
-    return graph
 
 
 def traces():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.golden import renew
+from tests.protocols.dps.checks import ring
 from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
 from workbench.sim import fast
@@ -139,15 +140,6 @@ def test_busy_network_outgrows_every_pool_it_began_with():
     ]
     scenario = wb.Scenario(wb.topology.grid(5, 5), wb.DPS(filter_bits=1 << 18, update_s=0.3), workload, duration_s=8)
     assert_same_trace(scenario)
-
-
-def ring(count):
-    graph = nx.DiGraph()
-    graph.add_nodes_from((node, {"pos": (node, 0)}) for node in range(count))
-    for node in range(count):
-        graph.add_edge(node, (node + 1) % count, pdr=1.0)
-        graph.add_edge((node + 1) % count, node, pdr=1.0)
-    return graph
 
 
 def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
