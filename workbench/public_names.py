@@ -50,7 +50,7 @@ HOME = PROTOCOLS | {
     "range_events": "sim.random_workload",
     "range_queries": "sim.random_workload",
     "SensorField": "sensor_field",
-    "dps_mesh": "protocols.dps.mesh",
+    "dps_mesh": "protocols.dps.processes",
     "dps_node": "protocols.dps.udp",
     "Radio": "sim.radio",
     "Run": "sim.run",

@@ -5,11 +5,12 @@ rule, each with a sentence that says where the thing belongs. Sources are read (
 
 Rules
     inside     within a protocol imports point one way (`MAY_IMPORT`): wire, rules and events -> node and its other
-               parts -> the package's page -> fast, metrics -> views; udp -> cli, mesh
+               parts -> the package's page -> fast, metrics -> views; udp -> cli, processes
     between    a protocol imports no other one, unless its page says ``KIND_OF = "the other one"``
     rooms      generic rooms import from left to right (`ROOMS`), and of protocols only the contract
     names      generic rooms name no protocol: neither as an identifier nor in a text; a docstring may name one in its
-               examples and in its prose, but not the path of a module of it
+               examples and in its prose, but not the path of a module of it. An experiment (`EXPERIMENTS`) names what
+               it runs, as a notebook does
     circles    no import circle at import time
     prefixes   no folder in which prefixes do the work of sub-folders
     lists      only `public_names` lists protocols
@@ -28,6 +29,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "workbench"
+
+EXPERIMENTS = {"cli/demo.py"}
 
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
@@ -59,7 +62,7 @@ MAY_IMPORT = {
     "views": {*DEFINITION, "page", "fast", "metrics", "views"},
     "udp": {*DEFINITION, "page", "udp"},
     "cli": {*DEFINITION, "page", "udp", "cli"},
-    "mesh": {*DEFINITION, "page", "udp", "mesh"},
+    "processes": {*DEFINITION, "page", "udp", "processes"},
 }
 # Part of a protocol -> the rightmost room that it may import.
 REACH = {
@@ -68,7 +71,7 @@ REACH = {
     "metrics": "sim",
     "views": "views",
     "udp": "contract",
-    "mesh": "topology",
+    "processes": "topology",
     "cli": "cli",
 }
 HOST_PARTS = tuple(part for part in MAY_IMPORT if part not in DEFINITION and part != "page")
@@ -375,7 +378,7 @@ def _no_contract(path: str) -> str:
 def names(house: House) -> Iterator[Fault]:
     """Generic rooms that name a protocol."""
     for path, tree in house.trees.items():
-        if path.split("/")[0] not in NAMELESS:
+        if path.split("/")[0] not in NAMELESS or path in EXPERIMENTS:
             continue
         told = set()
         for line, text in _names_in(tree):

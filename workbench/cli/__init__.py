@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"workbench {workbench.__version__}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
-    demo = commands.add_parser("demo", help="the first experiment: directed diffusion on 64 nodes, and a small sweep")
+    demo = commands.add_parser("demo", help="the first experiment: 64 motes on an office floor, and a small sweep")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder for demo.html and demo.png (default: out)")
     demo.add_argument("--no-sweep", action="store_true", help="leave the sweep on Spark out (no Java needed)")
     demo.set_defaults(command=show_demo)

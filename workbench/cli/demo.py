@@ -59,8 +59,10 @@ def sweep() -> Any:
 def main(out: Path, sweep: bool = True) -> None:
     """Run the demo; print its numbers, write demo.html, demo.png, demo.svg and demo.json into ``out``."""
     out.mkdir(parents=True, exist_ok=True)
-    print("Directed diffusion on an office floor: 64 motes, one sink, 120 s.")
-    run = scenario().run()
+    first = scenario()
+    name = type(first.protocol).__name__
+    print(f"{name} on an office floor: {len(first.topology)} motes, one sink, {first.duration_s:g} s.")
+    run = first.run()
     say_metrics(run.metrics)
     figure = run.figure()
     (out / "demo.png").write_bytes(figure.to_png())
@@ -102,7 +104,7 @@ def sweep_chart(out: Path) -> tuple[str, str, Any]:
     means = table.to_pandas().pivot_table(index=x, columns=by, values="delivery_ratio")
     print(means.to_string(float_format=lambda value: f"{value:.3f}"))
     text = (
-        "Directed diffusion takes links as symmetric. On a floor with walls they are not: an interest may come over a "
+        "The protocol takes links as symmetric. On a floor with walls they are not: an interest may come over a "
         "link that data cannot go back on. Each point is the mean of six seeds with its 95 % confidence band; "
         "blacklist_loss is the two-way loss above which a neighbor is ignored, 1 ignores nobody."
     )

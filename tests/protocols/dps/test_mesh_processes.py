@@ -12,7 +12,7 @@ import workbench as wb
 from tests.until import wait_until
 from workbench import views
 from workbench.errors import LinkError, ParameterError
-from workbench.protocols.dps.mesh import DPSMesh, links_of
+from workbench.protocols.dps.processes import DPSMesh, links_of
 from workbench.views.drawing import Text
 
 
@@ -123,7 +123,7 @@ def test_a_link_is_what_both_of_its_ends_say():
 
 
 def test_a_table_of_outcomes_says_who_is_missing():
-    from workbench.protocols.dps.mesh import Outcome
+    from workbench.protocols.dps.processes import Outcome
 
     table = views.outcome_table({"one": Outcome(0, "a", (1, 2), {1: 3.0}), "none": Outcome(0, "a", (), {})})
     assert table.loc["one", "missing"] == "2" and table.loc["one", "slowest_ms"] == 3.0

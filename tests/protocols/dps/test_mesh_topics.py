@@ -3,7 +3,7 @@
 import networkx as nx
 import pytest
 
-from workbench.protocols.dps.mesh import DPSMesh
+from workbench.protocols.dps.processes import DPSMesh
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ Where what stands
                     what is kept, and when it is sent again; acknowledgements.py; series.py: what the application gets
     topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, one or many
     messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures
-    on a network    udp/: nodes on UDP and multicast; cli/: the commands; mesh/: many nodes as processes
+    on a network    udp/: nodes on UDP and multicast; cli/: the commands; processes/: many nodes, each a process
     for a host      fast/: the twin on the fast engine; events.py; views/: pictures and pages
 
 Messages (wire/__init__.py), all to one neighbor

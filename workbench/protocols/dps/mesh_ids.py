@@ -10,8 +10,7 @@ This file is written in MicroPython's subset of Python.
 
 from workbench.protocols.dps.remotes import NO_MESH_ID
 from workbench.protocols.dps.rules import joins
-
-_ID_B = 16
+from workbench.protocols.dps.wire.fields import ID_B
 
 
 def number_of(mesh_id):
@@ -41,7 +40,7 @@ class MeshIds:
 
     def told(self, remote):
         """What goes to a neighbor: 16 bytes."""
-        return self.lowest_but(remote).to_bytes(_ID_B, "little")
+        return self.lowest_but(remote).to_bytes(ID_B, "little")
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""

@@ -52,8 +52,8 @@ FUZZY_HASH_BITS = 256
 FUZZY_HASH_B = FUZZY_HASH_BITS // 8
 RUN_LENGTHS, COMPLEMENT = 1, 2
 
-_WORD = 64
-_WORD_MASK = (1 << _WORD) - 1
+WORD = 64
+_WORD_MASK = (1 << WORD) - 1
 _ROTATIONS = ((7, 31), (11, 29, 37), (13, 17, 19, 41))
 SPARSE_PERCENT, DENSE_PERCENT = 30, 70  # of a vector: up to there, and from there on, run lengths are sent
 # A series of publications has one filter, and links tell each other the same ones. Of the longest this is 16 MB.
@@ -69,7 +69,7 @@ class BitVector:
     __slots__ = ("bits", "length")
 
     def __init__(self, length: int = LENGTH, bits: int = 0) -> None:
-        if not (isinstance(length, int) and 0 < length <= LONGEST and length % _WORD == 0):
+        if not (isinstance(length, int) and 0 < length <= LONGEST and length % WORD == 0):
             raise ParameterError(f"a bit vector of length {length!r}: it must be a multiple of 64 from 64 to {LONGEST}")
         if bits >> length:
             raise ParameterError(f"bit {bits.bit_length() - 1} is outside of a bit vector of length {length}")
@@ -200,7 +200,7 @@ class BitVector:
         flags = reader.unsigned("flags of a bit vector", RUN_LENGTHS | COMPLEMENT)
         given = reader.unsigned("length of a bit vector", LONGEST)
         data = reader.byte_string("bits of a bit vector")
-        if not given or given % _WORD:
+        if not given or given % WORD:
             raise DecodeError(f"byte {start}: a bit vector of {given} bits; the length must be a multiple of 64")
         if length is not None and given != length:
             raise DecodeError(f"byte {start}: a bit vector of {given} bits; those of this mesh have {length}")
@@ -335,18 +335,18 @@ def fuzzy_hash_bits(bits: int, length: int) -> int:
     if not bits:
         return 0
     folded = bits
-    words = length // _WORD
+    words = length // WORD
     while words > 1:
         words = (words + 1) // 2
-        folded = (folded >> words * _WORD) | (folded & ((1 << words * _WORD) - 1))
+        folded = (folded >> words * WORD) | (folded & ((1 << words * WORD) - 1))
     popcount = bits.bit_count()
-    result = (1 << popcount) - 1 if popcount < _WORD - 1 else _WORD_MASK
+    result = (1 << popcount) - 1 if popcount < WORD - 1 else _WORD_MASK
     for rotations in reversed(_ROTATIONS):
         word = folded
         for by in rotations:
             # Each rotation is of what the ones before it made, not of the folded vector.
-            word |= (word << by | word >> (_WORD - by)) & _WORD_MASK
-        result = result << _WORD | word
+            word |= (word << by | word >> (WORD - by)) & _WORD_MASK
+        result = result << WORD | word
     return result
 
 

@@ -25,10 +25,9 @@ import numpy as np
 
 from workbench.errors import ParameterError
 from workbench.protocols.dps import topics
-from workbench.protocols.dps.bloom import HASHES, LENGTH, MOST_HASHES, BitVector
+from workbench.protocols.dps.bloom import HASHES, LENGTH, MOST_HASHES, WORD, BitVector
 from workbench.protocols.dps.bloom import kernels as bloom_kernels
 
-_WORD = 64
 _NEEDS_WORDS = 4
 
 
@@ -156,7 +155,7 @@ def _checked(given: Topics, separators: str | bytes, subscribed: bool) -> tuple[
 def _empty_filters(count: int, length: int, hashes: int) -> np.ndarray:
     if not 1 <= hashes <= MOST_HASHES:
         raise ParameterError(f"{hashes!r} hashes for an item of a filter; there may be 1 to {MOST_HASHES}")
-    return np.zeros((count, BitVector(length).length // _WORD), np.uint64)
+    return np.zeros((count, BitVector(length).length // WORD), np.uint64)
 
 
 def _rows(filters: np.ndarray) -> np.ndarray:
@@ -167,5 +166,5 @@ def _rows(filters: np.ndarray) -> np.ndarray:
 
 def _same_length(filters: np.ndarray, others: np.ndarray) -> None:
     if _rows(filters).shape[1] != _rows(others).shape[1]:
-        lengths = f"{_WORD * filters.shape[1]} and {_WORD * others.shape[1]}"
+        lengths = f"{WORD * filters.shape[1]} and {WORD * others.shape[1]}"
         raise ParameterError(f"filters of {lengths} bits; all must have one length")

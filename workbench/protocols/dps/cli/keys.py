@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 WAYS = ("0", "1", "2", "3", "implicit", "direct")
 _WAY_NAMES = {"1": "A256KW", "2": "ECDH-ES+A256KW", "implicit": "implicit", "direct": "direct"}
 _SIGNED = ("2", "3")
-_KEY_B = 32
 
 
 def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
@@ -93,20 +92,24 @@ def _add_shared(store: KeyStore, text: str) -> bytes:
 
 def _shared_key(where: str) -> bytes:
     """32 bytes of 64 digits, or of a file that holds the one or the other."""
+    from workbench.protocols.dps.cose.algorithms import KEY_B  # Not before there are keys: it loads `cryptography`.
+
     key = _of_digits(where)
     if key is not None:
         return key
     content = _read(where)
-    key = content if len(content) == _KEY_B else _of_digits(content.decode("ascii", "replace").strip())
+    key = content if len(content) == KEY_B else _of_digits(content.decode("ascii", "replace").strip())
     if key is None:
         raise DataError(
-            f"{where}: this is no shared key; it has to be {_KEY_B} bytes, or {2 * _KEY_B} hexadecimal digits"
+            f"{where}: this is no shared key; it has to be {KEY_B} bytes, or {2 * KEY_B} hexadecimal digits"
         )
     return key
 
 
 def _of_digits(text: str) -> bytes | None:
-    if len(text) != 2 * _KEY_B:
+    from workbench.protocols.dps.cose.algorithms import KEY_B
+
+    if len(text) != 2 * KEY_B:
         return None
     try:
         return bytes.fromhex(text)

@@ -20,12 +20,11 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, BitVector
+from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, WORD, BitVector
 from workbench.sim.fast.agenda import trailing_zeros
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
 
-WORD = 64
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
 EMPTY = 0  # the number of the filter without bits, and of the needs without any
 

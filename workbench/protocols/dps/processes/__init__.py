@@ -9,10 +9,10 @@
         mesh.restart(12)
 
 Theory of operation
-    Each node is a process of its own (`workbench.protocols.dps.mesh.node`), bound to 127.0.0.1 and a free port, which
-    is told over its standard input what to do. Links are those of a topology; the lower node asks. Timers are shorter
-    than the reference's, as nobody wants to wait half a minute for a lost link; were they shorter still, a busy machine
-    would lose links that are alive.
+    Each node is a process of its own (`node.py`), bound to 127.0.0.1 and a free port, which is told over its standard
+    input what to do. Links are those of a topology; the lower node asks. Timers are shorter than the reference's, as
+    nobody wants to wait half a minute for a lost link; were they shorter still, a busy machine would lose links that
+    are alive.
 
     Leaving the ``with`` ends all processes, whatever happened: their input is closed, which they take for the end, and
     who has not ended then is killed. If the process that started them is itself killed, their input ends too.
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import LENGTH
-from workbench.protocols.dps.mesh.process import MeshProcess
+from workbench.protocols.dps.processes.process import MeshProcess
 
 if TYPE_CHECKING:
     import networkx as nx

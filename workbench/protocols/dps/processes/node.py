@@ -1,9 +1,9 @@
 """One node of a mesh of processes: a DPS node on UDP that takes its orders as lines of JSON, and answers so.
 
-    python -m workbench.protocols.dps.mesh.node LISTEN SETTINGS
+    python -m workbench.protocols.dps.processes.node LISTEN SETTINGS
 
-LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `workbench.protocols.dps.mesh` starts it
-and talks to it. It ends when its standard input does, so none is left behind by a process that was killed.
+LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. The package starts it and talks to it.
+It ends when its standard input does, so none is left behind by a process that was killed.
 
 Orders, one a line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; subscribe (topics), publish (topics, text, ttl_s,
 acknowledge), state. Each is answered with a line with the same id: what came of it, or "error", a sentence. Besides

@@ -1,6 +1,6 @@
 """The process of one node of a mesh, seen from the process that has started it.
 
-`workbench.protocols.dps.mesh.node` is what runs in there. Orders go to its standard input, each gets a reply, in order;
+`node.py` is what runs in there. Orders go to its standard input, each gets a reply, in order;
 what it tells besides is kept as it comes, by a thread of its own.
 """
 
@@ -27,7 +27,7 @@ class MeshProcess:
     """The process of one node, and the lines that it says."""
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
-        command = [sys.executable, "-m", "workbench.protocols.dps.mesh.node", listen, json.dumps(settings)]
+        command = [sys.executable, "-m", "workbench.protocols.dps.processes.node", listen, json.dumps(settings)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.address = ""
         self.publications: list[dict[str, Any]] = []

@@ -50,7 +50,7 @@ from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
-from workbench.protocols.contract import Delivered
+from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.automaton import STATE_NAMES
 from workbench.protocols.dps.events import Acknowledged, LinkSet
@@ -69,7 +69,6 @@ LOOPBACK = "127.0.0.1:0"
 MAX_WAITING = 10_000
 _LOOPBACK_HOST = "127.0.0.1"
 _EVERYBODY = ("::", "0.0.0.0")
-_NOBODY = -1  # publication ids are then 16 drawn bytes
 
 
 class UDPNode:
@@ -104,7 +103,8 @@ class UDPNode:
         self._series: WeakValueDictionary[tuple[int, int], DPSSeries] = WeakValueDictionary()
         # Those with a handler, which are there for it though nobody else holds them; the one made last at the end.
         self._handled: dict[tuple[int, int], DPSSeries] = {}
-        self.core: DPSNode = protocol.make_node(_NOBODY, draws.Stream(int.from_bytes(os.urandom(8), "big")))
+        # An address of nobody makes publication ids of 16 drawn bytes.
+        self.core: DPSNode = protocol.make_node(NOBODY, draws.Stream(int.from_bytes(os.urandom(8), "big")))
         self.core.tells_all = False
         self.core.neighbor_of = self._neighbor_of
         self.core.may_speak_for = self._may_speak_for

@@ -1,6 +1,6 @@
 """A mesh of processes as it stands now: links, filters, who is dead, and what came of a publication.
 
-processes_drawing(mesh, outcome=None)    `workbench.protocols.dps.mesh.DPSMesh`, as a static figure
+processes_drawing(mesh, outcome=None)    `workbench.protocols.dps.processes.DPSMesh`, as a static figure
 outcome_table({name: outcome})           what came of publications: wanted, answered, missing, how fast
 """
 
