@@ -90,7 +90,10 @@ ACTIONS_WITHOUT_EFFECT = (NOTE_REVISION,)
 
 @outlined
 def come(core, state, i, link, what, now):
-    """Something has come to a link: it changes its state and acts as the table says."""
+    """Something has come to a link: it changes its state and acts as the table says.
+
+    ``what`` is an np.int64: numba would compile a function once for each constant that it is called with.
+    """
     entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
@@ -223,7 +226,7 @@ def _set_inbound(it, interests, needs):
 def ask(core, state, i, link, now):
     """Ask a neighbor for a link; there is none."""
     add_link(state, i, link, 1)
-    come(core, state, i, link, ASKED, now)
+    come(core, state, i, link, np.int64(ASKED), now)
 
 
 @outlined
@@ -231,7 +234,7 @@ def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        come(core, state, i, link, CHANGED, now)
+        come(core, state, i, link, np.int64(CHANGED), now)
         link = np.int64(state.links[link].next)
 
 
@@ -253,9 +256,9 @@ def take_subscription(core, state, i, link, message, now):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
             return
         add_link(state, i, link, 0)
-        come(core, state, i, link, BEGUN, now)
+        come(core, state, i, link, np.int64(BEGUN), now)
     elif _has_begun_anew(core, state, i, link, message):
-        come(core, state, i, link, BEGUN, now)
+        come(core, state, i, link, np.int64(BEGUN), now)
     _take(core, state, i, link, message, False, now)
     if it.state == ACTIVE and not it.pending and it.keep_alive_us == NONE:
         it.keep_alive_us = _next_sign_us(core, state, i, link, now)
@@ -281,7 +284,7 @@ def take_acknowledgement(core, state, i, link, message, now):
     is_answer = letter.acknowledged == it.revision and it.pending != 0
     _take(core, state, i, link, message, True, now)
     if is_answer:
-        come(core, state, i, link, ANSWERED, now)
+        come(core, state, i, link, np.int64(ANSWERED), now)
         _go_on(state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
         drop(core, now, i, address_of(core, state, link), message, STALE)
@@ -305,7 +308,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     if not flags & UNMUTE:
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
-        come(core, state, i, link, UNMUTED, now)
+        come(core, state, i, link, np.int64(UNMUTED), now)
     it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
@@ -318,7 +321,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     is_reply = is_acknowledgement and it.pending != 0
     what = loop_shown(letter.flags, it.state, is_reply, is_lowest(state, i, link, message), is_news)
     if what != NOTHING:
-        come(core, state, i, link, what, now)
+        come(core, state, i, link, np.int64(what), now)
 
 
 @inlined
@@ -389,7 +392,7 @@ def wake_links(core, state, i, now):
         if it.tick_us != NONE and it.tick_us <= now:
             _tick(core, state, i, link, now)
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
-            come(core, state, i, link, QUIET, now)
+            come(core, state, i, link, np.int64(QUIET), now)
         link = behind
 
 
@@ -401,7 +404,7 @@ def _tick(core, state, i, link, now):
     it.tick_us = now + state.update_after_us
     what = after_tick(it.ticks, state.retry_ticks, state.retries)
     if what != NOTHING:
-        come(core, state, i, link, what, now)
+        come(core, state, i, link, np.int64(what), now)
 
 
 @inlined
