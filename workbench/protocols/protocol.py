@@ -21,7 +21,8 @@ class Protocol:
             node = FloodingNode
             parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
 
-    Every parameter is a keyword argument, checked against the table, and readable as an attribute.
+    Every parameter is a keyword argument, checked against the table, and readable as an attribute. What else a host
+    asks, the subclass says in the names below; modules are named and not imported, so that they load when asked for.
     """
 
     node = Node
@@ -77,19 +78,23 @@ class Protocol:
 
     @classmethod
     def settings_from_plain(cls, values):
-        """The settings of plain values, as `plain` makes them: the way back from a file. ParameterError if it fails."""
+        """The settings of plain values, as `plain` writes them into a file; ParameterError for wrong ones."""
         return values
 
     def parts(self):
-        """What the settings hold besides plain values (filters, say), as a list.
+        """What the settings hold besides plain values (filters, say), as a list. A part has
 
-        A part has ``to_dict()``, ``kind`` and ``name``, which are what a sentence calls it, ``at``, the nodes it is at
-        (None for all), ``keys()``, the numbers of the attribute keys that it speaks of, ``user_code()``, {name: what
-        the user has registered under that name and it calls}, and ``register(name, code)``, which does that elsewhere.
+        kind, name                what a sentence calls it: "filter", "running_mean"
+        to_dict()                 its plain values; `settings_from_plain` is the way back
+        at                        the nodes that it is at; None for all
+        keys()                    the numbers of the attribute keys that it speaks of
+        user_code()               {name: function or class} that the user has registered and that it calls
+        register(name, code)      registers such code in another process
         """
         found = []
         for value in self.settings.values():
-            found += [one for one in (value if isinstance(value, tuple) else (value,)) if hasattr(one, "user_code")]
+            several = value if isinstance(value, (tuple, list)) else (value,)
+            found += [one for one in several if hasattr(one, "user_code")]
         return found
 
     def kind_of_node(self):
