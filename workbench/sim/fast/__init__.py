@@ -5,46 +5,49 @@ run on a mote; its *twin* is the same state machine over flat arrays, compiled w
 told from a trace: tests hold both identical over random scenarios.
 
 Theory of operation
-    ``engine.py``    one run: makes the arrays, calls the loop, makes larger arrays when the loop asks for them
-    ``prepare.py``   the workload, parsed once: actions, contents, subscriptions as arrays; texts as codes
-    ``network.py``   the topology as arrays, from a graph or without one
-    ``layout.py``    `Core`: all arrays that protocols share, and what their rows hold
-    ``loop.py``      the main loop: actions, frames, wake-ups in the order of (time, counter)
-    ``agenda.py``    what is next: a ring of microseconds, and a heap for what is far
-    ``air.py``       the radio: sending, losses, collisions, csma, acknowledgements, outages
-    ``record.py``    rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
-    ``reference.py`` how numba's functions are handed all those arrays at no cost
-    ``matching.py``  which samples a subscription is handed;  ``draws.py`` the draws
+    ``engine.py``     one run: makes the arrays, calls the loop, makes larger arrays when the loop asks for them
+    ``prepare.py``    the workload, parsed once: actions, contents, subscriptions as arrays; texts as codes
+    ``network.py``    the topology as arrays, from a graph or without one
+    ``layout.py``     `Core`: all arrays that protocols share, and what their rows hold
+    ``loop.py``       the main loop: actions, frames, wake-ups in the order of (time, counter)
+    ``agenda.py``     what is next: a ring of microseconds, and a heap for what is far
+    ``air.py``        the radio: sending, losses, collisions, csma, acknowledgements, outages
+    ``record.py``     rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
+    ``reference.py``  how numba's functions are handed all those arrays at no cost
+    ``matching.py``   which samples a subscription is handed;  ``draws.py`` the draws
+    ``fields.py``     a twin's arrays, declared once in a table
+    ``rows.py``       pools of rows, and lists of rows;  ``recent.py`` the ids that a node remembers
+    ``defaults.py``   what a twin without timers, pools and texts of its own need not write
     The engine imports numba; this module does not, so that asking it costs nothing.
 
 How a twin is written
-    A protocol's class names the module of its twin (``fast``) and says what a run costs (``receptions_on_an_arc``).
-    flooding's is the template; `defaults.py` has what a twin without timers, pools and texts of its own need not
-    write. It has functions that numba compiles into the loop (``@inlined``, or ``@outlined`` for what is rare and
-    long: `reference.py`)::
+    A protocol's class names the module of its twin (``fast = "coin_flooding.fast"``) and says what a run costs
+    (``receptions_on_an_arc``). The module may belong to any package. Flooding's twin, of 120 lines, is the template. A
+    twin has functions that numba compiles into the loop (``@inlined``, or ``@outlined`` for what
+    is rare and long: `reference.py`). Those marked * need not be written, where `defaults.py` says what is meant::
 
-        start(core, state, i, now)                                       the node at place i begins
+        start(core, state, i, now) *                                     the node at place i begins
         publish(core, state, i, content, number, now)                    content: a row of core.contents
-        subscribe(core, state, i, what, now), unsubscribe(...)           what: a row of core.subscriptions
+        subscribe(core, state, i, what, now) *, unsubscribe(...) *       what: a row of core.subscriptions
         receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node at place sender
-        wake(core, state, i, now)                                        core.next_wake[i] has come
-        has_room(core, state)                                            whether an event cannot run out of its pools
+        wake(core, state, i, now) *                                      core.next_wake[i] has come
+        has_room(core, state) *                                          whether an event cannot run out of its pools
 
     and, in Python,
 
         MESSAGES              names of its messages; a message's name is its place here, 0 is ""
-        EVENTS, REASONS       names of its own events and of its own reasons, if it has any; their codes begin at
-                              layout.FIRST_EVENT and layout.FIRST_REASON
-        WAKES                 whether it has timers at all
-        COUNTS_HOLDERS        whether its `tell_held` says who holds what for the first time; otherwise sinks alone hold
+        EVENTS *, REASONS *   names of its own events and of its own reasons; their codes begin at layout.FIRST_EVENT
+                              and layout.FIRST_REASON
+        WAKES *               whether it has timers at all
+        COUNTS_HOLDERS *      whether its `tell_held` says who holds what for the first time; otherwise sinks alone hold
+        FIELDS                its state, as a table (`fields.py`); what has a row for each message grows with these
+        make_state(setup, messages)       the state, a named tuple: ``fields.make(State, FIELDS, sizes, ttl=...)``
+        with_more_room(state) *           a state with larger pools, where has_room has said no. It is asked before each
+                              event and at the end, so a twin can refuse there what it cannot go on with
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it has none
         longest_frame_B(setup)
         needs(setup)          (Needs of a broadcast's reception, of a unicast's, of any other call): the most it takes
-        make_state(setup, messages), with_more_messages(state, messages)
-                              a named tuple of arrays and numbers
-        with_more_room(state)             a state with larger pools, where has_room has said no. It is asked before each
-                              event and at the end, so a twin can refuse there what it cannot go on with
-        text(setup, state, number)        what the detail ``len(setup.work.texts) + number`` means, made during the run
+        text(setup, state, number) *      what the detail ``len(setup.work.texts) + number`` means, made during the run
 
     What an event may take beyond its needs because of what nodes keep by then, a twin notes in core.numbers[MORE].
 
@@ -54,6 +57,11 @@ How a twin is written
     of ``send`` calls that of its frames; both are independent, so a function may send between two events. The loop
     writes the rows of the radio and of the application (published, subscribed, ...) and numbers readings and
     subscriptions. A wake() that leaves next_wake where it is, or in the past, is a mistake of the twin's: RuntimeError.
+
+What a twin shares with its definition
+    Constants are imported from the node's modules. A rule on plain numbers (``rules.py``) is written once: the twin
+    calls the function of the definition, which ``inlined(rule)`` makes known to numba. Lists of what a node keeps come
+    from `rows.py`: a column `LIST` in the node's record, a column ``next`` in the rows; a pool is a `fields.Pool`.
 
 What the core gives it
     air        make_message, hold_message, let_go, send(core, now, i, receiver, message, word);
@@ -65,9 +73,15 @@ What the core gives it
     A message is what travels unchanged; a frame adds its sender and one ``word`` (a ttl, say). Frames on their way
     hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
 
+What is kept on disk
+    Machine code takes 10 to 60 seconds to compile, so numba keeps it for the next process. It is found by the digest
+    of all that a loop is made of: the engine's modules, the twin's, each module of their imports that has a function
+    for numba (a rule's, say), all imported modules of the twin's own package if that is not the workbench, and the
+    numbers that these import from elsewhere.
+
 Limits
-    What a twin cannot play (a filter of the user's own, say) it refuses with `NoFastTwinError`. That run, and each of
-    a protocol without a twin, goes to the reference engine; `Run.engine_reason` says why.
+    What has no twin (a protocol whose class names none, a filter of the user's own) runs on the reference engine;
+    `Run.engine_reason` says why.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def loop_of(twin: Any) -> Any:
     """The main loop for a twin (a module)."""
     names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "has_room")
     functions = {name: of(twin, name) for name in names}
-    return loop_module.make_loop(**functions, wakes=of(twin, "WAKES"), digest=loop_module.sources_digest(twin))
+    return loop_module.make_loop(**functions, wakes=of(twin, "WAKES"), name=loop_module.name_of(twin))
 
 
 def play(

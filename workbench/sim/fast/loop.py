@@ -1,8 +1,8 @@
 """The main loop: it plays actions, frames and wake-ups in order, and calls a protocol's functions for what they mean.
 
 `make_loop` makes it for one protocol. The functions it is given are numba's (``reference.inlined``), so all of it
-becomes one piece of machine code, kept on disk under the digest of all its sources (`sources_digest`):
-numba itself would look at the file of the loop alone, and go on with what has changed since.
+becomes one piece of machine code, kept on disk under the digest of all its sources (`name_of`): numba itself would look
+at the file of the loop alone, and go on with what has changed since.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ ENOUGH = NONE  # no array is too small
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
 
-def sources_digest(twin: ModuleType) -> int:
-    """A number of 63 bits that changes with any source, and any number taken from elsewhere, that a loop is made of."""
+def name_of(twin: ModuleType) -> str:
+    """The name of a twin's loop: another one for each change of a source, or of an imported number, in its parts."""
     digest = hashlib.sha256()
     for name, module in sorted(_parts(twin).items()):
         digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
         for nickname, other in sorted(_modules(module, twin).items()):
             digest.update(f"{nickname} {_numbers(other)}".encode())
-    return int.from_bytes(digest.digest()[:8], "big") >> 1
+    return f"{twin.__name__}-{digest.hexdigest()[:16]}"
 
 
 def _numbers(module: ModuleType) -> list[tuple[str, str]]:
@@ -294,7 +294,7 @@ def _after_frame(core, frame, heard, now):
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
     """A function for the next action of the workload."""
 
-    @inlined
+    @pasted
     def ask(core, state, i, now, it):
         if it.kind == SUBSCRIBE:
             _subscribe(core, i, now, it.what)
@@ -311,7 +311,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
         if wakes:
             plan_wake(core, i, now)
 
-    @inlined
+    @pasted
     def act(core, state):
         it = core.actions[core.numbers[NEXT_ACTION]]
         now, i = it.time_us, np.int64(it.place)
@@ -391,16 +391,18 @@ def make_loop(
     wake: Callable,
     has_room: Callable,
     wakes: bool,
-    digest: int,
+    name: str,
 ) -> Any:
     """The compiled main loop of a protocol; the package's page says what its functions are.
+
+    The machine code is kept on disk under the name, for other processes.
 
     ``loop(core, state, receive_needs, act_needs, events)`` plays ``events`` events at most, and returns why it stopped.
     """
     act = _make_act(publish, subscribe, unsubscribe, wakes)
     end_frame, wake_up = _make_end_frame(receive, wakes), _make_wake_up(wake)
 
-    @inlined
+    @pasted
     def begin(core, state):
         i = core.numbers[NEXT_START]
         core.numbers[NEXT_START] = i + 1
@@ -408,12 +410,8 @@ def make_loop(
         if wakes:
             plan_wake(core, i, 0)
 
-    @kept_on_disk
     def loop(arrays, memory, receive_needs, act_needs, events):
         core, state = by_reference(arrays), by_reference(memory)
-        # Of the sources' digest nothing but its presence is wanted: it is a part of the name under which this is kept.
-        if digest == 0:
-            return DONE
         while events > 0:
             events -= 1
             now, bucket, is_far = _next_frame(core)
@@ -444,4 +442,7 @@ def make_loop(
                 return STUCK_NODE
         return PAUSED
 
-    return loop
+    # numba's index of what is on disk is a file for each name. One file for all twins could not be read where a twin's
+    # own package is not at hand, nor after a twin's state has moved to another module.
+    loop.__qualname__ = name
+    return kept_on_disk(loop)

@@ -37,7 +37,7 @@ def inlined(function: Any) -> Any:
 
 def pasted(function: Any) -> Any:
     """The same, and LLVM has no choice: for a loop's pieces. Outside of the loop any store might change ``core``."""
-    return register_jitable(forceinline=True, **_UNCOUNTED)(_noted(function))
+    return njit(inline="always", error_model="numpy", **_UNCOUNTED)(_noted(function))
 
 
 def outlined(function: Any) -> Any:
