@@ -15,6 +15,12 @@ import workbench as wb
 from tests.repository import REPOSITORY
 from tests.talker import Talker, both_ways, network, play, rows, say, starts_us
 from workbench.errors import ScenarioError
+from workbench.protocols.contract import Node
+from workbench.sim.air import Air
+from workbench.sim.application import plan
+from workbench.sim.engine import make_nodes
+from workbench.sim.kernel import ACTION, FRAME_END, Kernel
+from workbench.sim.trace import Recorder
 
 LINE = both_ways((0, 1), (1, 2))
 
@@ -281,3 +287,71 @@ def test_node_that_asks_to_be_woken_in_the_past_is_told_not_waited_for():
     scenario = wb.Scenario(topology=wb.topology.line(2), protocol=Restless())
     with pytest.raises(ScenarioError, match=r"node 0 was woken at 5 µs .* Sleepless.wake\(\) has to move next_wake"):
         scenario.run()
+
+
+# --- the kernel and its parts ---
+
+
+class Quiet(Node):
+    """A node that wakes once, at ``next_wake``."""
+
+    woken_at = None
+
+    def wake(self, now):
+        self.woken_at, self.next_wake = now, None
+
+
+def kernel_of_one():
+    """(kernel with one node, what the handlers of actions and frames were called with)."""
+    kernel, called = Kernel([Quiet(7, None, None)], Recorder()), []
+    for kind in (ACTION, FRAME_END):
+        kernel.handlers[kind] = lambda now, argument: called.append((now, argument))
+    return kernel, called
+
+
+def test_kernel_plays_by_time_and_at_the_same_time_in_the_order_of_arrival():
+    kernel, called = kernel_of_one()
+    for time, name in ((5, "a"), (3, "b"), (5, "c"), (3, "d")):
+        kernel.push(time, ACTION, name)
+    kernel.play_until(3)
+    assert called == [(3, "b"), (3, "d")]
+    kernel.play(10, None)
+    assert called[2:] == [(5, "a"), (5, "c")]
+
+
+def test_after_the_end_only_frames_on_their_way_are_played():
+    kernel, called = kernel_of_one()
+    kernel.nodes[0].next_wake = 12
+    kernel.start()
+    for time, kind in ((9, ACTION), (10, ACTION), (11, FRAME_END)):
+        kernel.push(time, kind, kind)
+    kernel.play(10, None)
+    assert called == [(9, ACTION), (11, FRAME_END)] and kernel.nodes[0].woken_at is None
+
+
+def test_a_kernel_that_forgets_actions_has_frames_left():
+    kernel, called = kernel_of_one()
+    for kind in (ACTION, FRAME_END, ACTION):
+        kernel.push(1, kind, kind)
+    kernel.forget_actions()
+    kernel.play_until(1)
+    assert called == [(1, FRAME_END)]
+
+
+def test_an_application_of_its_own_kind_shares_kernel_and_air():
+    """One that has node 0 publish at every action, whatever the workload asks for."""
+    scenario = wb.Scenario(LINE, Talker(), [wb.subscribe(2, "TEMP GE 25")], wb.Radio(jitter_ms=0), duration_s=1)
+    recorder = Recorder()
+    kernel = Kernel(make_nodes(scenario), recorder)
+    Air(scenario, kernel)
+
+    def act(now, action):
+        kernel.nodes[0].publish(wb.parse("INSTANCE IS 50, TIME IS 0, INTENSITY IS 1"), now)
+        kernel.collect(0, now)
+
+    kernel.handlers[ACTION] = act
+    plan(scenario, kernel, 1_000_000)
+    kernel.start()
+    kernel.play(1_000_000, None)
+    heard = [row for row in recorder.table().to_pylist() if row["event"] == "received"]
+    assert [(row["node"], row["peer"], row["size_B"]) for row in heard] == [(1, 0, 50)]

@@ -115,9 +115,9 @@ class Air:
 
     def _join(self, kernel: Kernel) -> None:
         """Enter what the kernel calls the air for, and keep at hand what is used for each frame."""
-        self.kernel, self.heap, self.push = kernel, kernel.heap, kernel.push
-        self.nodes, self.wake_at, self.down, self.collect = kernel.nodes, kernel.wake_at, kernel.down, kernel.collect
-        kernel.send, kernel.report_links = self.send, self.report_links
+        self.kernel, self.heap = kernel, kernel.heap
+        self.nodes, self.wake_at, self.down = kernel.nodes, kernel.wake_at, kernel.down
+        kernel.air = self
         kernel.handlers[CHANNEL_CHECK] = self._check_channel
         kernel.handlers[FRAME_END] = self._end_frame
         kernel.handlers[FRAME_READY] = self._contend
@@ -150,7 +150,7 @@ class Air:
         transmission = Transmission(i, receiver, frame, label, self.outages[i])
         if self.csma:
             # Frames wait their turn in the queue from the moment they are ready.
-            self.push(ready, FRAME_READY, transmission)
+            self.kernel.push(ready, FRAME_READY, transmission)
         else:
             free = self.free_at[i]
             self._begin(transmission, ready if ready > free else free, now)
@@ -237,7 +237,7 @@ class Air:
             node = nodes[receiver]
             node.receive(frame, sender, now, broadcast)
             if node.events or node.outbox or node.next_wake != wake_at[receiver]:
-                self.collect(receiver, now)
+                self.kernel.collect(receiver, now)
         return heard
 
     def _why_lost(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
@@ -278,7 +278,7 @@ class Air:
         exponent = min(MIN_BACKOFF_EXPONENT + transmission.backoffs, MAX_BACKOFF_EXPONENT)
         self.sent[i] += 1
         slots = draws.below(self.backoff_keys[i], self.sent[i], 1 << exponent)
-        self.push(max(now, self.free_at[i]) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK, transmission)
+        self.kernel.push(max(now, self.free_at[i]) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK, transmission)
 
     def _check_channel(self, now: int, transmission: Transmission) -> None:
         i = transmission.sender

@@ -44,16 +44,15 @@ class Kernel:
 
     The other parts enter here what they are called for:
 
-        handlers[kind](now, argument)      an entry of that kind is due. ACTION is the application's, WAKE the kernel's
-                                           own, the others are the air's
-        send(i, destination, frame, now)   the air's: node ``i`` sends a frame, to one neighbor or (None) to all
-        report_links(i, now)               the air's: call ``link_quality`` of node ``i`` for each of its links
+        handlers[kind](now, argument)          an entry of that kind is due. ACTION is the application's, WAKE the
+                                               kernel's own, the others are the air's
+        air.send(i, destination, frame, now)   node ``i`` sends a frame, to one neighbor or (None) to all
+        air.report_links(i, now)               call ``link_quality`` of node ``i`` for each of its links
 
     They call `push` for what is to happen later, and `collect` after any call of a node.
     """
 
-    send: Callable[[int, int | None, bytes, int], None]
-    report_links: Callable[[int, int], None]
+    air: Any
 
     def __init__(self, nodes: Sequence[Node], recorder: Recorder) -> None:
         self.nodes = nodes
@@ -107,7 +106,7 @@ class Kernel:
             node.start(0)
         if type(self.nodes[0]).link_quality is not Node.link_quality:
             for i in range(len(self.nodes)):
-                self.report_links(i, 0)
+                self.air.report_links(i, 0)
         for i in range(len(self.nodes)):
             self.collect(i, 0)
 
@@ -131,7 +130,7 @@ class Kernel:
             self.recorder.protocol_events(now, self.addresses[i], node.take_events())
         if node.outbox:
             for destination, frame in node.take_frames():
-                self.send(i, destination, frame, now)
+                self.air.send(i, destination, frame, now)
         wake = node.next_wake
         if wake != self.wake_at[i]:
             self.wake_at[i] = wake
