@@ -19,51 +19,10 @@ ON_MOTES = sources("virtual")
 MODULES = [name.removesuffix(".py").replace("/", ".") for name, _ in ON_MOTES if name.startswith("workbench/")]
 NEVER_ON_A_MOTE = {"asyncio", "bokeh", "ipywidgets", "networkx", "numpy", "pandas", "pyspark", "serial"}
 
-# Rules that are still broken: rule, file, what (one or several), why. What no longer breaks its rule fails here.
-NOT_YET = (
-    ("rooms", "cli/__init__.py", "workbench.protocols.dps.cli", "commands of protocols are not found by name yet"),
-    ("rooms", "sim/random_workload.py", "workbench.protocols.tinymq", "range queries are TinyMQ's, in a generic file"),
-    ("rooms", "sim/scenario.py", "workbench.protocols.diffusion.filters", "filters are not plain settings yet"),
-    ("rooms", "sweeps/user_code.py", "workbench.protocols.diffusion.filters", "a protocol does not say its code yet"),
-    ("names", "cli/__init__.py", "diffusion dps", "commands of protocols are not found by name yet"),
-    ("names", "cli/demo.py", "diffusion", "the demo is an experiment with one protocol"),
-    ("names", "sim/fast/__init__.py", "codeddiffusion diffusion dps flooding gossip pub2sub tinymq", "table of twins"),
-    ("names", "sim/random_workload.py", "tinymq", "range queries are TinyMQ's, in a generic file"),
-    ("names", "sim/scenario.py", "diffusion", "an example in a message"),
-    ("lists", "sim/fast/__init__.py", "codeddiffusion,dps,flooding,gossip,pub2sub,tinymq", "table of twins"),
-    ("prefixes", "protocols/dps", "mesh", "mesh ids beside the mesh of processes"),
-    ("constants", "protocols/diffusion/fast/memory.py", "FOREVER_US INTEREST", "written again in the twin"),
-    ("constants", "protocols/diffusion/fast/interests.py", "SECOND_US", "written again in the twin"),
-    ("constants", "protocols/diffusion/fast/messages.py", "U32", "written again in the twin"),
-    ("constants", "protocols/dps/fast/filters.py", "DENSE_PERCENT SPARSE_PERCENT", "written again in the twin"),
-    ("constants", "protocols/dps/bloom/arrays.py", "WORD", "written again beside its definition"),
-    ("constants", "protocols/dps/cli/keys.py", "KEY_B", "written again beside its definition"),
-    ("constants", "protocols/dps/mesh_ids.py", "ID_B", "written again beside its definition"),
-    ("constants", "protocols/dps/node.py", "I31", "written again beside its definition"),
-    ("constants", "protocols/dps/retained.py", "SECOND_US", "written again beside its definition"),
-    ("constants", "protocols/dps/udp/__init__.py", "NOBODY", "written again beside its definition"),
-    ("constants", "protocols/tinymq/fast/overlay.py", "FIRST_REPEAT_US HELLO_AFTER", "written again in the twin"),
-    ("constants", "protocols/tinymq/fast/queries.py", "SECOND_US", "written again in the twin"),
-    ("constants", "protocols/tinymq/fast/unicast.py", "PATIENCE", "written again in the twin"),
-    (
-        "mote",
-        "protocols/diffusion/filters.py",
-        "workbench.protocols.protocol",
-        "filters check settings as protocols do",
-    ),
-)
-KNOWN = {(rule, where, what) for rule, where, some, _ in NOT_YET for what in some.split()}
-
 
 def test_the_house_keeps_its_rules():
-    found = [fault for fault in (*faults(HOUSE), *mote_faults(HOUSE, MODULES)) if fault[:3] not in KNOWN]
+    found = [*faults(HOUSE), *mote_faults(HOUSE, MODULES)]
     assert not found, "\n".join(fault.sentence for fault in found)
-
-
-def test_what_is_known_to_break_a_rule_still_does():
-    found = {fault[:3] for fault in (*faults(HOUSE), *mote_faults(HOUSE, MODULES))}
-    mended = [" ".join(known) for known in KNOWN if known not in found]
-    assert not mended, f"mended, so take it out of KNOWN: {mended}"
 
 
 def test_what_runs_on_a_mote_loads_nothing_a_mote_lacks():

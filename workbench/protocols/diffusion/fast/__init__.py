@@ -20,7 +20,7 @@ from workbench.protocols.diffusion.fast.interests import (
 )
 from workbench.protocols.diffusion.fast.memory import (
     ATTRIBUTES,
-    DATA,
+    DATA_NAME,
     FIELDS,
     FREE_MARKS,
     LISTS,
@@ -112,7 +112,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         reason = TTL
     if reason:
         drop(core, now, i, core.addresses[sender], message, reason)
-    elif core.messages[message].name == DATA:
+    elif core.messages[message].name == DATA_NAME:
         receive_data(core, state, i, sender, message, word, now)
     elif broadcast:
         receive_interest(core, state, i, sender, message, word, now)

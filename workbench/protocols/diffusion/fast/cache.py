@@ -1,7 +1,7 @@
 """The interest cache in the fast engine: the twin of `diffusion.interest_cache`, and how a node uses it."""
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
-from workbench.protocols.diffusion.fast.memory import INTEREST, REINFORCEMENT, STAMP
+from workbench.protocols.diffusion.fast.memory import INTEREST_NAME, REINFORCEMENT_NAME, STAMP
 from workbench.protocols.diffusion.fast.names import (
     EVICTED,
     EXPIRED,
@@ -115,7 +115,7 @@ def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiratio
         it.wave = wave
         _to_front(state, entry, g)
     if core.kept[GRADIENT_SET]:
-        name, detail = (INTEREST, SET_BY_INTEREST) if wave == NONE else (REINFORCEMENT, SET_BY_REINFORCEMENT)
+        name, detail = (INTEREST_NAME, SET_BY_INTEREST) if wave == NONE else (REINFORCEMENT_NAME, SET_BY_REINFORCEMENT)
         peer, origin = core.addresses[neighbor], core.addresses[sink]
         add_row(core, now, i, GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
 
@@ -253,11 +253,11 @@ def tell_removed(core, state, now, i, gradient, reason):
     if core.kept[GRADIENT_REMOVED]:
         sequence = max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
-        add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST, sink, sequence, 0, 0, reason)
+        add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST_NAME, sink, sequence, 0, 0, reason)
 
 
 @inlined
 def tell_interest_removed(core, now, i, sink, sequence, reason):
     """An entry is gone; ``sink`` is an address."""
     if core.kept[INTEREST_REMOVED]:
-        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST, sink, sequence, 0, 0, reason)
+        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST_NAME, sink, sequence, 0, 0, reason)

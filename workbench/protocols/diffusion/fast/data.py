@@ -4,7 +4,7 @@ from workbench.protocols.diffusion.fast.attributes import append_list, interned,
 from workbench.protocols.diffusion.fast.cache import add_next_hops, clean
 from workbench.protocols.diffusion.fast.filters import filtered
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME
 from workbench.protocols.diffusion.fast.messages import (
     changed,
     has_seen_data,
@@ -49,7 +49,7 @@ def offer(core, state, i, content, number, now):
 def _tell_overflow(core, now, i):
     """A sample that nobody wanted in time has no message yet, hence no number."""
     if core.traces:
-        add_row(core, now, i, DROPPED, NONE, DATA, core.addresses[i], 0, 0, 0, NO_INTEREST)
+        add_row(core, now, i, DROPPED, NONE, DATA_NAME, core.addresses[i], 0, 0, 0, NO_INTEREST)
     else:
         core.dropped[NO_INTEREST] += 1
 
@@ -63,7 +63,7 @@ def send_samples(core, state, i, now):
     while first < wanted:
         last, number = _aggregate(state, first, wanted)
         sequence = take_sequence(state, i)
-        message = make(core, state, DATA, i, sequence, number, 0, 0)
+        message = make(core, state, DATA_NAME, i, sequence, number, 0, 0)
         for k in range(first, last):
             tell_originated(core, now, i, message, state.wanted[k].number)
         note_data(state, i, id_of(i, sequence))

@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.attributes.model import IS
 from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA, FILTER, INTEREST, MEMORIES
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME, FILTER, INTEREST_NAME, MEMORIES
 from workbench.protocols.diffusion.fast.names import FILTER_DROPS, FILTER_REPLACES, FILTERED
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
 from workbench.sim.fast import NoFastTwinError
@@ -66,7 +66,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
         decider = kind(checked_settings(one.name, kind.parameters, one.settings))
         row["kind"] = _KINDS.index(one.name)
         row["key"] = one.key
-        row["messages"] = DATA if one.messages == "data" else INTEREST
+        row["messages"] = DATA_NAME if one.messages == "data" else INTEREST_NAME
         row["match"] = match
         row["of"] = getattr(decider, "key", NONE)
         row["window"] = getattr(decider, "window", 0)
@@ -86,7 +86,7 @@ def filtered(core, state, now, i, message, origin):
     if not _carries_any(state, i):
         return number
     first, last = state.lists[number].first, state.lists[number].last
-    if it.name == INTEREST or first == last:
+    if it.name == INTEREST_NAME or first == last:
         number = _filtered_part(core, state, now, i, message, origin, number)
         return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
     parts = 0
@@ -141,7 +141,7 @@ def _filtered_part(core, state, now, i, message, origin, number):
 @inlined
 def _wants(state, f, name, number):
     match, it = state.lists[state.filters[f].match], state.lists[number]
-    if name == DATA:
+    if name == DATA_NAME:
         return one_way_match(state.attributes, match.first, match.last, it.first, it.last)
     # An interest says what it wants and has no values to compare with.
     for a in range(match.first, match.last):

@@ -13,7 +13,7 @@ from workbench.protocols.diffusion.fast.cache import (
     tell_interest_removed,
 )
 from workbench.protocols.diffusion.fast.filters import filtered
-from workbench.protocols.diffusion.fast.memory import INTEREST
+from workbench.protocols.diffusion.fast.memory import INTEREST_NAME
 from workbench.protocols.diffusion.fast.messages import (
     changed,
     id_of,
@@ -98,7 +98,7 @@ def end_subscription(core, state, i, what, now):
         if _unlink(state, own, what) and it.subscriptions.count == 0:
             _take_out_own(state, i, place)
             it.round = next_round(it.round)
-            message = make(core, state, INTEREST, i, it.sequence, it.list, it.round, 0)
+            message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, 0)
             send(core, now, i, BROADCAST, message, state.ttl)
             let_go(core, message)
             continue
@@ -195,7 +195,7 @@ def _begin_round(state, i, own):
 def _send_interest(core, state, i, own, now):
     """Flood an interest of the node's own: a new one, a longer one, or the next round."""
     it = state.own_interests[own]
-    message = make(core, state, INTEREST, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
+    message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
     note_interest(state, i, id_of(i, it.sequence), it.round)
     _tell_cached(core, state, now, i, NONE, message)
     send(core, now, i, BROADCAST, message, state.ttl)

@@ -30,9 +30,9 @@ from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.recent import RING
 from workbench.sim.fast.rows import LIST
 
-# Names of messages: places in MESSAGES.
+# Names of messages, by their codes in MESSAGES.
 MESSAGES = ("", "interest", "reinforcement", "data")
-INTEREST, REINFORCEMENT, DATA = 1, 2, 3
+INTEREST_NAME, REINFORCEMENT_NAME, DATA_NAME = 1, 2, 3
 
 MOST_ATTRIBUTES = 16  # of a message: 50 bytes hold so many blobs of none
 

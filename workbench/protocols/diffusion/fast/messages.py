@@ -1,26 +1,24 @@
 """Messages of TinyDiffusion's twin: what is sent, what has been seen, whom a node does not listen to."""
 
-from workbench.protocols.diffusion.fast.memory import DATA
-from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B
+from workbench.protocols.diffusion.fast.memory import DATA_NAME
+from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B, U32
 from workbench.sim.fast.air import take_message
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.recent import find_newest_first, note
 from workbench.sim.fast.reference import inlined, outlined
-
-_U32 = 0xFFFFFFFF
 
 
 @inlined
 def take_sequence(state, i):
     """The next sequence number of node ``i``'s messages."""
     state.nodes[i].messages += 1
-    return (state.nodes[i].messages - 1) & _U32
+    return (state.nodes[i].messages - 1) & U32
 
 
 @outlined
 def make(core, state, name, origin, sequence, number, round_, expiration_s):
     """A message from the node at place ``origin`` with the attributes of a list; whoever makes it lets it go."""
-    header_B = 1 + (DATA_HEADER_B if name == DATA else INTEREST_HEADER_B)
+    header_B = 1 + (DATA_HEADER_B if name == DATA_NAME else INTEREST_HEADER_B)
     size_B = header_B + state.lists[number].size_B
     airtime_us = state.airtimes_us[size_B]
     message = take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)

@@ -8,7 +8,7 @@ from the start, so no data gradient leads to one.
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
 from workbench.protocols.diffusion.fast.cache import clean, find, has_sink, new_entry, newest_wave, set_gradient
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
-from workbench.protocols.diffusion.fast.memory import REINFORCEMENT
+from workbench.protocols.diffusion.fast.memory import REINFORCEMENT_NAME
 from workbench.protocols.diffusion.fast.messages import id_of, known_round, make, note_interest, take_sequence
 from workbench.protocols.diffusion.fast.names import NO_INTEREST, REINFORCED, STALE
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, mark_reinforced
@@ -24,7 +24,7 @@ def reinforce(core, state, i, own, place, now):
     it = state.own_interests[own]
     sequence = take_sequence(state, i)
     lasts_s = expiration_s(core, state, own, now)
-    message = make(core, state, REINFORCEMENT, i, sequence, it.list, it.round, lasts_s)
+    message = make(core, state, REINFORCEMENT_NAME, i, sequence, it.list, it.round, lasts_s)
     note_interest(state, i, id_of(i, sequence), it.round)
     block = block_of(state, own)
     it = state.data_gradients[block, place]
