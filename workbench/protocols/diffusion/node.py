@@ -28,8 +28,6 @@ from workbench.protocols.diffusion.rules import FOREVER_US, LONGEST_EXPIRATION_S
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import SECOND_US, Subscription
 
-_U32 = 0xFFFFFFFF
-
 
 class DiffusionNode(Node):
     """One node that diffuses: sink, source and relay at once."""
@@ -160,7 +158,7 @@ class DiffusionNode(Node):
     def take_sequence(self):
         """The next sequence number of this node's messages."""
         self._messages += 1
-        return (self.first_number + self._messages - 1) & _U32
+        return (self.first_number + self._messages - 1) & wire.U32
 
     # Time
 
