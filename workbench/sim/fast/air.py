@@ -38,7 +38,7 @@ from workbench.sim.fast.layout import (
 from workbench.sim.fast.record import add_loss
 from workbench.sim.fast.reference import inlined, outlined
 
-_FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
+FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
 
 # Frames and messages
 
@@ -161,7 +161,7 @@ def _hear(core, i, sender, start, finish, now):
     if core.audible[i] >= core.forget_at[i]:
         # Whatever ends from now on began at most the longest airtime ago.
         _forget(core, i, now - core.longest_airtime_us)
-        core.forget_at[i] = max(_FORGET_AT, 2 * core.audible[i])
+        core.forget_at[i] = max(FORGET_AT, 2 * core.audible[i])
     place = core.numbers[FREE_AUDIBLE]
     it = core.audibles[place]
     core.numbers[FREE_AUDIBLE] = it.next

@@ -15,6 +15,7 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.fast import loop as loop_module
+from workbench.sim.fast.air import FORGET_AT
 from workbench.sim.fast.defaults import of
 from workbench.sim.fast.fields import grow_free_list, grown
 from workbench.sim.fast.layout import (
@@ -190,81 +191,132 @@ def _core(
 ) -> Core:
     _, network, work, radio = setup
     names, kept = names_of(twin), trace.kept_events(setup.protocol)
-    messages_named, reasons = len(names.messages), len(names.reasons)
-    count = len(network.addresses)
-    ratios = _delivery_ratios(radio, network.pdr)
-    loses = bool(len(ratios) and ratios.min() < 1.0)
-    shortest_us, longest_us = (round(1000 * ms) for ms in radio.jitter_ms)
     airtime_us = radio.airtime_us(twin.longest_frame_B(setup))
-    degree = int(np.diff(network.first).max()) if count else 0
-    shares_air = radio.collisions or radio.csma
-    # With csma the only frames that an event puts on the air are those that it is about.
-    begun = (1, 1, 0) if radio.csma else (needs[1].frames, needs[0].frames, 1)
-    audible_needs = tuple((degree + 1) * frames for frames in begun) if shares_air else (0, 0, 0)
-    messages = _room(8, needs[0].messages, needs[1].messages)
-    frames = _room(64, needs[0].frames, needs[1].frames)
-    audibles = _room(256, *audible_needs) if shares_air else 1
-    rows = max(needs[0].rows, needs[1].rows)
-    rows += min(_ROWS, 20 * count + 10_000) if traces else 10_000
-    ring = _ring_length(longest_us + airtime_us + (32 * 320 if radio.csma else 0))
-    ring = max(ring, _RING_WITH_TIMERS_US) if of(twin, "WAKES") else ring
-    numbers = np.zeros(NUMBERS, np.int64)
-    numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
     return Core(
         addresses=network.addresses,
         first=network.first,
         receivers=network.receivers.view(np.uint32),
-        ratios=ratios,
-        arc_keys=_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         duration_us=duration_us,
         traces=traces,
         kept=np.array([traces or name in kept for name in names.events]),
-        collisions=radio.collisions,
-        csma=radio.csma,
-        loses=loses,
-        retries=radio.retries,
-        jitter_shortest_us=shortest_us,
-        jitter_width_us=longest_us - shortest_us + 1 if longest_us else 0,
-        acknowledgement_us=TURNAROUND_US + radio.airtime_us(ACKNOWLEDGEMENT_B),
-        acknowledgement_key=np.uint64(draws.make_key(seed, purposes.ACKNOWLEDGEMENT_LOSS)),
-        longest_airtime_us=airtime_us,
-        audible_needs=audible_needs,
         nodes=_nodes(network, work, items, seed),
-        down=np.zeros(count, np.int32),
-        next_wake=np.full(count, NONE, np.int64),
-        wake_at=np.full(count, NONE, np.int64),
-        furthest_wake=np.full(count, NONE, np.int64),
-        backoff_keys=_keys(seed, purposes.BACKOFF, network),
-        protocol_keys=_keys(seed, draws.PROTOCOL, network),
-        drawn=np.zeros(count, np.int32),
-        queue_head=np.full(count if radio.csma else 1, NONE, np.int32),
-        queue_tail=np.full(count if radio.csma else 1, NONE, np.int32),
-        on_air=np.full(count if shares_air else 1, NONE, np.int32),
-        audible=np.zeros(count if shares_air else 1, np.int32),
-        forget_at=np.full(count if shares_air else 1, 16, np.int32),
         actions=work.actions,
         contents=work.contents,
         samples=work.samples,
         attributes=work.attributes,
         subscriptions=work.subscriptions,
-        readings=np.zeros(count, np.int32),
-        subscribed=np.zeros(count, np.int32),
-        tails=np.full(ring, NONE, np.int32),
-        bits=np.zeros(ring >> 6, np.uint64),
-        summary=np.zeros(ring >> 12, np.uint64),
-        far_time=np.zeros(frames, np.int64),
-        far_counter=np.zeros(frames, np.int64),
-        far_frame=np.zeros(frames, np.int32),
-        frames=free_list(FRAME, frames),
-        messages=free_list(MESSAGE, messages),
-        audibles=free_list(AUDIBLE, audibles),
-        rows=np.zeros(rows, ROW),
-        traffic=np.zeros((messages_named, 4), np.int64),
-        lost=np.zeros((messages_named, reasons, 2), np.int64),
-        given_up=np.zeros((messages_named, reasons, 2), np.int64),
-        dropped=np.zeros(reasons, np.int64),
-        numbers=numbers,
+        **_of_radio(setup, seed, airtime_us),
+        **_of_each_node(setup, seed),
+        **_of_events(setup, airtime_us, of(twin, "WAKES"), needs),
+        **_of_rows(setup, len(names.messages), len(names.reasons), traces, needs),
     )
+
+
+# The fields of the core that begin alike in all runs, by what they are about
+
+
+def _of_radio(setup: Setup, seed: int, airtime_us: int) -> dict[str, Any]:
+    network, radio = setup.network, setup.radio
+    ratios = _delivery_ratios(radio, network.pdr)
+    loses = bool(len(ratios) and ratios.min() < 1.0)
+    shortest_us, longest_us = _jitter_us(radio)
+    return {
+        "ratios": ratios,
+        "arc_keys": _arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
+        "collisions": radio.collisions,
+        "csma": radio.csma,
+        "loses": loses,
+        "retries": radio.retries,
+        "jitter_shortest_us": shortest_us,
+        "jitter_width_us": longest_us - shortest_us + 1 if longest_us else 0,
+        "acknowledgement_us": TURNAROUND_US + radio.airtime_us(ACKNOWLEDGEMENT_B),
+        "acknowledgement_key": np.uint64(draws.make_key(seed, purposes.ACKNOWLEDGEMENT_LOSS)),
+        "longest_airtime_us": airtime_us,
+    }
+
+
+def _of_each_node(setup: Setup, seed: int) -> dict[str, Any]:
+    network, radio = setup.network, setup.radio
+    count = len(network.addresses)
+    contend = count if radio.csma else 1
+    hear = count if _shares_air(radio) else 1
+    return {
+        "down": np.zeros(count, np.int32),
+        "next_wake": np.full(count, NONE, np.int64),
+        "wake_at": np.full(count, NONE, np.int64),
+        "furthest_wake": np.full(count, NONE, np.int64),
+        "backoff_keys": _keys(seed, purposes.BACKOFF, network),
+        "protocol_keys": _keys(seed, draws.PROTOCOL, network),
+        "drawn": np.zeros(count, np.int32),
+        "queue_head": np.full(contend, NONE, np.int32),
+        "queue_tail": np.full(contend, NONE, np.int32),
+        "on_air": np.full(hear, NONE, np.int32),
+        "audible": np.zeros(hear, np.int32),
+        "forget_at": np.full(hear, FORGET_AT, np.int32),
+        "readings": np.zeros(count, np.int32),
+        "subscribed": np.zeros(count, np.int32),
+    }
+
+
+def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
+    """What is to come: the agenda, and the pools, each with room for twice what an event needs."""
+    radio = setup.radio
+    ring = _ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.csma else 0))
+    ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
+    audible_needs = _audible_needs(setup, needs)
+    frames = _room(64, needs[0].frames, needs[1].frames)
+    messages = _room(8, needs[0].messages, needs[1].messages)
+    audibles = _room(256, *audible_needs) if _shares_air(radio) else 1
+    numbers = np.zeros(NUMBERS, np.int64)
+    numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
+    return {
+        "audible_needs": audible_needs,
+        "tails": np.full(ring, NONE, np.int32),
+        "bits": np.zeros(ring >> 6, np.uint64),
+        "summary": np.zeros(ring >> 12, np.uint64),
+        "far_time": np.zeros(frames, np.int64),
+        "far_counter": np.zeros(frames, np.int64),
+        "far_frame": np.zeros(frames, np.int32),
+        "frames": free_list(FRAME, frames),
+        "messages": free_list(MESSAGE, messages),
+        "audibles": free_list(AUDIBLE, audibles),
+        "numbers": numbers,
+    }
+
+
+def _of_rows(
+    setup: Setup, messages: int, reasons: int, traces: bool, needs: tuple[Needs, Needs]
+) -> dict[str, np.ndarray]:
+    """Rows of the trace, and the counters, for so many names of messages and so many reasons."""
+    rows = max(needs[0].rows, needs[1].rows)
+    rows += min(_ROWS, 20 * len(setup.network.addresses) + 10_000) if traces else 10_000
+    return {
+        "rows": np.zeros(rows, ROW),
+        "traffic": np.zeros((messages, 4), np.int64),
+        "lost": np.zeros((messages, reasons, 2), np.int64),
+        "given_up": np.zeros((messages, reasons, 2), np.int64),
+        "dropped": np.zeros(reasons, np.int64),
+    }
+
+
+def _shares_air(radio: Radio) -> bool:
+    return radio.collisions or radio.csma
+
+
+def _jitter_us(radio: Radio) -> tuple[int, int]:
+    shortest_ms, longest_ms = radio.jitter_ms
+    return round(1000 * shortest_ms), round(1000 * longest_ms)
+
+
+def _audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
+    """What an action, a frame, and each frame beyond what the twin needs take of the audible transmissions."""
+    radio, first = setup.radio, setup.network.first
+    if not _shares_air(radio):
+        return 0, 0, 0
+    heard = 1 + int(np.diff(first).max(initial=0))
+    # With csma the only frames that an event puts on the air are those that it is about.
+    action, frame, more = (1, 1, 0) if radio.csma else (needs[1].frames, needs[0].frames, 1)
+    return heard * action, heard * frame, heard * more
 
 
 def _room(least: int, *needs: int) -> int:

@@ -291,6 +291,20 @@ def _after_frame(core, frame, heard, now):
 # wherever they are called, but for the receiver of a frame.
 
 
+def _make_begin(start: Callable, wakes: bool) -> Any:
+    """A function for the next node that is to begin."""
+
+    @pasted
+    def begin(core, state):
+        i = core.numbers[NEXT_START]
+        core.numbers[NEXT_START] = i + 1
+        start(core, state, i, 0)
+        if wakes:
+            plan_wake(core, i, 0)
+
+    return begin
+
+
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
     """A function for the next action of the workload."""
 
@@ -399,16 +413,8 @@ def make_loop(
 
     ``loop(core, state, receive_needs, act_needs, events)`` plays ``events`` events at most, and returns why it stopped.
     """
-    act = _make_act(publish, subscribe, unsubscribe, wakes)
+    begin, act = _make_begin(start, wakes), _make_act(publish, subscribe, unsubscribe, wakes)
     end_frame, wake_up = _make_end_frame(receive, wakes), _make_wake_up(wake)
-
-    @pasted
-    def begin(core, state):
-        i = core.numbers[NEXT_START]
-        core.numbers[NEXT_START] = i + 1
-        start(core, state, i, 0)
-        if wakes:
-            plan_wake(core, i, 0)
 
     def loop(arrays, memory, receive_needs, act_needs, events):
         core, state = by_reference(arrays), by_reference(memory)

@@ -144,35 +144,18 @@ def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     protocol, _, work, radio = setup
     b = bounds(setup)
-    count = b.nodes
-    subscribed, published = (
-        np.bincount(_places(setup, kind), minlength=count) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
-    )
     lists = _Lists(setup)
     room = _room(b)
-    own = int(subscribed.sum())
-    black_first, black = _black_lists(setup)
+    subscribed, published = (
+        np.bincount(_places(setup, kind), minlength=b.nodes) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
+    )
     samples = np.minimum(published, protocol.max_data)
-    sizes = {
-        "nodes": count,
+    black_first, black = _black_lists(setup)
+    sizes = _sizes(setup, b, lists, room) | {
         "messages": messages,
-        "seen data": max(1, min(protocol.max_data, work.publications)),
-        "seen interests": protocol.max_seen_interests,
-        "slots": b.entries,
-        "entries": count * b.entries,
-        "gradients": b.gradients,
-        "blocks": count * b.entries + own,
-        "data gradients": b.data_gradients,
-        "marks": 64 + 2 * int(room[NEEDS_MARKS]),
-        "own interests": own + 1,
+        "blocks": b.nodes * b.entries + int(subscribed.sum()),
+        "own interests": int(subscribed.sum()) + 1,
         "samples": int(samples.sum()) + 1,
-        "lists": len(lists.rows) + 2 * int(room[NEEDS_LISTS]),
-        "attributes": len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES]),
-        "filters": max(1, b.filters),
-        "memories": 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1,
-        "window": max(1, int(lists.filters["window"].max(initial=1))),
-        "hops": b.degree + 1,
-        "wanted": b.samples,
     }
     state = make(
         State,
@@ -205,11 +188,32 @@ def make_state(setup: Setup, messages: int) -> Any:
         text_base=len(work.texts),
         filters=lists.filters,
         carries=_carriers(setup, diffusion_filters.in_order(protocol.filters)),
-        memory_buckets=_buckets(b.filters * count * b.publishers),
+        memory_buckets=_buckets(b.filters * b.nodes * b.publishers),
         room=room,
     )
     state.numbers[[LISTS, ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
     return state
+
+
+def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str, int]:
+    """The sizes of `memory.FIELDS` that the bounds and the lists say."""
+    return {
+        "nodes": b.nodes,
+        "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
+        "seen interests": setup.protocol.max_seen_interests,
+        "slots": b.entries,
+        "entries": b.nodes * b.entries,
+        "gradients": b.gradients,
+        "data gradients": b.data_gradients,
+        "marks": 64 + 2 * int(room[NEEDS_MARKS]),
+        "lists": len(lists.rows) + 2 * int(room[NEEDS_LISTS]),
+        "attributes": len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES]),
+        "filters": max(1, b.filters),
+        "memories": 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1,
+        "window": max(1, int(lists.filters["window"].max(initial=1))),
+        "hops": b.degree + 1,
+        "wanted": b.samples,
+    }
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:
