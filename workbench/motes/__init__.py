@@ -86,9 +86,9 @@ class VirtualMotes(Motes):
         self._nodes, self._files, self._keys = nodes, files, keys
         if self.rack is None:
             self.rack = Rack(len(nodes), list(files), self.speed, on_crash=self._crashed)
-        for place in range(len(nodes)):
-            if not self.rack.is_running(place):
-                self.rack.restart(place)
+        for index in range(len(nodes)):
+            if not self.rack.is_running(index):
+                self.rack.restart(index)
         return dict(zip(nodes, self.rack.urls, strict=True))
 
     def end(self) -> None:
@@ -104,23 +104,23 @@ class VirtualMotes(Motes):
 
     def kill(self, node: int) -> None:
         """Take the power from the mote of a node."""
-        self._up().kill(self._place(node))
+        self._up().kill(self._index(node))
 
     def restart(self, node: int) -> None:
         """Give it power again; it begins with empty memory."""
-        self._up().restart(self._place(node))
+        self._up().restart(self._index(node))
 
     def memory(self) -> Memory:
         """Resident size of the process they live in, and what each mote's heap holds, by node."""
         rss_B, allocated_B = self._up().memory()
-        return Memory(rss_B, {self._nodes[place]: used_B for place, used_B in allocated_B.items()})
+        return Memory(rss_B, {self._nodes[index]: used_B for index, used_B in allocated_B.items()})
 
-    def _crashed(self, place: int, traceback: str) -> None:
-        log_crash(place, traceback)
+    def _crashed(self, index: int, traceback: str) -> None:
+        log_crash(index, traceback)
         if hasattr(self._holder, "note"):
-            self._holder.note(f"node {self._nodes[place]}: the mote's program ended: {traceback.strip()}")
+            self._holder.note(f"node {self._nodes[index]}: the mote's program ended: {traceback.strip()}")
 
-    def _place(self, node: int) -> int:
+    def _index(self, node: int) -> int:
         if node not in self._nodes:
             raise LinkError(f"there is no mote for node {node}")
         return self._nodes.index(node)

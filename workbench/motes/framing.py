@@ -47,16 +47,16 @@ def _stuff(data):
 
 def _unstuff(data):
     parts = []
-    place = 0
+    index = 0
     size = len(data)
-    while place < size:
-        length = data[place]
-        end = place + length
+    while index < size:
+        length = data[index]
+        end = index + length
         if length == 0 or end > size:
             raise DecodeError("a frame is cut off within a block of %d bytes" % length)
-        parts.append(bytes(data[place + 1 : end]))
-        place = end
-        if length < 255 and place < size:
+        parts.append(bytes(data[index + 1 : end]))
+        index = end
+        if length < 255 and index < size:
             parts.append(_ZERO)
     return b"".join(parts)
 

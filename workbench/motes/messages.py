@@ -80,7 +80,7 @@ IS_TEXT = 0
 IS_ATTRIBUTES = 1
 
 # What a mote tells: the events of the contract; from FIRST_OF_PROTOCOL on those of its protocol, in the order of its
-# node's EVENTS; and then its own. The places in these lists are what goes over the line, so new ones go to the end, and
+# node's EVENTS; and then its own. Indices in these lists are what goes over the line, so new ones go to the end, and
 # none is taken out.
 EVENTS = (contract.Originated, contract.Held, contract.Forwarded, contract.Delivered, contract.Dropped)
 FIRST_OF_PROTOCOL = 32

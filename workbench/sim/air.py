@@ -60,26 +60,26 @@ class Transmission:
 
 
 class Channel:
-    """Who hears whom, and how well: the topology as flat lists, indexed by a node's place.
+    """Who hears whom, and how well: the topology as flat lists, indexed by a node's index.
 
-    An arc is (receiver's place, delivery ratio, key of its draws or None if it loses nothing).
+    An arc is (receiver's index, delivery ratio, key of its draws or None if it loses nothing).
     """
 
-    def __init__(self, topology: Any, radio: Any, seed: int, place: dict[int, int]) -> None:
+    def __init__(self, topology: Any, radio: Any, seed: int, index: dict[int, int]) -> None:
         self.receivers: list[list[tuple]] = []
         for sender, arcs in sorted(topology.adjacency()):
             self.receivers.append(
                 [
-                    (place[receiver], ratio, draws.make_key(seed, purposes.LINK_LOSS, sender, receiver))
+                    (index[receiver], ratio, draws.make_key(seed, purposes.LINK_LOSS, sender, receiver))
                     if (ratio := radio.delivery_ratio(data["pdr"])) < 1.0
-                    else (place[receiver], ratio, None)
+                    else (index[receiver], ratio, None)
                     for receiver, data in sorted(arcs.items())
                 ]
             )
-        self._by_receiver: list[dict[int, tuple]] = [{} for _ in place]
+        self._by_receiver: list[dict[int, tuple]] = [{} for _ in index]
 
     def arc(self, sender: int, receiver: int) -> tuple | None:
-        """The arc between two places, or None."""
+        """The arc between two nodes, by their indices, or None."""
         arcs = self._by_receiver[sender]
         if not arcs:
             arcs.update((arc[0], arc) for arc in self.receivers[sender])
@@ -87,7 +87,7 @@ class Channel:
 
 
 class Air:
-    """The channel and the radios of all nodes of one run. A node goes by its place, as in `Kernel`."""
+    """The channel and the radios of all nodes of one run. A node goes by its index, as in `Kernel`."""
 
     def __init__(self, scenario: Any, kernel: Kernel) -> None:
         self.scenario = scenario
@@ -99,7 +99,7 @@ class Air:
         self.collisions, self.csma = self.radio.collisions, self.radio.csma
         self.shares_air = self.collisions or self.csma
         self.airtimes_us: dict[int, int] = {}  # by the frame's size
-        self.channel = Channel(scenario.topology, scenario.radio, scenario.seed, kernel.place)
+        self.channel = Channel(scenario.topology, scenario.radio, scenario.seed, kernel.index)
         self.addresses = kernel.addresses
         count = len(self.addresses)
         self.free_at = [0] * count  # when a node's radio has sent all it was given so far
@@ -130,8 +130,8 @@ class Air:
         """Report to a node what a link layer would have learnt of its links: the true delivery ratios, both ways."""
         channel, address = self.channel, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
-            place = self.kernel.place[neighbor]
-            there, back = channel.arc(place, i), channel.arc(i, place)
+            index = self.kernel.index[neighbor]
+            there, back = channel.arc(index, i), channel.arc(i, index)
             inbound, outbound = (0.0 if arc is None else arc[1] for arc in (there, back))
             self.nodes[i].link_quality(neighbor, inbound, outbound, now)
 
@@ -142,7 +142,7 @@ class Air:
         ready = now
         receiver = None
         if destination is not None:
-            receiver = self.kernel.place.get(destination, -1)
+            receiver = self.kernel.index.get(destination, -1)
         elif self.jitter is not None:
             self.sent[i] = number = self.sent[i] + 1
             ready += self.jitter.draw(i, number)
@@ -210,8 +210,8 @@ class Air:
         if self.csma:
             self._next_in_queue(i, now)
 
-    def _address(self, place: int) -> int:
-        return self.addresses[place] if place >= 0 else NOBODY
+    def _address(self, index: int) -> int:
+        return self.addresses[index] if index >= 0 else NOBODY
 
     def _arrive(self, arcs: Sequence[tuple], transmission: Transmission, now: int) -> int:
         """The receivers at the end of these arcs hear the frame or lose it; returns how many heard it."""

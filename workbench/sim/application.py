@@ -45,7 +45,7 @@ def _record(kernel: Kernel, now: int, node: int, event: str, sequence: int, valu
 
 
 class Outages:
-    """Failures and recoveries of nodes, by place. A node is off from its first failure to as many recoveries."""
+    """Failures and recoveries of nodes, by index. A node is off from its first failure to as many recoveries."""
 
     def __init__(self, kernel: Kernel, air: Air) -> None:
         self.kernel, self.air = kernel, air
@@ -74,12 +74,12 @@ class Application:
 
     def __init__(self, scenario: Any, kernel: Kernel, outages: Outages) -> None:
         self.scenario, self.kernel, self.outages = scenario, kernel, outages
-        self.subscriptions: dict[tuple[int, int], Any] = {}  # by place and the workload item's index
+        self.subscriptions: dict[tuple[int, int], Any] = {}  # by the node's index and the workload item's index
         kernel.handlers[ACTION] = self.act
 
     def act(self, now: int, action: workload.Action) -> None:
         """Do what the workload asks for. A node that is down is asked for nothing; what a node refuses ends the run."""
-        i = self.kernel.place[action.node]
+        i = self.kernel.index[action.node]
         if action.kind == workload.FAIL:
             self.outages.fail(i, now)
         elif action.kind == workload.RECOVER:

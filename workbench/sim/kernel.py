@@ -33,14 +33,14 @@ from workbench.errors import ScenarioError
 from workbench.protocols.contract import Node
 from workbench.sim.trace import Recorder
 
-# The kinds of heap entries. Their arguments: an action of the workload, a node's place, and three times a transmission.
+# The kinds of heap entries. Their arguments: an action of the workload, a node's index, and three times a transmission.
 ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY = range(5)
 
 
 class Kernel:
     """Plays entries in order of (time, counter), and collects what nodes have done.
 
-    ``nodes`` are in ascending order of their addresses. A node's place in that order, ``i``, stands for it everywhere.
+    ``nodes`` are in ascending order of their addresses. A node's index in that order, ``i``, stands for it everywhere.
 
     The other parts enter here what they are called for:
 
@@ -58,7 +58,7 @@ class Kernel:
         self.nodes = nodes
         self.recorder = recorder
         self.addresses = tuple(node.address for node in nodes)
-        self.place = {address: i for i, address in enumerate(self.addresses)}
+        self.index = {address: i for i, address in enumerate(self.addresses)}
         self.heap: list[tuple] = []
         self.counter = 0
         self.wake_at: list[int | None] = [None] * len(nodes)

@@ -109,8 +109,8 @@ class _CommonMatching(_Matching):
                     meets = np.zeros(len(publications), np.bool_)
                     meets[where[_COMPARED[operator](numbers, bound)]] = True
                     may_match &= meets
-            for place in np.flatnonzero(may_match).tolist():
-                found[place].append(subscription)
+            for index in np.flatnonzero(may_match).tolist():
+                found[index].append(subscription)
         return found
 
 
@@ -119,12 +119,12 @@ _NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 def _values(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """key -> (places of publications, values that these have): of all numbers that publications state."""
+    """key -> (indices of publications, values that these have): of all numbers that publications state."""
     stated: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for place, text in enumerate(publications):
+    for index, text in enumerate(publications):
         for key, operator, value in _parsed(text):
             if operator == IS and isinstance(value, int):
-                stated[key].append((place, value))
+                stated[key].append((index, value))
     columns = {key: np.array(pairs, np.int64) for key, pairs in stated.items()}
     return {key: (pairs[:, 0], pairs[:, 1]) for key, pairs in columns.items()}
 
@@ -170,9 +170,9 @@ class _Arrival:
     def take(self, text: str) -> dict | None:
         """The publication that a delivered sample stands for, None if there is none that has not arrived yet."""
         self.seen.add(text)
-        for place, (waiting, published) in enumerate(self.waiting):
+        for index, (waiting, published) in enumerate(self.waiting):
             if waiting == text or text not in self.carried:
-                del self.waiting[place]
+                del self.waiting[index]
                 return published
         return None
 
@@ -198,31 +198,31 @@ class Rows:
         self._events, self._names = trace.codes(table.column("event"))
         self._made: dict[tuple[str, ...], list[dict[str, Any]]] = {}
 
-    def _places(self, events: Collection[str]) -> np.ndarray:
+    def _indices(self, events: Collection[str]) -> np.ndarray:
         wanted = np.array([name in events for name in self._names], np.bool_)
         return np.flatnonzero(wanted[self._events]) if len(wanted) else np.zeros(0, np.int64)
 
-    def _taken(self, places: np.ndarray) -> list[dict[str, Any]]:
+    def _taken(self, indices: np.ndarray) -> list[dict[str, Any]]:
         columns = []
         for field in self._table.schema:
             column = self._table.column(field.name)
             if pa.types.is_dictionary(field.type):
                 numbers, texts = trace.codes(column)
-                columns.append([texts[number] for number in numbers[places].tolist()])
+                columns.append([texts[number] for number in numbers[indices].tolist()])
             else:
-                columns.append(column.to_numpy()[places].tolist())
+                columns.append(column.to_numpy()[indices].tolist())
         return [dict(zip(self._table.schema.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
     def of(self, *events: str) -> list[dict[str, Any]]:
         """All rows of these events, in order."""
         if events not in self._made:
-            self._made[events] = self._taken(self._places(events))
+            self._made[events] = self._taken(self._indices(events))
         return self._made[events]
 
     def columns(self, event: str, *names: str) -> list[np.ndarray]:
         """Some columns of numbers (n,) of all rows of an event, in order."""
-        places = self._places((event,))
-        return [self._table.column(name).to_numpy()[places] for name in names]
+        indices = self._indices((event,))
+        return [self._table.column(name).to_numpy()[indices] for name in names]
 
 
 def _subscriptions(rows: Rows) -> dict[tuple[int, int], _Subscription]:

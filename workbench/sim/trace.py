@@ -214,8 +214,8 @@ class MetricsRecorder(Recorder):
 def to_batch(cells: list[Any]) -> pa.RecordBatch:
     """The rows in a flat list of cells as columns."""
     arrays = []
-    for place, field in enumerate(SCHEMA):
-        column = cells[place :: len(SCHEMA)]
+    for index, field in enumerate(SCHEMA):
+        column = cells[index :: len(SCHEMA)]
         if field.type == _TEXT:
             arrays.append(pa.array(column, pa.string()).dictionary_encode())
         else:
@@ -253,9 +253,9 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
     has_reason = np.isin(events, [code for code, name in enumerate(event_names) if name in _WITH_REASON])
     kind = events.astype(np.int64) * len(message_names) + messages
     kind = kind * len(reasons) + np.where(has_reason, details + 1, 0)
-    kinds, place = np.unique(kind, return_inverse=True)
-    size_B = np.bincount(place, table.column("size_B").to_numpy())
-    for one, number, total_B in zip(kinds.tolist(), np.bincount(place).tolist(), size_B.tolist(), strict=True):
+    kinds, index = np.unique(kind, return_inverse=True)
+    size_B = np.bincount(index, table.column("size_B").to_numpy())
+    for one, number, total_B in zip(kinds.tolist(), np.bincount(index).tolist(), size_B.tolist(), strict=True):
         one, reason = divmod(one, len(reasons))
         event, message = divmod(one, len(message_names))
         counts[event_names[event], message_names[message], reasons[reason]] += number

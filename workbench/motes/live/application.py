@@ -36,12 +36,12 @@ class MoteOutages:
 
     def fail(self, node: int, now: int) -> None:
         """There is one more reason why a node is off: its mote's clock is held."""
-        self._outages.fail(self.kernel.place[node], now)
+        self._outages.fail(self.kernel.index[node], now)
         self._commands.hold(node, now)
 
     def recover(self, node: int, now: int) -> None:
         """One of the reasons has ended: after the last one its mote goes on."""
-        i = self.kernel.place[node]
+        i = self.kernel.index[node]
         self._outages.recover(i, now)
         if self.kernel.down[i]:
             return
@@ -71,7 +71,7 @@ class MoteOutages:
         self.lost.discard(node)
         self._found[node] += 1
         self._unmade.add(node)
-        if self.kernel.down[self.kernel.place[node]] > 1:
+        if self.kernel.down[self.kernel.index[node]] > 1:
             self._commands.hold(node, now)
         self.recover(node, now)
 
@@ -82,7 +82,7 @@ class MoteOutages:
         boot = crew.first_boots[node] + self._found[node]
         rest = configuration(**crew.configuration(node, boot))
         self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusals(node))
-        self.air.report_links(self.kernel.place[node], now)
+        self.air.report_links(self.kernel.index[node], now)
         self._subscriptions.begin_again(node, now)
 
 
@@ -103,7 +103,7 @@ class MoteApplication:
             self.outages.fail(node, now)
         elif action.kind == workload.RECOVER:
             self.outages.recover(node, now)
-        elif not self.kernel.down[self.kernel.place[node]]:
+        elif not self.kernel.down[self.kernel.index[node]]:
             try:
                 self._ask(now, action)
             except WorkbenchError as error:

@@ -149,7 +149,7 @@ class Conductor:
         self._next_sync_s = time.perf_counter() + SYNC_S
         for node, mote in self.crew.motes.items():
             with suppress(LinkError):  # It is lost: its reading thread reports that.
-                if self.kernel.down[self.kernel.place[node]]:
+                if self.kernel.down[self.kernel.index[node]]:
                     mote.ask()
                 else:
                     mote.ask_clock()
@@ -187,10 +187,10 @@ class Conductor:
         self.recorder.append((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
 
     def _take_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:
-        place = self.kernel.place[node]
-        if self.kernel.down[place]:
+        index = self.kernel.index[node]
+        if self.kernel.down[index]:
             return  # Its radio is away.
         try:
-            self.air.send(place, destination, frame, now)
+            self.air.send(index, destination, frame, now)
         except Exception as error:  # What is no frame cannot be described: whatever a mote makes of it.
             self.notes.add(node, "refused", f"the mote sent what is no frame of this protocol: {error!r}", now)

@@ -26,16 +26,16 @@ How a twin is written
     twin has functions that numba compiles into the loop (``@inlined``, or ``@outlined`` for what
     is rare and long: `reference.py`). Those marked * need not be written, where `defaults.py` says what is meant::
 
-        start(core, state, i, now) *                                     the node at place i begins
+        start(core, state, i, now) *                                     the node of index i begins
         publish(core, state, i, content, number, now)                    content: a row of core.contents
         subscribe(core, state, i, what, now) *, unsubscribe(...) *       what: a row of core.subscriptions
-        receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node at place sender
+        receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node of index sender
         wake(core, state, i, now) *                                      core.next_wake[i] has come
         has_room(core, state) *                                          whether an event cannot run out of its pools
 
     and, in Python,
 
-        MESSAGES              names of its messages; a message's name is its place here, 0 is ""
+        MESSAGES              names of its messages; a message's name is its index here, 0 is ""
         EVENTS *, REASONS *   names of its own events and of its own reasons; their codes begin at layout.FIRST_EVENT
                               and layout.FIRST_REASON
         WAKES *               whether it has timers at all
@@ -51,7 +51,7 @@ How a twin is written
 
     What an event may take beyond its needs because of what nodes keep by then, a twin notes in core.numbers[MORE].
 
-    Nodes are known by their place in ascending order of addresses; traces want ``core.addresses[i]``. Functions
+    Nodes are known by their index in ascending order of addresses; traces want ``core.addresses[i]``. Functions
     allocate nothing. The loop makes sure before each event that there is room for what they declared in ``needs``, and
     returns to Python where there is not. The order of ``tell_...`` calls is the order of the node's events, the order
     of ``send`` calls that of its frames; both are independent, so a function may send between two events. The loop
@@ -65,7 +65,7 @@ What a twin shares with its definition
 
 What the core gives it
     air        make_message, hold_message, let_go, send(core, now, i, receiver, message, word);
-               receiver is a place, BROADCAST or UNREACHABLE
+               receiver is an index, BROADCAST or UNREACHABLE
     record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop; a row that is of no message on
                its way is written with add_row, ``if core.kept[event]``, so that metrics can ask for it
     matching   deliver, hold, one_way_match

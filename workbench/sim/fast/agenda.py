@@ -117,15 +117,15 @@ def pop_near(core, bucket):
 def _push_far(core, frame, time):
     counter = core.numbers[COUNTER]
     core.numbers[COUNTER] = counter + 1
-    place = core.numbers[FAR]
+    index = core.numbers[FAR]
     core.numbers[FAR] += 1
-    while place > 0:
-        parent = (place - 1) >> 1
+    while index > 0:
+        parent = (index - 1) >> 1
         if core.far_time[parent] < time or (core.far_time[parent] == time and core.far_counter[parent] < counter):
             break
-        _move(core, parent, place)
-        place = parent
-    core.far_time[place], core.far_counter[place], core.far_frame[place] = time, counter, frame
+        _move(core, parent, index)
+        index = parent
+    core.far_time[index], core.far_counter[index], core.far_frame[index] = time, counter, frame
 
 
 @inlined
@@ -149,16 +149,16 @@ def pop_far(core):
     core.numbers[FAR] -= 1
     last = core.numbers[FAR]
     # The last entry sinks from the top to where it belongs.
-    place = 0
+    index = 0
     while True:
-        child = 2 * place + 1
+        child = 2 * index + 1
         if child >= last:
             break
         if child + 1 < last and _far_before(core, child + 1, child):
             child += 1
         if not _far_before(core, child, last):
             break
-        _move(core, child, place)
-        place = child
-    _move(core, last, place)
+        _move(core, child, index)
+        index = child
+    _move(core, last, index)
     return frame

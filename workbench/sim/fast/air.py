@@ -113,7 +113,7 @@ def end(core, frame):
 
 @inlined
 def send(core, now, i, receiver, message, word):
-    """Give node ``i``'s radio a frame: to the node at place ``receiver``, BROADCAST or UNREACHABLE."""
+    """Give node ``i``'s radio a frame: to the node of index ``receiver``, BROADCAST or UNREACHABLE."""
     frame = take_frame(core)
     it = core.frames[frame]
     it.sender = i
@@ -162,28 +162,28 @@ def _hear(core, i, sender, start, finish, now):
         # Whatever ends from now on began at most the longest airtime ago.
         _forget(core, i, now - core.longest_airtime_us)
         core.forget_at[i] = max(FORGET_AT, 2 * core.audible[i])
-    place = core.numbers[FREE_AUDIBLE]
-    it = core.audibles[place]
+    index = core.numbers[FREE_AUDIBLE]
+    it = core.audibles[index]
     core.numbers[FREE_AUDIBLE] = it.next
     core.numbers[FREE_AUDIBLES] -= 1
     it.sender = sender
     it.start = start
     it.end = finish
     it.next = core.on_air[i]
-    core.on_air[i] = place
+    core.on_air[i] = index
     core.audible[i] += 1
 
 
 @inlined
-def _unlink(core, i, before, place):
+def _unlink(core, i, before, index):
     """Take an entry out of node ``i``'s list; returns the one behind it."""
-    behind = core.audibles[place].next
+    behind = core.audibles[index].next
     if before == NONE:
         core.on_air[i] = behind
     else:
         core.audibles[before].next = behind
-    core.audibles[place].next = core.numbers[FREE_AUDIBLE]
-    core.numbers[FREE_AUDIBLE] = place
+    core.audibles[index].next = core.numbers[FREE_AUDIBLE]
+    core.numbers[FREE_AUDIBLE] = index
     core.numbers[FREE_AUDIBLES] += 1
     core.audible[i] -= 1
     return behind
@@ -191,37 +191,37 @@ def _unlink(core, i, before, place):
 
 @inlined
 def _forget(core, i, horizon):
-    before, place = NONE, core.on_air[i]
-    while place != NONE:
-        if core.audibles[place].end <= horizon:
-            place = _unlink(core, i, before, place)
+    before, index = NONE, core.on_air[i]
+    while index != NONE:
+        if core.audibles[index].end <= horizon:
+            index = _unlink(core, i, before, index)
         else:
-            before, place = place, core.audibles[place].next
+            before, index = index, core.audibles[index].next
 
 
 @inlined
 def _forget_sender(core, i, sender, now):
     """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
-    before, place = NONE, core.on_air[i]
-    while place != NONE:
-        it = core.audibles[place]
+    before, index = NONE, core.on_air[i]
+    while index != NONE:
+        it = core.audibles[index]
         if it.sender == sender and it.start >= now:
-            place = _unlink(core, i, before, place)
+            index = _unlink(core, i, before, index)
             continue
         if it.sender == sender:
             it.end = min(it.end, now)
-        before, place = place, it.next
+        before, index = index, it.next
 
 
 @inlined
 def is_busy(core, i, now):
     """Whether node ``i`` hears anything now."""
-    place = core.on_air[i]
-    while place != NONE:
-        it = core.audibles[place]
+    index = core.on_air[i]
+    while index != NONE:
+        it = core.audibles[index]
         if it.start <= now < it.end:
             return True
-        place = it.next
+        index = it.next
     return False
 
 
@@ -229,10 +229,10 @@ def is_busy(core, i, now):
 def disturbance(core, i, sender, start, finish):
     """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
     reason = NO_REASON
-    place = core.on_air[i]
-    while place != NONE:
-        other = core.audibles[place]
-        place = other.next
+    index = core.on_air[i]
+    while index != NONE:
+        other = core.audibles[index]
+        index = other.next
         if other.start >= finish or other.end <= start:
             continue
         if other.sender == i:
@@ -258,7 +258,7 @@ def why_lost(core, arc, frame, finish):
 
 @inlined
 def arc_between(core, sender, receiver):
-    """The arc from one place to another, or NONE."""
+    """The arc from one node to another, by their indices, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
     last = high
     while low < high:

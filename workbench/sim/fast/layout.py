@@ -91,7 +91,7 @@ ROW = np.dtype(
     align=True,
 )
 
-ACTION = np.dtype([("time_us", np.int64), ("kind", np.int32), ("place", np.int32), ("what", np.int32)], align=True)
+ACTION = np.dtype([("time_us", np.int64), ("kind", np.int32), ("index", np.int32), ("what", np.int32)], align=True)
 
 SUBSCRIPTION = np.dtype(
     [

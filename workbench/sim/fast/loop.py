@@ -287,7 +287,7 @@ def _after_frame(core, frame, heard, now):
     end(core, frame)
 
 
-# The protocol's part: numba compiles its functions once for each type of their arguments, so a node's place is an int64
+# The protocol's part: numba compiles its functions once for each type of their arguments, so a node's index is an int64
 # wherever they are called, but for the receiver of a frame.
 
 
@@ -328,7 +328,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
     @pasted
     def act(core, state):
         it = core.actions[core.numbers[NEXT_ACTION]]
-        now, i = it.time_us, np.int64(it.place)
+        now, i = it.time_us, np.int64(it.index)
         core.numbers[NEXT_ACTION] += 1
         core.numbers[NOW] = now
         if it.kind == FAIL:

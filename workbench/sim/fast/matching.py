@@ -43,15 +43,15 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
 def deliver(core, now, i, peer, message):
     """Hand each sample of a publication to the open subscriptions of node ``i`` that it matches."""
     content = core.contents[core.messages[message].content]
-    place = core.nodes[i].first_subscription
-    while place != NONE:
-        subscription = core.subscriptions[place]
+    index = core.nodes[i].first_subscription
+    while index != NONE:
+        subscription = core.subscriptions[index]
         if subscription.is_open and (subscription.expires_us < 0 or now < subscription.expires_us):
             for s in range(content.first_sample, content.last_sample):
                 sample = core.samples[s]
                 if one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
                     tell_delivered(core, now, i, peer, message, subscription.number, sample.detail)
-        place = subscription.next
+        index = subscription.next
 
 
 @inlined

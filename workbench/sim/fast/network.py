@@ -14,7 +14,7 @@ import numpy as np
 
 
 class Network(NamedTuple):
-    """Addresses (n,) ascending, positions_m (n, 2), and arcs by place: node i's are first[i]:first[i + 1].
+    """Addresses (n,) ascending, positions_m (n, 2), and arcs by index: node i's are first[i]:first[i + 1].
 
     ``receivers`` (m,) are ascending for each node; ``pdr`` (m,) are delivery ratios, or one for all arcs (1,).
     """

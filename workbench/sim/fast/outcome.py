@@ -37,9 +37,9 @@ class Outcome:
         codes = {text: code for code, text in enumerate(known)}
         for rows in self._batches:
             made = np.flatnonzero(rows["detail"] >= len(known))
-            numbers, place = np.unique(rows["detail"][made], return_inverse=True)
+            numbers, index = np.unique(rows["detail"][made], return_inverse=True)
             texts = [text_of(number - len(known)) for number in numbers.tolist()]
-            rows["detail"][made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[place]
+            rows["detail"][made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
         self._texts["detail"] = tuple(codes)
 
     def take_numbers(self, core: Core) -> None:
@@ -95,7 +95,7 @@ _COUNTED = frozenset(("subscribed", "unsubscribed", "published", "failed", "reco
 def _in_words(codes: np.ndarray, texts: Sequence[str]) -> pa.DictionaryArray:
     """Codes with the texts that occur among them."""
     used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
-    place = np.zeros(len(texts), np.int32)
-    place[used] = np.arange(len(used))
+    index = np.zeros(len(texts), np.int32)
+    index[used] = np.arange(len(used))
     words = pa.array([texts[i] for i in used.tolist()], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(place[codes]), words)
+    return pa.DictionaryArray.from_arrays(pa.array(index[codes]), words)

@@ -1,4 +1,4 @@
-"""A workload as arrays: everything that the application will do, parsed once, texts as codes, addresses as places.
+"""A workload as arrays: everything that the application will do, parsed once, texts as codes, addresses as indices.
 
 Cost
     One parse per distinct text, however often it is published; a sensor field's readings are mostly distinct.
@@ -96,10 +96,10 @@ class Preparation:
         actions = np.zeros(len(expanded), ACTION)
         actions["time_us"] = [action.time_us for action in expanded]
         actions["kind"] = [action.kind for action in expanded]
-        places = np.searchsorted(self._addresses, np.array([action.node for action in expanded], np.int64))
-        actions["place"] = places
-        actions["what"] = [self._what(action, place) for action, place in zip(expanded, places.tolist(), strict=True)]
-        subscriptions, first = self._linked_subscriptions(places, expanded)
+        indices = np.searchsorted(self._addresses, np.array([action.node for action in expanded], np.int64))
+        actions["index"] = indices
+        actions["what"] = [self._what(action, index) for action, index in zip(expanded, indices.tolist(), strict=True)]
+        subscriptions, first = self._linked_subscriptions(indices, expanded)
         samples_of = np.array([last - start for start, last, *_ in self._contents] or [0])
         return Work(
             actions,
@@ -111,16 +111,16 @@ class Preparation:
             list(self._texts.numbers),
             list(self._blobs.numbers),
             int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
-            max(np.bincount(places[actions["kind"] == workload.SUBSCRIBE]), default=0) if len(places) else 0,
+            max(np.bincount(indices[actions["kind"] == workload.SUBSCRIBE]), default=0) if len(indices) else 0,
             int(samples_of.max()),
         )
 
-    def _what(self, action: workload.Action, place: int) -> int:
+    def _what(self, action: workload.Action, index: int) -> int:
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
             if isinstance(text, SensorField):
-                x_m, y_m = self._positions_m[place].tolist()
+                x_m, y_m = self._positions_m[index].tolist()
                 text = text.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
             content = self._content_of.get((text, item.payload))
             return self._content(text, item.payload) if content is None else content
@@ -131,11 +131,11 @@ class Preparation:
                 attributes = check_subscription(parse(item.what), item.match_all)
                 constraints = self._constraints[key] = (*self._rows(attributes), self._texts[to_text(attributes)])
             lasts_us = NONE if item.expires_s is None else int(item.expires_s * 1_000_000)
-            self._made[place, action.index] = len(self._subscriptions)
+            self._made[index, action.index] = len(self._subscriptions)
             self._subscriptions.append((lasts_us, NONE, *constraints, 0, NONE, 0))
             return len(self._subscriptions) - 1
         if action.kind == workload.UNSUBSCRIBE:
-            return self._made.get((place, action.index), NONE)
+            return self._made.get((index, action.index), NONE)
         return NONE
 
     @property
@@ -165,18 +165,18 @@ class Preparation:
             self._attributes.append((key, operator, number))
         return first, len(self._attributes)
 
-    def _linked_subscriptions(self, places: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
+    def _linked_subscriptions(self, indices: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
         """The subscriptions, those of a node linked in the order in which they are made, and each node's first."""
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first = np.full(len(self._addresses), NONE, np.int32)
         last: dict[int, int] = {}
         made = (
-            place for place, action in zip(places.tolist(), expanded, strict=True) if action.kind == workload.SUBSCRIBE
+            index for index, action in zip(indices.tolist(), expanded, strict=True) if action.kind == workload.SUBSCRIBE
         )
-        for number, place in enumerate(made):
-            if place in last:
-                subscriptions["next"][last[place]] = number
+        for number, index in enumerate(made):
+            if index in last:
+                subscriptions["next"][last[index]] = number
             else:
-                first[place] = number
-            last[place] = number
+                first[index] = number
+            last[index] = number
         return subscriptions, first

@@ -1,8 +1,8 @@
 """The ids that a node remembers: the last so many that differ.
 
 Rings: an array (nodes, ids) has a node's ids, and its record a `RING` that says how many those are and which is the
-oldest. An id's place in the ring stays the same until it is forgotten, so what else is known of it (a round, say) may
-stand at that place of an array of the same shape.
+oldest. An id's index in the ring stays the same until it is forgotten, so what else is known of it (a round, say) may
+stand at that index of an array of the same shape.
 
 Ordinals: where each id has a cell of its own anyway (a node and a publication, say), no id has to be removed. An id's
 *ordinal* is the number of ids that the node had taken in by then, itself included; 0 if it never did.
@@ -18,27 +18,27 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 @inlined
 def find_newest_first(ids, ring, id):
-    """The place of an id among a node's, or NONE."""
-    for place in range(ring.oldest - 1, -1, -1):
-        if ids[place] == id:
-            return place
-    for place in range(ring.count - 1, ring.oldest - 1, -1):
-        if ids[place] == id:
-            return place
+    """The index of an id among a node's, or NONE."""
+    for index in range(ring.oldest - 1, -1, -1):
+        if ids[index] == id:
+            return index
+    for index in range(ring.count - 1, ring.oldest - 1, -1):
+        if ids[index] == id:
+            return index
     return NONE
 
 
 @inlined
 def note(ids, ring, id):
-    """Remember an id that is not there, in place of the oldest if there is no more room; returns its place."""
+    """Remember an id that is not there, in place of the oldest if there is no more room; returns its index."""
     if ring.count < len(ids):
-        place = np.int64(ring.count)
+        index = np.int64(ring.count)
         ring.count += 1
     else:
-        place = np.int64(ring.oldest)
-        ring.oldest = (place + 1) % len(ids)
-    ids[place] = id
-    return place
+        index = np.int64(ring.oldest)
+        ring.oldest = (index + 1) % len(ids)
+    ids[index] = id
+    return index
 
 
 @inlined

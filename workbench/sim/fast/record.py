@@ -21,9 +21,9 @@ from workbench.sim.fast.reference import inlined
 @inlined
 def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):
     """A row of the trace at node ``i``; what happened, the message's name and the detail are codes."""
-    place = core.numbers[ROWS]
-    core.numbers[ROWS] = place + 1
-    row = core.rows[place]
+    index = core.numbers[ROWS]
+    core.numbers[ROWS] = index + 1
+    row = core.rows[index]
     row.time_us = time
     row.node = core.addresses[i]
     row.event = event

@@ -83,8 +83,8 @@ class _ReferenceAttributes(AttributeTemplate):
 
 @lower_getattr_generic(Reference)
 def _get_field(context: Any, builder: Any, kind: Reference, pointer: Any, name: str) -> Any:
-    place = kind.target.fields.index(name)
-    return builder.load(cgutils.gep_inbounds(builder, pointer, 0, place))
+    index = kind.target.fields.index(name)
+    return builder.load(cgutils.gep_inbounds(builder, pointer, 0, index))
 
 
 @intrinsic

@@ -96,7 +96,7 @@ def bounds(setup: Setup) -> Bounds:
 def _places(setup: Setup, kind: int) -> np.ndarray:
     """The place of each action of a kind."""
     actions = setup.work.actions
-    return actions["place"][actions["kind"] == kind]
+    return actions["index"][actions["kind"] == kind]
 
 
 # What an event takes
