@@ -54,9 +54,9 @@ def _contender(
     return Contender(name, event, models, prepare, count, absent=absent)
 
 
-COMPILED = _contender("workbench, compiled", *_IDEAL, 20_000_000, None, "compiled", "metrics")
-COMPILED_TRACE = _contender("workbench, compiled, trace", *_IDEAL, 1_000_000, None, "compiled", "trace")
+FAST = _contender("workbench, fast", *_IDEAL, 20_000_000, None, "fast", "metrics")
+FAST_TRACE = _contender("workbench, fast, trace", *_IDEAL, 1_000_000, None, "fast", "trace")
 REFERENCE = _contender("workbench, reference", *_IDEAL, 200_000, None, "reference", "metrics")
 REFERENCE_TRACE = _contender("workbench, reference, trace", *_IDEAL, 200_000, None, "reference", "trace")
-CSMA_COMPILED = _contender("workbench, compiled", *_CSMA, 4_000_000, CSMA, "compiled", "metrics")
+CSMA_FAST = _contender("workbench, fast", *_CSMA, 4_000_000, CSMA, "fast", "metrics")
 CSMA_REFERENCE = _contender("workbench, reference", *_CSMA, 100_000, CSMA, "reference", "metrics")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from contender import Contender
-from flood_workbench import COMPILED, COMPILED_TRACE, CSMA_COMPILED, CSMA_REFERENCE, REFERENCE, REFERENCE_TRACE
+from flood_workbench import CSMA_FAST, CSMA_REFERENCE, FAST, FAST_TRACE, REFERENCE, REFERENCE_TRACE
 from networks import Network
 from tables import ratio, table
 from timing import interleaved
@@ -35,12 +35,12 @@ def _present(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tup
 
 def ideal() -> tuple[list[Contender], list[str]]:
     """The contenders of the flood on an ideal channel, and a line for each that is skipped."""
-    return _present((COMPILED, COMPILED_TRACE, REFERENCE, REFERENCE_TRACE), PEERS)
+    return _present((FAST, FAST_TRACE, REFERENCE, REFERENCE_TRACE), PEERS)
 
 
 def csma() -> tuple[list[Contender], list[str]]:
     """The contenders of the flood with CSMA/CA and collisions, and a line for each that is skipped."""
-    return _present((CSMA_COMPILED, CSMA_REFERENCE), CSMA_PEERS)
+    return _present((CSMA_FAST, CSMA_REFERENCE), CSMA_PEERS)
 
 
 def measure(

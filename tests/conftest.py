@@ -1,4 +1,4 @@
-"""What all tests share: where the repository and the real data are."""
+"""What all tests share: where the repository and the real data are, and registries that end with each test."""
 
 import json
 

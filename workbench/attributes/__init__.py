@@ -1,4 +1,4 @@
-"""Attributes: one noun in its parts, and all of their names together, for whoever has memory for them.
+"""Attributes: key, operator and value, in parts. This page hands out the names of all parts to hosts.
 
 model.py        operators, values, and how they match: all that a node needs
 keys.py         what the number of a key is called and what its value means

@@ -9,7 +9,7 @@ Limits
     Registrations are per process. A mote that knows no names needs only the blobs among them (`blob_keys`).
 
 Reference
-    TinyDiffusion design note (2003), Definition File; the numbers it lacks are told in attributes.py.
+    TinyDiffusion design note (2003), Definition File; the numbers it lacks stand in model.py.
 
 This file runs on a mote too (MicroPython's subset of Python), but nothing a node does needs it.
 """

@@ -1,7 +1,7 @@
 """A mote at the other end of a line, as the host has it: given commands, and its clock read.
 
 Theory of operation
-    `mote_line.MoteLine` greets it, listens to it and finds it again. `command` waits for the mote's answer, `post` does
+    `line.MoteLine` greets it, listens to it and finds it again. `command` waits for the mote's answer, `post` does
     not. The fastest answers say how the mote's clock goes (`clock.Clock`).
 """
 

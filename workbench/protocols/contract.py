@@ -30,7 +30,8 @@ Events
 
 Subscriptions
     Every node has the set of its open subscriptions (subscriptions.py). A node that receives a publication calls
-    `Node.deliver_to`. A protocol that sends something for a subscription overrides `subscribe` and `unsubscribe`.
+    `Node.deliver_to`, unless it matches by a rule of its own. A protocol that sends something for a subscription
+    overrides `subscribe` and `unsubscribe`.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """

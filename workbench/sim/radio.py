@@ -1,4 +1,4 @@
-"""The radio: what a transmission costs and who hears it. A value; the kernel does as it says.
+"""The radio: what a transmission costs and who hears it. A value; the air does as it says.
 
 Model
     airtime      (frame + overhead_B) bytes at bit_rate_bps. 802.15.4: 250 kb/s, 6 bytes of PHY header.

@@ -1,4 +1,4 @@
-"""The trace: one append-only table, a row per thing that happened. Metrics, views and pipelines read only it.
+"""The trace: one append-only table, a row per thing that happened. Metrics and views read only it.
 
 Columns
     time_us    int64   when, in microseconds from the start

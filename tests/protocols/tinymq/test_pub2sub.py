@@ -1,4 +1,4 @@
-"""PUB-2-SUB+ beside TinyMQ: a place in every tree, and what that costs; the properties of both are in test_tinymq_*."""
+"""PUB-2-SUB+ beside TinyMQ: a place in every tree, and what that costs. The tests beside it hold for both."""
 
 import workbench as wb
 from workbench.protocols.tinymq import TinyMQ

@@ -9,7 +9,6 @@ from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import events, rules, wire
 from workbench.protocols.coded_diffusion.events import Decoded, Innovative
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
-from workbench.protocols.subscriptions import SECOND_US  # noqa: F401 - its fast twin imports it from here
 
 
 class Generation:

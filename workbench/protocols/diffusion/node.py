@@ -24,7 +24,7 @@ from workbench.protocols.diffusion.events import (
 )
 from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest
 from workbench.protocols.diffusion.reinforcement import Reinforcement
-from workbench.protocols.diffusion.rules import FOREVER_US, LONGEST_EXPIRATION_S  # noqa: F401 - its twin reads it here
+from workbench.protocols.diffusion.rules import FOREVER_US
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import SECOND_US, Subscription
 

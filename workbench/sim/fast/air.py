@@ -1,4 +1,4 @@
-"""The radio of the fast engine: frames from a node's radio to the end of their airtime.
+"""The air of the fast engine: frames from a node's radio to the end of their airtime.
 
 It does what `workbench.sim.air` does, draw by draw and event by event; that module says why. What differs is how the
 transmissions that a node can hear are kept: a list of copies per node instead of one object in many lists.

@@ -4,7 +4,7 @@ A frame's message is one coded packet with its encoding vector, its word the hop
 information vectors, whose combinations follow from those of the encoding vectors, and what cannot happen in a run of a
 scenario: frames that are malformed, and packets of another generation under the same id.
 
-What nodes remember is laid out in `coded_state`; encoding vectors are computed in `coded_algebra`.
+What nodes remember is laid out in `state`; encoding vectors are computed in `algebra`.
 """
 
 from __future__ import annotations

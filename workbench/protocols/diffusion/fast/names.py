@@ -1,4 +1,4 @@
-"""What this protocol's rows say beside what all say: its events, and the reasons of its drops."""
+"""Codes of the events that only TinyDiffusion has, and of its reasons for drops."""
 
 from workbench.sim.fast.layout import FIRST_EVENT, FIRST_REASON
 

@@ -1,4 +1,4 @@
-"""What diffusion looks like."""
+"""The colours of diffusion's messages."""
 
 from workbench.views import palette
 

@@ -1,16 +1,16 @@
 """A DPS node on the network: the protocol's own node over UDP, for asyncio.
 
 Theory of operation
-    `workbench.protocols.dps` is a state machine without input and output. Here it gets a socket (`dps_socket.py`), a
+    `workbench.protocols.dps` is a state machine without input and output. Here it gets a socket (`endpoint.py`), a
     clock and a timer: what comes in is handed to it at once, with what it answers sent before the next datagram is
     read; it is woken when it asks to be. Beyond that there is what an application holds on to: subscriptions and series
-    of publications with mailboxes (`dps_application.py`), and links that are waited for and, when they are lost, asked
-    for again (`dps_link_keeper.py`).
+    of publications with mailboxes (`application.py`), and links that are waited for and, when they are lost, asked
+    for again (`link_keeper.py`).
 
     A neighbor is its IP address and the port that it names in its messages. That has to be the port they came from,
     else they are dropped as "port": other processes of its machine could speak for it. Multicasts are exempt, which
     are sent from another socket. The node binds to the loopback interface unless told otherwise, and multicasts only
-    when asked (`dps_multicast.py`).
+    when asked (`multicast.py`).
 
 Bounds
     Links, history, retained publications: the protocol's parameters. Per subscription and series ``max_waiting``

@@ -2,7 +2,7 @@
 
 Theory of operation
     ``with wb.dps_node() as node:`` runs an event loop in a thread; each call is handed to it and waited for. What is
-    received waits in the mailboxes of `dps_application.py` until it is asked for. Handlers are called in that thread.
+    received waits in the mailboxes of `application.py` until it is asked for. Handlers are called in that thread.
 
 Cost
     A call costs two changes of threads, some 50 to 100 µs.

