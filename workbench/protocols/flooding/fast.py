@@ -24,7 +24,7 @@ from workbench.sim.fast.matching import deliver
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.reference import hot, inlined
 
 REASONS = ("chance",)
 (CHANCE,) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
@@ -77,7 +77,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 inlined(hops_taken)
 
 
-@inlined
+@hot
 def _hold(core, state, i, peer, message, hops, now):
     is_first = not state.known[message, i]
     state.known[message, i] = 1
@@ -89,7 +89,7 @@ def _hold(core, state, i, peer, message, hops, now):
         deliver(core, now, i, peer, message)
 
 
-@inlined
+@hot
 def _remembers(state, i, message):
     if state.known[message, i] and state.forgets:
         return is_recent(state.ordinals[message, i], state.taken[i], state.memory)
@@ -107,7 +107,7 @@ def publish(core, state, i, content, number, now):
     let_go(core, message)
 
 
-@inlined
+@hot
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Hold, deliver and pass on a flood heard for the first time."""
     if _remembers(state, i, message):

@@ -25,7 +25,7 @@ from workbench.sim.fast.matching import hold
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import add_row, drop, tell_forwarded, tell_originated
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.reference import hot, inlined
 from workbench.sim.fast.rows import LIST, NO_ROWS, append, remove
 
 REASONS = (
@@ -174,7 +174,7 @@ def _clear(bits, event, i):
         bits[event, i, word] = np.uint64(0)
 
 
-@inlined
+@hot
 def _is_known(state, i, event):
     return is_recent(state.pairs[event, i].ordinal, state.nodes[i].taken, state.memory)
 
@@ -211,7 +211,7 @@ def _forget(state, i, event):
     remove(state.nodes[i].partial, state.pairs[:, i], event)
 
 
-@inlined
+@hot
 def _keep(core, state, i, peer, message, ttl, now):
     event, number = state.parts[message].event, state.parts[message].number
     pair = state.pairs[event, i]
@@ -259,7 +259,7 @@ def publish(core, state, i, content, number, now):
         let_go(core, message)
 
 
-@inlined
+@hot
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Keep a piece heard for the first time, and pass it on if chance has it."""
     peer = core.addresses[sender]

@@ -195,7 +195,7 @@ def _tell_sent(core, frame, now):
 # What is next, and is there room for it?
 
 
-@inlined
+@pasted
 def _next_frame(core):
     """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
@@ -208,20 +208,20 @@ def _next_frame(core):
     return now, bucket, is_far
 
 
-@inlined
+@pasted
 def _starts(core):
     """Whether there are nodes that have not begun."""
     return core.numbers[NEXT_START] < len(core.addresses)
 
 
-@inlined
+@pasted
 def _acts(core, now):
     """Whether an action comes before what is due now."""
     action = core.numbers[NEXT_ACTION]
     return action < len(core.actions) and core.actions[action].time_us <= now
 
 
-@inlined
+@pasted
 def _what_is_short(core, begins, acts, receive_needs, act_needs):
     """Which array is too small for all that may come of the next event; ENOUGH if none is."""
     numbers = core.numbers
@@ -249,7 +249,7 @@ def _what_is_short(core, begins, acts, receive_needs, act_needs):
 # A frame's end
 
 
-@inlined
+@pasted
 def _arcs_of(core, frame, now):
     """The arcs (first, behind the last) that a frame goes over; a unicast frame without one is lost."""
     it = core.frames[frame]
@@ -264,7 +264,7 @@ def _arcs_of(core, frame, now):
     return arc, arc
 
 
-@inlined
+@pasted
 def _arrives(core, arc, frame, now):
     """Whether a frame is heard over an arc; a row says why it is not."""
     reason = why_lost(core, arc, frame, now)
@@ -274,7 +274,7 @@ def _arrives(core, arc, frame, now):
     return reason == NO_REASON
 
 
-@inlined
+@pasted
 def _after_frame(core, frame, heard, now):
     """What the radio does when a frame has been heard over so many arcs."""
     it = core.frames[frame]
@@ -350,7 +350,7 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
     @pasted
     def end_frame(core, state, frame, now):
         it = core.frames[frame]
-        i = np.int64(it.sender)
+        i = it.sender
         if it.outage != core.nodes[i].outages:
             give_up(core, frame, now, DOWN)
             return

@@ -36,8 +36,17 @@ def inlined(function: Any) -> Any:
 
 
 def pasted(function: Any) -> Any:
-    """The same, and LLVM has no choice: for a loop's pieces. Outside of the loop any store might change ``core``."""
+    """A function that numba copies into those that call it: for a loop's pieces, where what they call is compiled once."""
     return njit(inline="always", error_model="numpy", **_UNCOUNTED)(_noted(function))
+
+
+def hot(function: Any) -> Any:
+    """As `inlined`, and LLVM is not asked whether it is worth it: for what happens at each reception, and is short.
+
+    What is long, or called from many places, takes twice as long to compile so.
+    """
+    register_jitable(forceinline=True, **_UNCOUNTED)(_noted(function))
+    return function
 
 
 def outlined(function: Any) -> Any:

@@ -43,7 +43,7 @@ from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
 from workbench.sim.fast.matching import hold
 from workbench.sim.fast.record import add_row, drop, tell, tell_originated
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.reference import hot, inlined, outlined
 from workbench.sim.fast.rows import append, give_back, remove, take_free
 
 __all__ = [
@@ -88,7 +88,7 @@ def _know(state, i, event, now):
         node.known += 1
 
 
-@inlined
+@hot
 def _is_over(core, state, i, origin, event, now):
     """Whether nothing more is wanted of an event: it is this node's own, or known and not being decoded."""
     if origin == core.addresses[i]:
@@ -274,7 +274,7 @@ def _receive_event(core, state, i, sender, message, event, now):
     _tell_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
 
 
-@inlined
+@hot
 def _receive_coded(core, state, i, sender, message, hops, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
@@ -326,7 +326,7 @@ def publish(core, state, i, content, number, now):
     let_go(core, message)
 
 
-@inlined
+@hot
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's event or coded packet; its ``word`` is the hops."""
     event = state.events_of[message]

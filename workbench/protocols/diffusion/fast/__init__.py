@@ -44,7 +44,7 @@ from workbench.protocols.diffusion.fast.state import (
 )
 from workbench.sim.fast.layout import NO_REASON, NONE, TTL
 from workbench.sim.fast.record import add_row, drop
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.reference import hot, inlined
 
 __all__ = [
     "EVENTS",
@@ -102,7 +102,7 @@ def unsubscribe(core, state, i, what, now):
     end_subscription(core, state, i, what, now)
 
 
-@inlined
+@hot
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its ttl."""
     reason = NO_REASON
