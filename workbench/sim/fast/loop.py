@@ -176,7 +176,6 @@ def make_loop(
     ``loop(core, state, receive_needs, act_needs, events)`` plays ``events`` events at most, and returns why it stopped.
     """
 
-    @kept_on_disk
     def loop(arrays, memory, receive_needs, act_needs, events):
         core, state = by_reference(arrays), by_reference(memory)
         numbers = core.numbers
@@ -322,4 +321,7 @@ def make_loop(
                     plan_wake(core, i, now)
         return PAUSED
 
-    return loop
+    # numba's index of what is on disk is a file for each name. One file for all twins could not be read where the
+    # package of one of them, a user's, is not at hand.
+    loop.__qualname__ = f"loop-{digest:016x}"
+    return kept_on_disk(loop)
