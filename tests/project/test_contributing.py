@@ -53,7 +53,7 @@ def test_experiment_of_the_page_runs_as_it_stands(folder):
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "experiment.py"]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.stderr == ""
+    assert ran.returncode == 0, ran.stderr
     heads, *rows = [line.split() for line in ran.stdout.splitlines()]
     assert heads[1:3] == ["mean", "low"]
     assert [float(row[1]) for row in rows] == [0.5, 0.7, 1.0]
@@ -83,6 +83,17 @@ def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
     assert_same_trace(scenario(coin_flooding.CoinFlooding(), workload=busy))
     with pytest.raises(wb.ScenarioError, match="nodes may forget publications"):
         scenario(coin_flooding.CoinFlooding(max_events=2)).run(engine="fast")
+
+
+def test_twin_of_the_page_leaves_nothing_behind_that_others_cannot_load(coin_flooding):
+    assert scenario(coin_flooding.CoinFlooding()).run(engine="fast").engine == "fast"
+    code = (
+        "import workbench as wb\n"
+        "print(wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), [wb.publish(0, 'TEMP IS 2')]).run('fast').engine)"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False)
+    assert (ran.stdout, ran.returncode) == ("fast\n", 0), ran.stderr
 
 
 @pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
