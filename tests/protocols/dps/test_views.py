@@ -110,7 +110,7 @@ def test_what_was_told_before_a_link_was_muted_stands_only_if_it_counts(run, cou
         if (row.node, row.peer) in dps.mesh_of(run).filters_at(row.time_us - 1)
         and not len(rows(run, event="interests_set", node=row.node, peer=row.peer, time_us=row.time_us))
     )
-    told = dps.processes(run.trace, 256, 50 * SECOND, count_muted).filters_at(muted.time_us)
+    told = dps.mesh(run.trace, 256, 50 * SECOND, count_muted).filters_at(muted.time_us)
     assert ((muted.node, muted.peer) in told) == count_muted
 
 
@@ -141,7 +141,7 @@ def test_runs_of_others_and_tables_that_are_no_traces_are_refused(run):
         with pytest.raises(ParameterError, match="run of Flooding, which has no filters"):
             view(other)
     with pytest.raises(DataError, match="no trace"):
-        dps.processes(run.trace.drop_columns(["peer"]), 256, SECOND)
+        dps.mesh(run.trace.drop_columns(["peer"]), 256, SECOND)
 
 
 def test_a_run_in_which_nobody_asks_is_drawn():
