@@ -36,7 +36,7 @@ def inlined(function: Any) -> Any:
 
 
 def pasted(function: Any) -> Any:
-    """A function that numba copies into those that call it: for a loop's pieces, where what they call is compiled once."""
+    """A function that numba copies into those that call it: for a loop's pieces, so that what they call compiles once."""
     return njit(inline="always", error_model="numpy", **_UNCOUNTED)(_noted(function))
 
 
