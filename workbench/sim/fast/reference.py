@@ -36,7 +36,7 @@ def inlined(function: Any) -> Any:
 
 
 def pasted(function: Any) -> Any:
-    """A function that numba copies into those that call it: for a loop's pieces, so that what they call compiles once."""
+    """A function that numba copies into those that call it: a loop's piece, so that what it calls is compiled once."""
     return njit(inline="always", error_model="numpy", **_UNCOUNTED)(_noted(function))
 
 
