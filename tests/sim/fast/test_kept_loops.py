@@ -1,14 +1,14 @@
 """Under which name a loop is kept on disk: another one for each change of what it is made of, in any package."""
 
 import importlib
+import os
+import subprocess
 import sys
 
-import numba
 import pytest
 
-import workbench as wb
-from workbench.sim import fast
-from workbench.sim.fast import engine, loop
+from tests.repository import REPOSITORY
+from workbench.sim.fast import loop
 
 TWIN = """
 from collections import namedtuple
@@ -127,15 +127,25 @@ def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():
     assert not {"workbench.protocols.diffusion.node", "workbench.protocols.diffusion.wire"} & set(parts)
 
 
-def test_twin_from_another_package_runs(folder, monkeypatch):
+PLAY = """
+import workbench as wb
+from workbench.sim import fast
+
+fast.twin_of = lambda protocol: "coin_flooding.fast"
+workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(15, "TEMP IS 26", every_s=1)]
+scenario = wb.Scenario(wb.topology.grid(4, 4), wb.Flooding(ttl=9), workload, duration_s=5)
+run = scenario.run(engine="fast")
+assert run.engine == "fast"
+assert run.trace_hash == scenario.run(engine="reference").trace_hash
+"""
+
+
+def test_twin_from_another_package_runs_and_the_next_process_finds_its_loop(folder):
     load(folder)
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder / "kept"))
-    monkeypatch.setattr(fast, "twin_of", lambda protocol: "coin_flooding.fast")
-    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(15, "TEMP IS 26", every_s=1)]
-    scenario = wb.Scenario(wb.topology.grid(4, 4), wb.Flooding(ttl=9), workload, duration_s=5)
-    run = scenario.run(engine="fast")
-    assert run.engine == "fast"
-    assert run.trace_hash == scenario.run(engine="reference").trace_hash
-    # What other twins have on disk is a file apart: it can be read without this package.
-    assert any("coin_flooding" in path.name for path in folder.rglob("*.nbi"))
-    engine.loop_of.cache_clear()
+    kept = folder / "kept"
+    path = os.pathsep.join((str(folder), str(REPOSITORY)))
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": path}
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", PLAY], env=environment, cwd=folder, timeout=300, check=True)
+        # What other twins have on disk is a file apart: it can be read without this package.
+        assert [path.name.split(".")[1] for path in kept.rglob("loop.*.nbc")] == ["coin_flooding"]

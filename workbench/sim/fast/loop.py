@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -396,6 +396,44 @@ def _make_wake_up(wake: Callable) -> Any:
     return wake_up
 
 
+# What the loop calls of a twin: None here, and its own in the globals of each twin's loop.
+begin = act = end_frame = wake_up = has_room = None
+
+
+def loop(arrays, memory, receive_needs, act_needs, events):
+    """Play ``events`` events at most; returns why it stopped."""
+    core, state = by_reference(arrays), by_reference(memory)
+    while events > 0:
+        events -= 1
+        now, bucket, is_far = _next_frame(core)
+        begins, acts = _starts(core), _acts(core, now)
+        if not begins and not acts and now == NEVER:
+            return DONE if has_room(core, state) else STATE_FULL
+        short = _what_is_short(core, begins, acts, receive_needs, act_needs)
+        if short != ENOUGH:
+            return short
+        if not has_room(core, state):
+            return STATE_FULL
+        if begins:
+            begin(core, state)
+            continue
+        if acts:
+            act(core, state)
+            continue
+        frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))
+        core.numbers[NOW] = now
+        kind = core.frames[frame].kind
+        if kind == FRAME_END:
+            end_frame(core, state, frame, now)
+        elif kind == CHANNEL_CHECK:
+            check_channel(core, frame, now)
+        elif kind == FRAME_READY:
+            contend(core, frame, now)
+        elif not wake_up(core, state, frame, now):
+            return STUCK_NODE
+    return PAUSED
+
+
 def make_loop(
     start: Callable,
     receive: Callable,
@@ -410,45 +448,17 @@ def make_loop(
     """The compiled main loop of a protocol; the package's page says what its functions are.
 
     The machine code is kept on disk under the name, for other processes.
-
-    ``loop(core, state, receive_needs, act_needs, events)`` plays ``events`` events at most, and returns why it stopped.
     """
-    begin, act = _make_begin(start, wakes), _make_act(publish, subscribe, unsubscribe, wakes)
-    end_frame, wake_up = _make_end_frame(receive, wakes), _make_wake_up(wake)
-
-    def loop(arrays, memory, receive_needs, act_needs, events):
-        core, state = by_reference(arrays), by_reference(memory)
-        while events > 0:
-            events -= 1
-            now, bucket, is_far = _next_frame(core)
-            begins, acts = _starts(core), _acts(core, now)
-            if not begins and not acts and now == NEVER:
-                return DONE if has_room(core, state) else STATE_FULL
-            short = _what_is_short(core, begins, acts, receive_needs, act_needs)
-            if short != ENOUGH:
-                return short
-            if not has_room(core, state):
-                return STATE_FULL
-            if begins:
-                begin(core, state)
-                continue
-            if acts:
-                act(core, state)
-                continue
-            frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))
-            core.numbers[NOW] = now
-            kind = core.frames[frame].kind
-            if kind == FRAME_END:
-                end_frame(core, state, frame, now)
-            elif kind == CHANNEL_CHECK:
-                check_channel(core, frame, now)
-            elif kind == FRAME_READY:
-                contend(core, frame, now)
-            elif not wake_up(core, state, frame, now):
-                return STUCK_NODE
-        return PAUSED
-
+    pieces = {
+        "begin": _make_begin(start, wakes),
+        "act": _make_act(publish, subscribe, unsubscribe, wakes),
+        "end_frame": _make_end_frame(receive, wakes),
+        "wake_up": _make_wake_up(wake),
+        "has_room": has_room,
+    }
+    # Not a closure: numba would look for it on disk by the pieces, and takes those of each process for others.
+    made = FunctionType(loop.__code__, globals() | pieces)
     # numba's index of what is on disk is a file for each name. One file for all twins could not be read where a twin's
     # own package is not at hand, nor after a twin's state has moved to another module.
-    loop.__qualname__ = name
-    return kept_on_disk(loop)
+    made.__qualname__ = name
+    return kept_on_disk(made)

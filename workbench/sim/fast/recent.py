@@ -11,12 +11,12 @@ Ordinals: where each id has a cell of its own anyway (a node and a publication, 
 import numpy as np
 
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.reference import hot, inlined
 
 RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 
-@inlined
+@hot
 def find_newest_first(ids, ring, id):
     """The index of an id among a node's, or NONE."""
     for index in range(ring.oldest - 1, -1, -1):
