@@ -39,7 +39,6 @@ from workbench.protocols.tinymq.fast.memory import (
     State,
 )
 from workbench.protocols.tinymq.fast.recent import counting, move
-from workbench.protocols.tinymq.printed import PrintedTinyMQ
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import grown, make
@@ -162,8 +161,6 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 def _refuse(setup: Setup) -> None:
     """NoFastTwinError for what has no twin, or what the definition has to tell of itself."""
     protocol, _, work, _ = setup
-    if isinstance(protocol, PrintedTinyMQ):
-        raise NoFastTwinError("algorithms 3.1 and 3.2 as printed (literal=True) have no fast twin")
     if protocol.key_bits > WIDEST_KEY_SPACE:
         raise NoFastTwinError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
     if work.most_subscriptions > protocol.max_queries:
