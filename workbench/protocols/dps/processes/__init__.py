@@ -128,7 +128,10 @@ class DPSMesh:
         self.subscriptions.setdefault(node, []).append(topics)
 
     def publish(self, node: int, topic: str, text: str = "", ttl_s: int = 0, within_s: float = 5.0) -> Outcome:
-        """Publish at a node, and wait until all live nodes that asked for it have acknowledged, or ``within_s``."""
+        """Publish at a node, and wait until all live nodes that asked for it have acknowledged, or ``within_s``.
+
+        What those that have acknowledged were given is then among their ``publications``.
+        """
         process = self._process(node)
         wanted = tuple(one for one in self.alive if self._is_sent(topic, one, one == node))
         begin_s = time.perf_counter()
@@ -138,7 +141,10 @@ class DPSMesh:
             if set(wanted) <= self._answered(process, number, begin_s).keys():
                 break
             time.sleep(0.002)
-        return Outcome(node, topic, wanted, self._answered(process, number, begin_s))
+        answers = self._answered(process, number, begin_s)
+        # Each process has a reader of its own: the publisher's may be ahead of the subscribers'.
+        self._each([(one, "catch_up", {}) for one in answers if self.nodes[one].is_alive])
+        return Outcome(node, topic, wanted, answers)
 
     def _is_sent(self, topic: str, node: int, is_here: bool) -> bool:
         """Whether a node has asked for a topic, and its neighbors for it: a wildcard alone asks them for nothing."""

@@ -6,9 +6,9 @@ LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. T
 It ends when its standard input does, so none is left behind by a process that was killed.
 
 Orders, one a line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; subscribe (topics), publish (topics, text, ttl_s,
-acknowledge), state. Each is answered with a line with the same id: what came of it, or "error", a sentence. Besides
-there are lines with "event": listening, publication (what a subscription was given; it is acknowledged with this
-node's address if that is wanted) and answer (to what was published here).
+acknowledge), catch_up, state. Each is answered with a line with the same id: what came of it, or "error", a sentence.
+Besides there are lines with "event": listening, publication (what a subscription was given; it is acknowledged with
+this node's address if that is wanted) and answer (to what was published here).
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class MeshNode:
         return {}
 
     def _got(self, publication: Any) -> None:
-        if publication.wants_answer:
-            publication.acknowledge(str(self.node))
         topics = list(publication.topics)
         say(event="publication", topics=topics, text=publication.text, hops=publication.hops)
+        if publication.wants_answer:  # after its line: who has the answer can read the publication
+            publication.acknowledge(str(self.node))
 
     async def publish(self, order: dict[str, Any]) -> dict[str, Any]:
         """Publish, and tell of each answer."""
@@ -69,6 +69,10 @@ class MeshNode:
         self._held.append(series)
         return {}
 
+    async def catch_up(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Nothing but the reply: who has read it has read all lines before it."""
+        return {}
+
     async def state(self, order: dict[str, Any]) -> dict[str, Any]:
         """Links by neighbor, the bits that each has told and those of their sum, datagrams, and what was dropped."""
         node = self.node
@@ -83,6 +87,7 @@ ORDERS: dict[str, Callable[..., Any]] = {
     "link": MeshNode.link,
     "subscribe": MeshNode.subscribe,
     "publish": MeshNode.publish,
+    "catch_up": MeshNode.catch_up,
     "state": MeshNode.state,
 }
 
