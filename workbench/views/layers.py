@@ -230,6 +230,7 @@ class Ways(NamedTuple):
 
 
 Part = Layer | Curves | Ways
+NO_WAYS = Ways(())
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ class Seen:
     duration_us: int
     layers: tuple[Layer, ...]
     curves: tuple[Curves, ...] = ()
-    ways: Ways = Ways(())
+    ways: Ways = NO_WAYS
     notes: tuple[str, ...] = ()
 
     def layer(self, name: str, mark: str | None = None) -> Layer:
