@@ -24,6 +24,8 @@ Tables
     text       int32     which of the layer's ``words``: what a label says, or a section writes
     way        int32     which of the messages that can be followed (`Ways`); -1 none
     origin, sequence, value   int64   what sections write
+    size       int32     bytes of a frame
+    row        int64     which row of the trace it is; -1 none
     low, high, lane      float64   of a strip: from where to where, and in which lane
 
 Marks
@@ -68,6 +70,8 @@ COLUMNS: dict[str, tuple[type, int | float]] = {
     "weight": (np.float32, 0.0),
     "text": (np.int32, -1),
     "way": (np.int32, -1),
+    "size": (np.int32, 0),
+    "row": (np.int64, -1),
     "low": (np.float64, 0.0),
     "high": (np.float64, 0.0),
     "lane": (np.float64, 0.0),

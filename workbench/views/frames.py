@@ -1,0 +1,176 @@
+"""Frames in every protocol: what was sent, what was lost, what was delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.views import palette
+from workbench.views.layers import Layer, Look, Recorded, Ways, table
+from workbench.views.player.columns import Columns
+from workbench.views.player.film import Film, shoot
+from workbench.views.spans import thinned
+
+MOST = 60_000
+LOST_AT = 0.6
+
+BROADCASTS, PACKETS, QUIET = "broadcasts", "packets", "quiet messages"
+LOST = Look("lost", palette.LOST, 0.95, 8, 2.4)
+DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The frames of a trace, in its order, and what became of them; each array of shape (frames,).
+
+    rows: in the trace. from_us, until_us: airtime, cut at the end of the run. received, lost: how many nodes received
+    or lost it. reason: of a frame to one node, why that lost it, as a code of ``columns.words["detail"]``; -1 else.
+    """
+
+    columns: Columns
+    rows: np.ndarray
+    from_us: np.ndarray
+    until_us: np.ndarray
+    received: np.ndarray
+    lost: np.ndarray
+    reason: np.ndarray
+
+
+def sent_frames(columns: Columns, duration_us: int) -> Sent:
+    """The frames of a trace.
+
+    The rows of a frame's receivers follow its own, so a row belongs to the last frame before it.
+    """
+    rows = columns.where(event="sent")
+    end = columns["time_us"][rows]
+    start = np.minimum(end - np.maximum(columns["value"][rows], 1), duration_us - 1)
+    counts = [_of_frame(rows, columns.where(event=event)) for event in ("received", "lost")]
+    received, lost = (np.bincount(of[of >= 0], minlength=len(rows)) for of in counts)
+    losses = columns.where(event="lost")
+    of = counts[1]
+    is_addressee = of >= 0
+    if len(rows):
+        is_addressee &= columns["node"][losses] == columns["peer"][rows[np.maximum(of, 0)]]
+    reason = np.full(len(rows), -1)
+    reason[of[is_addressee]] = columns.codes["detail"][losses[is_addressee]]
+    return Sent(columns, rows, start, np.minimum(end, duration_us), received, lost, reason)
+
+
+def _of_frame(sent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The place in ``sent`` of the frame that each row is about, -1 for a row before all frames."""
+    return np.searchsorted(sent, rows) - 1
+
+
+def film_of(sent: Sent, duration_us: int) -> Film:
+    """The film of a run."""
+    return shoot(sent.from_us, sent.until_us, duration_us)
+
+
+def frame_layers(recorded: Recorded, sent: Sent, ways: Ways, quiet: Collection[str]) -> list[Layer]:
+    """Frames, losses and deliveries."""
+    columns, film, duration_us = recorded.columns, recorded.film, recorded.duration_us
+    visible = np.minimum(film.visible_until(sent.from_us, sent.until_us), duration_us)
+    return [
+        _frames(recorded, sent, visible, ways, quiet),
+        _losses(columns, sent, visible, film, duration_us),
+        _deliveries(columns, film, duration_us),
+    ]
+
+
+def _frames(recorded: Recorded, sent: Sent, visible_us: np.ndarray, ways: Ways, quiet: Collection[str]) -> Layer:
+    columns, rows = recorded.columns, sent.rows
+    step = max(1, -(-len(rows) // MOST))
+    kept = np.arange(0, len(rows), step)
+    rows = rows[kept]
+    look, looks = _looks(recorded, rows, quiet)
+    text, words = _fates(columns, sent, kept)
+    made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
+    made |= {"from_us": sent.from_us[kept], "until_us": visible_us[kept], "value": sent.until_us[kept]}
+    made |= {"weight": np.where(sent.reason[kept] >= 0, LOST_AT, 1.0), "look": look, "text": text, "row": rows}
+    made |= {"size": columns["size_B"][rows], "way": ways_of(columns, rows, ways)}
+    note = f"Of {len(sent.rows):,} frames one in {step} is drawn; all of them are counted."
+    return Layer("frames", table(**made), looks, words=words, notes=(note,) if step > 1 else ())
+
+
+def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
+    """A look for each kind of message, and for each of these as a broadcast and to one node."""
+    columns = recorded.columns
+    kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
+    kinds, look = np.unique(kind, return_inverse=True)
+    looks = []
+    for one in kinds.tolist():
+        message = columns.words["message"][one // 2]
+        colour = palette.message_colour(message, recorded.colours)
+        is_unicast, is_quiet = one % 2 == 1, message in quiet
+        chip = QUIET if is_quiet else PACKETS if is_unicast else BROADCASTS
+        size, least = (0.85, 8.0) if is_unicast else (3.2, 22.0)
+        if is_quiet:
+            size, least = 0.5 * size, 0.5 * least
+        width = 1.3 if is_unicast else 2.2
+        mark = "packet" if is_unicast else "wave"
+        alpha = 0.5 if is_quiet else 1.0
+        looks.append(Look(message, colour, size, least, width, alpha, mark=mark, chip=chip))
+    return look, tuple(looks)
+
+
+def _fates(columns: Columns, sent: Sent, kept: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """What became of frames: codes of words, and these."""
+    reasons = columns.words["detail"]
+    words = ["received", *(f"lost: {reason}" for reason in reasons)]
+    is_unicast = columns["peer"][sent.rows[kept]] >= 0
+    received, lost, reason = sent.received[kept], sent.lost[kept], sent.reason[kept]
+    text = np.where(reason >= 0, reason + 1, np.where(received > 0, 0, -1))
+    most = int((received + lost).max(initial=0)) + 1
+    pairs, code = np.unique(received * most + received + lost, return_inverse=True)
+    heard = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
+    return np.where(is_unicast, text, code + len(words)), [*words, *heard]
+
+
+def ways_of(columns: Columns, rows: np.ndarray, ways: Ways) -> np.ndarray:
+    """Which of the messages that can be followed each row of the trace is about; -1 none; int32, shape (rows,)."""
+    found = np.full(len(rows), -1, np.int32)
+    frames = [(*frame, way) for way, one in enumerate(ways.ways) for frame in one.frames]
+    codes = {word: code for code, word in enumerate(columns.words["message"])}
+    known = np.array([(o, s, codes[m], way) for o, s, m, way in frames if m in codes], np.int64).reshape(-1, 4)
+    if not len(known) or not len(rows):
+        return found
+    told = [columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]]
+    columns_of = [np.concatenate([known[:, which], told[which]]) for which in range(3)]
+    key = np.unique(np.stack(columns_of), axis=1, return_inverse=True)[1].reshape(-1)
+    way_of = np.full(int(key.max()) + 1, -1)
+    way_of[key[: len(known)]] = known[:, 3]
+    return way_of[key[len(known) :]].astype(np.int32)
+
+
+def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, film: Film, duration_us: int) -> Layer:
+    """What was lost, from where the picture of its frame ends."""
+    lost = columns.where(event="lost")
+    every = len(lost)
+    lost = lost[:: max(1, -(-every // MOST))]
+    of = _of_frame(sent.rows, lost)
+    node, start = columns["node"][lost], columns["time_us"][lost]
+    is_unicast = np.zeros(len(lost), bool)
+    if len(sent.rows):
+        start = np.where(of >= 0, visible_us[np.maximum(of, 0)], start)
+        is_unicast = (of >= 0) & (columns["peer"][sent.rows[np.maximum(of, 0)]] == node)
+    start = np.minimum(start, duration_us - 1)
+    made = {"node": node, "peer": columns["peer"][lost], "from_us": start, "weight": is_unicast}
+    made |= {"until_us": np.minimum(film.visible_until(start, start), duration_us)}
+    made |= {"text": columns.codes["detail"][lost], "row": lost}
+    step = max(1, -(-every // MOST))
+    note = f"Of {every:,} losses one in {step} is drawn; all of them are counted."
+    notes = (note,) if step > 1 else ()
+    return Layer("losses", table(**made), (LOST,), "loss", words=columns.words["detail"], notes=notes)
+
+
+def _deliveries(columns: Columns, film: Film, duration_us: int) -> Layer:
+    """Where a subscription was handed a sample, for a moment of film; ``value``: the subscription's number."""
+    rows = columns.where(event="delivered")
+    start = np.minimum(columns["time_us"][rows], duration_us - 1)
+    until = np.minimum(film.visible_until(start, start), duration_us)
+    made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
+    made |= {"from_us": start, "until_us": until, "row": rows}
+    few, notes = thinned(table(**made), MOST, "deliveries")
+    return Layer("deliveries", few, (DELIVERED,), "ring", notes=notes)

@@ -1,0 +1,113 @@
+"""What nodes are, in every protocol: sinks, sources, holders of the newest event, and nodes that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.views import palette
+from workbench.views.layers import Layer, Look, Recorded, Section, Table, table
+from workbench.views.player.columns import Columns
+from workbench.views.spans import FOREVER_US, groups, thinned, within
+
+MOST = 60_000
+
+FAILED = Look("failed node", palette.FAILED, 1.15, 8, 2.8, marker="x", rank=0)
+SINK = Look("sink", palette.SINK, 1.35, 11, marker="square", rank=1)
+SOURCE = Look("source", palette.SOURCE, 1.45, 12, marker="triangle", rank=2)
+HOLDS = Look("holds the newest event", palette.HOLDS, rank=3)
+LOOKS = (FAILED, SINK, SOURCE, HOLDS)
+
+SUBSCRIPTIONS = Section(
+    "Subscriptions", (("no.", "sequence", "number"), ("wants", "text", "word"), ("until", "value", "until"))
+)
+
+
+def node_layers(recorded: Recorded) -> list[Layer]:
+    """What nodes are, and, for the inspector, what they subscribed to."""
+    columns, duration_us = recorded.columns, recorded.duration_us
+    subscriptions = subscribed(columns, duration_us)
+    held, notes = thinned(holding(columns, duration_us), MOST, "changes of who holds an event")
+    roles = [
+        (0, failing(columns, duration_us)),
+        (1, subscriptions),
+        (2, publishing(columns, duration_us)),
+        (3, held),
+    ]
+    told: dict[str, Any] = {
+        name: np.concatenate([one[name] for _, one in roles]) for name in ("node", "from_us", "until_us")
+    }
+    told["look"] = np.concatenate([np.full(len(one["from_us"]), look) for look, one in roles])
+    found = [Layer("nodes", table(**told), LOOKS, "node", notes=notes)]
+    if len(subscriptions["from_us"]):
+        words = columns.words["detail"]
+        found.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=words))
+    return found
+
+
+def pairs(opens: np.ndarray, closes: np.ndarray, keys: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """For rows that open and close intervals of their keys: (number of the opening row, when it is closed).
+
+    opens, closes: rows of the trace; keys: those of ``opens`` and then those of ``closes``. A row that opens what is
+    open closes it. Of what is never closed the time is `FOREVER_US`.
+    """
+    rows = np.concatenate([opens, closes])
+    order = np.lexsort((rows, keys))
+    ordered, is_opening = keys[order], order < len(opens)
+    until = np.full(len(rows), FOREVER_US)
+    is_followed = ordered[1:] == ordered[:-1]
+    until[:-1][is_followed] = columns["time_us"][rows[order[1:]]][is_followed]
+    return order[is_opening], until[is_opening]
+
+
+def subscribed(columns: Columns, duration_us: int) -> Table:
+    """Subscriptions, from when a node subscribed until it unsubscribed or they expired (``value``, -1: never)."""
+    opens, closes = columns.where(event="subscribed"), columns.where(event="unsubscribed")
+    both = np.concatenate([opens, closes])
+    which, until = pairs(opens, closes, groups(columns["node"][both], columns["sequence"][both]), columns)
+    rows = opens[which]
+    start, value = columns["time_us"][rows], columns["value"][rows]
+    until = np.where(value > start, np.minimum(until, value), until)
+    made = {"node": columns["node"][rows], "sequence": columns["sequence"][rows], "value": value}
+    made |= {"from_us": start, "until_us": until, "text": columns.codes["detail"][rows]}
+    return within(table(**made), duration_us)
+
+
+def failing(columns: Columns, duration_us: int) -> Table:
+    """Outages of nodes."""
+    opens, closes = columns.where(event="failed"), columns.where(event="recovered")
+    which, until = pairs(opens, closes, columns["node"][np.concatenate([opens, closes])], columns)
+    rows = opens[which]
+    made = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}
+    return within(table(**made), duration_us)
+
+
+def publishing(columns: Columns, duration_us: int) -> Table:
+    """Nodes are sources from their first publication on."""
+    rows = columns.where(event="published")
+    nodes, first = np.unique(columns["node"][rows], return_index=True)
+    made = {"node": nodes, "from_us": columns["time_us"][rows][first], "until_us": np.full(len(nodes), duration_us)}
+    return within(table(**made), duration_us)
+
+
+def holding(columns: Columns, duration_us: int) -> Table:
+    """Nodes hold an event from when they got it until its origin makes the next one. Sinks are shown as sinks."""
+    held = columns.where(event="held")
+    sinks = np.unique(columns["node"][columns.where(event="subscribed")])
+    held = held[~np.isin(columns["node"][held], sinks)]
+    origins, start = columns["origin"][held], columns["time_us"][held]
+    until = until_next_event(columns, origins, held, duration_us)
+    made = {"node": columns["node"][held], "origin": origins, "from_us": start, "until_us": until}
+    return within(table(**made), duration_us)
+
+
+def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
+    """When each origin made its next event after a row of the trace; the end of the run if it made none."""
+    made = columns.where(event="originated")
+    key = np.int64(columns.rows + 1)
+    makers = np.sort(columns["origin"][made] * key + made)
+    after = np.searchsorted(makers, origins * key + rows)
+    following = np.append(makers, -1)[after]
+    is_followed = (following >= 0) & (following // key == origins)
+    return np.where(is_followed, columns["time_us"][np.where(is_followed, following % key, 0)], duration_us)
