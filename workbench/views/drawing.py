@@ -15,7 +15,6 @@ Colours are those of a light ground. ``in_dark()`` is the same drawing for a dar
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
