@@ -166,8 +166,9 @@ class Player {
     this.root.classList.toggle("wb-small", width < 520)
     const mapWidth = this.mapBox.clientWidth
     const [x0, y0, x1, y1] = this.plan.box
-    const most = isWide ? clamp(0.44 * window.innerHeight, 260, 560) : clamp(0.5 * window.innerHeight, 220, 420)
-    const height = Math.round(clamp((mapWidth * (y1 - y0)) / (x1 - x0) + 40, Math.min(240, most), most))
+    const least = isWide ? 240 : 150
+    const most = clamp((isWide ? 0.44 : 0.5) * window.innerHeight, least, isWide ? 560 : 420)
+    const height = Math.round(clamp((mapWidth * (y1 - y0)) / (x1 - x0) + 40, least, most))
     this.mapBox.style.height = `${height}px`
     this.stage.style.setProperty("--wb-map-height", `${height}px`)
     if (mapWidth != this.map.width || height != this.map.height) this.map.resize(mapWidth, height)
