@@ -11,25 +11,6 @@ from workbench.views.drawing import Drawing
 
 LONGEST_SCENARIO = 20_000
 
-_STYLE = """
-:root { color-scheme: light dark; --ground: #FFFFFF; --text: #1F2933; --faint: #5B6774; --grid: #E6EAEE; --soft: #F5F7F9; }
-@media (prefers-color-scheme: dark) {
-  :root { --ground: #14181D; --text: #E4E8EC; --faint: #9AA5B1; --grid: #2B333C; --soft: #1E242B; }
-}
-body { margin: 0; background: var(--ground); color: var(--text); }
-main { display: block; font: 14px/1.45 system-ui, 'DejaVu Sans', sans-serif; margin: 8px auto; max-width: 1400px; padding: 0 6px; }
-h2 { font-size: 18px; margin: 30px 0 6px; }
-section { padding: 0 8px; }
-section > p { max-width: 44em; }
-section svg, section img { max-width: 100%; height: auto; }
-details { margin-top: 10px; font-size: 13px; }
-/* One table that flows into columns: rows, not cells, are its boxes. */
-.metrics, .metrics tbody { display: block; }
-.metrics tbody { columns: 3 220px; column-gap: 40px; font-size: 13px; font-variant-numeric: tabular-nums; }
-.metrics tr { display: flex; justify-content: space-between; break-inside: avoid; border-bottom: 1px solid var(--grid); }
-pre { font-size: 12px; overflow-x: auto; background: var(--soft); padding: 10px; }
-footer { color: var(--faint); font-size: 12px; margin: 34px 8px 12px; }
-"""
 _HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
 
 
@@ -51,7 +32,7 @@ def save_html(
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
     """The page as text."""
-    from workbench.views.player.embed import SMALL, player_html
+    from workbench.views.player.embed import SMALL, part, player_html
     from workbench.views.player.parcel import pack
     from workbench.views.player.taken_apart import told
     from workbench.views.see import see
@@ -65,7 +46,7 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
         said = f"<p>{html.escape(text)}</p>" if text else ""
         parts.append(f"<section><h2>{html.escape(title)}</h2>{said}{figure}</section>")
     parts.append(f"<footer>{html.escape(_footer(run))}</footer>")
-    title = f"<title>{html.escape(caption.title(run))}</title><style>{_STYLE}</style>"
+    title = f"<title>{html.escape(caption.title(run))}</title><style>{part('page.css')}</style>"
     return f"{_HEAD}{title}{head}</head><body><main>{''.join(parts)}</main></body></html>\n"
 
 

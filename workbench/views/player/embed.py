@@ -23,36 +23,19 @@ FALLBACK = "A run of the workbench: it plays where scripts may run. Trust this n
 FAST, SMALL = 1, 9  # levels of gzip
 
 _numbers = itertools.count()
-_BOOT = """
-(async () => {
-  const inflate = (text) => new Response(
-    new Blob([Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))
-  ).arrayBuffer()
-  const load = async (text) => {
-    const url = URL.createObjectURL(new Blob([await inflate(text)], { type: "text/javascript" }))
-    const module = await import(url)
-    URL.revokeObjectURL(url)
-    return module
-  }
-  const { mount } = await (globalThis[__KEY__] ??= load(__SCRIPT__))
-  const data = await inflate(__DATA__)
-  // A notebook shows what it has rendered a moment after its scripts have run.
-  for (let waited = 0; waited < 600; waited++) {
-    const roots = [...document.querySelectorAll(`[data-workbench=__ID__]`)].filter((one) => !one.workbenchPlayer)
-    if (roots.length) return roots.forEach((root) => mount(root, data))
-    await new Promise((done) => setTimeout(done, waited < 50 ? 8 : 50))
-  }
-})()
-"""
 
 
 @cache
 def module() -> str:
     """The browser's part of the player as one ES module; it exports ``mount``."""
-    here = files(__package__) / "browser"
-    style = (here / "player.css").read_text(encoding="utf-8")
-    parts = [(here / f"{part}.js").read_text(encoding="utf-8") for part in PARTS]
-    return "\n".join([*parts, f"const STYLE = {json.dumps(style)}", "export { mount, Player }", ""])
+    style = f"const STYLE = {json.dumps(part('player.css'))}"
+    return "\n".join([*(part(f"{name}.js") for name in PARTS), style, "export { mount, Player }", ""])
+
+
+@cache
+def part(name: str) -> str:
+    """A file of the browser's part."""
+    return (files(__package__) / "browser" / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -75,6 +58,6 @@ def player_html(parcel: bytes, name: str = "", level: int = FAST) -> str:
     """An element that plays a parcel. ``name``: how it is known in the page; ``level``: of gzip, 1 to 9."""
     name = name or new_id()
     script, key = _packed_module()
-    boot = _BOOT.replace("__ID__", name).replace("__KEY__", json.dumps(key))
+    boot = part("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(key))
     boot = boot.replace("__SCRIPT__", f'"{script}"').replace("__DATA__", f'"{_packed(parcel, level)}"')
     return f'<div data-workbench="{name}"><p>{FALLBACK}</p></div><script>{boot}</script>'

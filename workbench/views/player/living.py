@@ -20,48 +20,19 @@ from typing import Any
 import anywidget
 import traitlets
 
-from workbench.views.player.embed import module, new_id, player_html
+from workbench.views.player.embed import module, new_id, part, player_html
 from workbench.views.player.parcel import pack
 from workbench.views.see import see
 
-_RENDER = """
-const holderOf = async (name) => {
-  for (let waited = 0; name && waited < 100; waited++) {
-    const found = document.querySelector(`[data-workbench="${name}"]`)
-    if (found) return found
-    await new Promise((done) => setTimeout(done, 30))
-  }
-  return null
-}
-const bytesOf = (view) => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)
-
-async function render({ model, el }) {
-  const holder = (await holderOf(model.get("holder"))) ?? el
-  if (holder === el) el.style.width = "100%"
-  const player = mount(holder, holder.workbenchPlayer ? null : bytesOf(model.get("parcel")))
-  const feed = () => player.feed(bytesOf(model.get("parcel")))
-  const tell = (selection) => {
-    model.set("selection", selection)
-    model.save_changes()
-  }
-  model.on("change:parcel", feed)
-  player.onSelect = tell
-  return () => {
-    model.off("change:parcel", feed)
-    if (player.onSelect === tell) player.onSelect = null
-    if (holder === el) player.dispose()
-  }
-}
-export default { render }
-"""
 # The output below the player's is the wire's, which has no face; without a kernel there would be an error in its place.
 _NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"
 
 
 class Wire(anywidget.AnyWidget):
-    """The widget that feeds a player. ``selection``: what is picked: node (its number), way, time_s."""
+    """The widget that feeds a player. ``selection``: what is picked: node (its number), row (of the
+    trace: a frame), time_s."""
 
-    _esm = module() + _RENDER
+    _esm = module() + part("wire.js")
     parcel = traitlets.Bytes().tag(sync=True)
     holder = traitlets.Unicode().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.protocols.frame_fields import Field, take_apart
 
 MOST_FRAMES = 2_000
 # In a notebook a picture must not wait for it: the run is played once more.
@@ -12,7 +13,7 @@ QUICK_NODES, QUICK_FRAMES = 150, 4_000
 
 
 def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
-    """The first frames with their bytes and fields: {"at": row of the trace -> index, "frames": [[hex, fields]], "note"}.
+    """The first frames with their bytes and fields: frames, [hex, fields] of each; at, row of the trace -> which; note.
 
     quick: nothing but a note for runs that are not small. Equal frames stand once.
     """
@@ -27,3 +28,22 @@ def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
 
 def _note(text: str) -> dict[str, Any]:
     return {"at": {}, "frames": [], "note": text}
+
+
+def _told(protocol: Any, frames: Any) -> dict[str, Any]:
+    known: dict[tuple[bytes, bool], int] = {}
+    told: list[list[Any]] = []
+    at: dict[int, int] = {}
+    columns = [frames[name].to_pylist() for name in ("row", "peer", "frame")]
+    for row, peer, frame in zip(*columns, strict=True):
+        key = frame, peer < 0
+        if key not in known:
+            known[key] = len(told)
+            told.append([frame.hex(), [_field(one) for one in take_apart(protocol, *key).fields]])
+        at[row] = known[key]
+    note = f"An exported page has the bytes of the first {len(at):,} messages." if len(at) == MOST_FRAMES else ""
+    return {"at": at, "frames": told, "note": note}
+
+
+def _field(field: Field) -> list[Any]:
+    return [field.name, field.start, field.end, field.text, [_field(one) for one in field.children]]

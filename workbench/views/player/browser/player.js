@@ -502,7 +502,21 @@ class Player {
       this.toldAt = now
       this.writeSide()
     }
+    this.tellSelection(now)
     this.paints = (this.paints ?? 0) + 1
+  }
+
+  // Tell who listens what is selected: at once while it stands, at times while it plays.
+  tellSelection(now) {
+    if (!this.onSelect || (this.isPlaying && now - (this.selectionToldAt ?? 0) < 250)) return
+    const { node, frame } = this.selection
+    const { table } = this.frames
+    const selection = { node: node < 0 ? null : this.plan.id[node], row: frame < 0 ? null : table.row[frame], time_s: this.time }
+    const text = JSON.stringify(selection)
+    if (text == this.selectionTold) return
+    this.selectionTold = text
+    this.selectionToldAt = now
+    this.onSelect(selection)
   }
 
   writeClock() {
