@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from tests.views import replay_by_rows
 from tests.views.replay_by_rows import Replay
 from tests.views.traces import trace_of
@@ -15,7 +16,9 @@ from workbench.protocols.coded_diffusion.views import layers as of_coded_diffusi
 from workbench.protocols.diffusion.views import layers as of_diffusion
 from workbench.protocols.diffusion.views import replay
 from workbench.views import nodes
+from workbench.views.layers import COLUMNS
 from workbench.views.player.columns import Columns
+from workbench.views.see import see
 
 SECOND = 1_000_000
 
@@ -196,18 +199,59 @@ def test_ranks_and_pivots_are_those_of_a_replay_row_by_row(rows):
 
 # Runs, beside a replay
 
+TEMPERATURES = [
+    wb.subscribe(at=1, what="TEMP GE 25", expires_s=25),
+    wb.subscribe(at=1, what="TEMP GE 20", start_s=4, stop_s=18),
+    wb.subscribe(at=33, what="TEMP GE 25", start_s=2),
+    wb.subscribe(at=50, what="TEMP GE 10", start_s=8),
+    wb.publish(at=60, what="TEMP IS 26.5", every_s=1),
+    wb.publish(at=20, what="TEMP IS 27", every_s=3, stop_s=30),
+    wb.outage(at=[22, 31, 40], start_s=9, stop_s=20),
+    wb.outage(at=12, start_s=15),
+]
+FAST = {"refresh_s": 3, "gradient_lifetime_s": 8, "max_interests": 2, "max_gradients": 3, "blacklist_loss": 0.6}
+PROTOCOLS = {
+    "diffusion": wb.Diffusion(),
+    "diffusion that forgets": wb.Diffusion(**FAST),
+    "diffusion with filters": wb.Diffusion(filters=(wb.Filter("rate_limit", at="all", match="TEMP EQ_ANY"),)),
+    "coded diffusion": wb.CodedDiffusion(generation_size=3, bootstrap_factor=4),
+    "flooding": wb.Flooding(),
+    "gossip": wb.Gossip(),
+    "TinyMQ": wb.TinyMQ(),
+    "DPS": wb.DPS(),
+}
 
-def office(**changes):
-    """Diffusion in the office: lossy links, black lists, expiring subscriptions of two sinks, outages, a filter."""
-    workload = [
-        wb.subscribe(at=1, what="TEMP GE 25", expires_s=25),
-        wb.subscribe(at=1, what="TEMP GE 20", start_s=4, until_s=30),
-        wb.subscribe(at=33, what="TEMP GE 25"),
-        wb.publish(at=60, what="TEMP IS 26.5", every_s=1),
-        wb.publish(at=20, what="TEMP IS 23", every_s=3, until_s=30),
-        wb.fail(node=40, at_s=9, recover_s=20),
-        wb.fail(node=12, at_s=15),
-    ]
-    settings = {"topology": wb.topology.office(), "protocol": wb.Diffusion(), "workload": workload}
-    settings |= {"radio": wb.Radio(loss="links", collisions=True), "duration_s": 40, "seed": 7}
-    return wb.Scenario(**{**settings, **changes}).run(engine="reference")
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
+def run(request):
+    """A run in the office: lossy links, collisions, several sinks, outages."""
+    return wb.Scenario(
+        topology=wb.topology.office(),
+        protocol=PROTOCOLS[request.param],
+        workload=TEMPERATURES,
+        radio=wb.Radio(loss="links", collisions=True),
+        duration_s=40,
+        seed=7,
+    ).run(engine="reference")
+
+
+def test_what_is_seen_of_a_run_is_what_a_replay_row_by_row_finds(run):
+    columns, duration_us = Columns(run.trace), 40 * SECOND
+    assert_roles_are_those_of_the_rows(columns, duration_us)
+    assert_diffusion_is_that_of_the_rows(columns, duration_us)
+    assert_ranks_are_those_of_the_rows(run, columns, duration_us)
+
+
+def test_each_row_of_each_layer_is_one_of_its_columns_and_lasts_within_the_run(run):
+    seen = see(run)
+    for layer in seen.layers:
+        assert set(layer.table) <= set(COLUMNS), layer.name
+        for name, column in layer.table.items():
+            assert column.dtype == COLUMNS[name][0], (layer.name, name)
+        start, until = layer.table["from_us"], layer.table["until_us"]
+        assert (start < until).all(), layer.name
+        assert (until <= seen.duration_us).all(), layer.name
+        assert (np.diff(start) >= 0).all(), layer.name
+        assert layer.column("look").max(initial=0) < max(len(layer.looks), 1), layer.name
+        assert layer.column("text").max(initial=-1) < max(len(layer.words), 1), layer.name
+        assert layer.column("way").max(initial=-1) < max(len(seen.ways.ways), 1), layer.name
