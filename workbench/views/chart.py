@@ -1,8 +1,8 @@
 """Static charts on the same display list as the networks.
 
-    line_chart(series, ...)            lines with confidence bands, for sweeps
-    category_chart(names, series)      means with confidence intervals, side by side for each of some names
-    steps_chart(lines, ...)            counts over the time of a run, with a cursor
+line_chart(series, ...)            lines with confidence bands, for sweeps
+category_chart(names, series)      means with confidence intervals, side by side for each of some names
+steps_chart(lines, ...)            counts over the time of a run, with a cursor
 """
 
 from __future__ import annotations

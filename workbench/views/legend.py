@@ -61,7 +61,9 @@ def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
         left = MARGIN + _WIDER * text_width(before, SMALL) + 6
         part = BAR / len(scale.colours)
         for which, colour in enumerate(scale.colours):
-            drawing.rectangle(left + which * part, y - 9, part + (0.4 if scale.colours[which + 1 :] else 0), 11, fill=colour)
+            drawing.rectangle(
+                left + which * part, y - 9, part + (0.4 if scale.colours[which + 1 :] else 0), 11, fill=colour
+            )
         drawing.frame(left, y - 9, BAR, 11, stroke=palette.OUTLINE, width=0.6)
         drawing.text(left + BAR + 7, y, scale.high, size=SMALL)
         drawing.height += LINE
@@ -75,7 +77,9 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
         how, colour, _ = entry
         HOW.get(how, _line)(drawing, Look(colour=colour), x, y)
     elif entry.shades and entry.mark in ("node", "disc"):
-        for at, shade in zip((-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True):
+        for at, shade in zip(
+            (-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True
+        ):
             drawing.circle(x + at, y, 4.4, fill=shade, stroke=palette.OUTLINE, width=0.8)
     else:
         colour = entry.shades[len(entry.shades) // 2] if entry.shades else entry.look.colour
@@ -102,7 +106,7 @@ def _cross(drawing: Drawing, look: Look, x: float, y: float) -> None:
 
 
 def _line(drawing: Drawing, look: Look, x: float, y: float) -> None:
-    width = min(max(10 * look.size, look.least), 6.0) if look.size < 1 or look.least > 1 else 1.4
+    width = min(max(10 * look.size if look.size < 1 else 1.4, 0.8 * look.least), 6.0)
     half = 10 - width / 2
     dash = (4.0, 3.0) if look.is_dashed else ()
     drawing.segment(x - half, y, x + half, y, colour=look.colour, width=width, dash=dash)

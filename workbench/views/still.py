@@ -1,7 +1,7 @@
 """The ground of static pictures of a network: where everything is on the page, its links and walls, and its words.
 
-    Scene(plan, width)                 what every such picture has
-    StillScene(plan, time_us, width)   a network at a time, over which a protocol draws what it alone has
+Scene(plan, width)                 what every such picture has
+StillScene(plan, time_us, width)   a network at a time, over which a protocol draws what it alone has
 """
 
 from __future__ import annotations

@@ -20,7 +20,13 @@ def draw(summary: pd.DataFrame, texts: Texts) -> Drawing:
     """
     by, x = (summary.columns[0], summary.columns[1]) if texts.by else (None, summary.columns[0])
     parts = list(summary.groupby(by, sort=False)) if by else [("", summary)]
-    look: dict[str, Any] = {"x_label": texts.x, "y_label": texts.y, "note": texts.note, "width": WIDTH, "height": HEIGHT}
+    look: dict[str, Any] = {
+        "x_label": texts.x,
+        "y_label": texts.y,
+        "note": texts.note,
+        "width": WIDTH,
+        "height": HEIGHT,
+    }
     named = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
     if pd.api.types.is_numeric_dtype(summary[x]) and not pd.api.types.is_bool_dtype(summary[x]):
         return line_chart([_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **look)
