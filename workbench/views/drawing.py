@@ -407,9 +407,10 @@ def _moved(item: Item, dx: float, dy: float) -> Item:
 
 # Light and dark
 
-THEMED = "wb-drawing"
+THEMED = "wb-themed"
 _COLOUR_USED = re.compile(r'\b(fill|stroke)="(#[0-9A-Fa-f]{6})"')
-_THEMES = (
+# What a page needs so that ``light-dark()`` follows its theme inside of ``class="wb-themed"``.
+THEMES = (
     'body[data-jp-theme-light="true"]{--wb-scheme:light}body[data-jp-theme-light="false"]{--wb-scheme:dark}'
     f".{THEMED}{{color-scheme:var(--wb-scheme,light dark)}}"
 )
@@ -423,7 +424,7 @@ def themed(body: str, ground: str) -> str:
     """
     used = dict.fromkeys([("fill", ground), *_COLOUR_USED.findall(body)])
     rules = (f'.{THEMED} [{what}="{colour}"]{{{what}:light-dark({colour},{in_dark(colour)})}}' for what, colour in used)
-    return f"<style>{_THEMES}{''.join(rules)}</style>\n"
+    return f"<style>{THEMES}{''.join(rules)}</style>\n"
 
 
 # SVG

@@ -61,7 +61,8 @@ class Stepper:
             f'<button type="button" aria-label="one on">▶</button><output></output></div>'
         )
         script = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-        return f'{STYLE}<div class="wb-stepper" tabindex="0" data-names="{names}">{controls}{picture}</div><script>{script}</script>'
+        root = f'<div class="wb-stepper" tabindex="0" data-names="{names}">{controls}{picture}</div>'
+        return f"{STYLE}{root}<script>{script}</script>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self.to_html()}

@@ -1,4 +1,4 @@
-"""The chart of a sweep's summary: lines of means in confidence bands, or intervals side by side where x is no number."""
+"""The chart of a sweep's summary: means in confidence bands, or intervals side by side where x is no number."""
 
 from __future__ import annotations
 
