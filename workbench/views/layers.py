@@ -253,7 +253,7 @@ class Recorded:
         return round(self.run.scenario.duration_s * 1e6)
 
 
-def table(rows: int = 0, **columns: Any) -> Table:
+def table(rows: int = 0, /, **columns: Any) -> Table:
     """A table from some of its columns, as arrays of their types, in order of ``from_us``."""
     made = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
