@@ -45,6 +45,11 @@ class Columns:
         words = np.array([*self.words[name], ""], dtype=object)
         return words[self.codes[name][rows]]
 
+    def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
+        """Whether a text column has a word at some rows; bool, shape (len(rows),)."""
+        is_word = np.array([one == word for one in self.words[name]] or [False])
+        return is_word[self.codes[name][rows]]
+
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """A text column at some rows as codes, shape (len(rows),), into the words that occur there."""
         occurring, codes = np.unique(self.codes[name][rows], return_inverse=True)
