@@ -10,6 +10,7 @@
     without(table, outages)          intervals of a node, cut out where the node was down
     within(table, duration_us)       what lasts, cut at the end of the run
     thinned(table, most, what)       every n-th row, and the sentence that says so
+    sampled(is_vital, most)          every n-th row, but more of the vital ones
 
 Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; of several columns
 `groups` makes one. No function here has a Python step for each row.
@@ -172,7 +173,8 @@ def without(table: Table, outages: Table) -> Table:
     begins = np.concatenate([np.full(len(firsts), -FOREVER_US), up_us])
     ends = np.concatenate([down_us[firsts], until])
     some = np.flatnonzero(is_down)
-    found = overlaps(*(table[name][some] for name in ("node", "from_us", "until_us")), keys, begins, ends)
+    rows = select(table, some)
+    found = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
     cut = select(table, some[found.row]) | {"from_us": found.from_us, "until_us": found.until_us}
     both = {name: np.concatenate([table[name][~is_down], cut[name]]) for name in table}
     return select(both, order_of(both["from_us"]))
@@ -183,6 +185,18 @@ def within(table: Table, duration_us: int) -> Table:
     until = np.minimum(table["until_us"], duration_us)
     kept = table["from_us"] < until
     return select({**table, "until_us": until}, kept)
+
+
+def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` rows, ascending: every n-th, but of those that are vital as many as there is room for."""
+    if len(is_vital) <= most:
+        return np.arange(len(is_vital))
+    room = most
+    kept = []
+    for some, share in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
+        kept.append(some[:: max(1, -(-len(some) // max(min(share, room), 1)))])
+        room -= len(kept[-1])
+    return np.sort(np.concatenate(kept))
 
 
 def thinned(table: Table, most: int, what: str) -> tuple[Table, tuple[str, ...]]:
