@@ -92,11 +92,14 @@ class Run:
 
         return views.show(self)
 
-    def figure(self, time_s: float | None = None) -> Any:
-        """The network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``."""
+    def figure(self, time_s: float | None = None, dark: bool = False, layers: Iterable[str] | None = None) -> Any:
+        """The network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``.
+
+        dark: for a dark ground. layers: the names of those to draw, as the player has them; None: those on at first.
+        """
         from workbench import views
 
-        return views.network_drawing(self, time_s)
+        return views.network_drawing(self, time_s, dark=dark, layers=None if layers is None else tuple(layers))
 
     def save_html(self, path: str | Path, extra: tuple = ()) -> Path:
         """Write what ``show()`` shows as one page that needs neither kernel nor network."""

@@ -39,7 +39,7 @@ _HOME = {
     "equal_coverage_savings": "sweeps.savings",
     "sweep_chart": "sweeps.savings",
     "cost_chart": "sweeps.savings",
-    "inspect_node": "player.inspector",
+    "inspect_node": "inspector",
     "bundle": "rich",
 }
 

@@ -50,7 +50,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Circle:
-    """A disc, a ring, or both. ``said``: what a reader sees who points at it."""
+    """A disc, a ring, or both; ``dash``: of its outline. ``said``: what a reader sees who points at it."""
 
     x: float
     y: float
@@ -60,6 +60,7 @@ class Circle:
     width: float = 1.0
     opacity: float = 1.0
     said: str = ""
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Circles:
     stroke: str | None = None
     width: float = 1.0
     opacity: float = 1.0
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,58 +196,17 @@ class Drawing:
         self.segment(x - radius, y - radius, x + radius, y + radius, **look)
         self.segment(x - radius, y + radius, x + radius, y - radius, **look)
 
-    def marker(self, kind: str, x: float, y: float, radius: float, fill: str, stroke: str, width: float = 1.0) -> None:
-        """Add a marker by Bokeh's name: circle, square, triangle, diamond or x."""
+    def marker(
+        self, kind: str, x: float, y: float, radius: float, fill: str, stroke: str, width: float = 1.0, said: str = ""
+    ) -> None:
+        """Add a marker by its name: circle, square, triangle, diamond or x. ``said`` as in `Circle`."""
         if kind == "circle":
-            self.circle(x, y, radius, fill=fill, stroke=stroke, width=width)
+            self.circle(x, y, radius, fill=fill, stroke=stroke, width=width, said=said)
         elif kind == "x":
             self.cross(x, y, 0.8 * radius, colour=fill, width=0.45 * radius)
         else:
             points = [(x + radius * dx, y + radius * dy) for dx, dy in _MARKERS[kind]]
-            self.polygon(points, fill=fill, stroke=stroke, width=width)
-
-    # Many of one look
-
-    def segments(self, ends: np.ndarray, **look: Any) -> None:
-        """Add `Segments`, unless there are none."""
-        if len(ends):
-            self.items.append(Segments(ends, **look))
-
-    def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
-        """Add what `arrow` adds, for each row of ``ends``; ``head``: one length, or one for each."""
-        self.segments(ends, **look)
-        moved = (ends[:, :2] != ends[:, 2:]).any(axis=1)
-        if moved.any():
-            heads = _heads(ends[moved], np.broadcast_to(head, len(ends))[moved], at)
-            fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
-            self.items.append(Polygons(heads, **fill))
-
-    def markers(
-        self,
-        kind: str,
-        centers: np.ndarray,
-        radius: float,
-        fill: str | None,
-        stroke: str | None,
-        width: float = 1.0,
-        opacity: float = 1.0,
-    ) -> None:
-        """Add what `marker` adds, around each row of ``centers``, shape (markers, 2); unless there are none."""
-        if not len(centers):
-            return
-        if kind == "circle":
-            self.items.append(Circles(centers, radius, fill, stroke, width, opacity))
-        elif kind == "x":
-            self.crosses(centers, 0.8 * radius, colour=fill, width=0.45 * radius, opacity=opacity)
-        else:
-            corners = centers[:, None, :] + radius * np.array(_MARKERS[kind])
-            self.items.append(Polygons(corners, fill, stroke, width, opacity))
-
-    def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
-        """Add what `cross` adds, around each row of ``centers``."""
-        down, up = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
-        both = np.tile(centers, 2)
-        self.segments(np.stack([both + down, both + up], axis=1).reshape(-1, 4), **look)
+            self.polygon(points, fill=fill, stroke=stroke, width=width, said=said)
 
     def text(self, x: float, y: float, text: str, **look: Any) -> None:
         """Add a `Text`, unless it is empty."""
@@ -255,6 +216,57 @@ class Drawing:
     def add(self, other: Drawing, x: float, y: float) -> None:
         """Add all items of another drawing, moved by (x, y)."""
         self.items += [_moved(item, x, y) for item in other.items]
+
+    # Many of one look; none at all adds nothing
+
+    def segments(self, ends: np.ndarray, **look: Any) -> None:
+        """Add `Segments`."""
+        if len(ends):
+            self.items.append(Segments(ends, **look))
+
+    def circles(self, centers: np.ndarray, radius: float, **look: Any) -> None:
+        """Add `Circles`."""
+        if len(centers):
+            self.items.append(Circles(centers, radius, **look))
+
+    def polygons(self, corners: np.ndarray, **look: Any) -> None:
+        """Add `Polygons`."""
+        if len(corners):
+            self.items.append(Polygons(corners, **look))
+
+    def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
+        """Add what `arrow` adds, for each row of ``ends``; ``head``: one length, or one for each."""
+        self.segments(ends, **look)
+        moved = (ends[:, :2] != ends[:, 2:]).any(axis=1)
+        fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
+        self.polygons(_heads(ends[moved], np.broadcast_to(head, len(ends))[moved], at), **fill)
+
+    def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
+        """Add what `cross` adds, around each row of ``centers``, shape (crosses, 2)."""
+        both = np.tile(centers, 2)
+        down, up = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
+        self.segments(np.stack([both + down, both + up], axis=1).reshape(-1, 4), **look)
+
+    def markers(
+        self,
+        kind: str,
+        centers: np.ndarray,
+        radius: float,
+        fill: str,
+        stroke: str | None = None,
+        width: float = 1.0,
+        opacity: float = 1.0,
+    ) -> None:
+        """Add what `marker` adds, around each row of ``centers``, shape (markers, 2)."""
+        look: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
+        if kind == "circle":
+            self.circles(centers, radius, **look)
+        elif kind == "x":
+            self.crosses(centers, 0.8 * radius, colour=fill, width=0.45 * radius, opacity=opacity)
+        else:
+            self.polygons(centers[:, None, :] + radius * np.array(_MARKERS[kind]), **look)
+
+    # Writing
 
     def in_dark(self) -> Drawing:
         """The same drawing for a dark ground."""
@@ -395,9 +407,10 @@ def _moved(item: Item, dx: float, dy: float) -> Item:
 
 # Light and dark
 
-THEMED = "wb-drawing"
+THEMED = "wb-themed"
 _COLOUR_USED = re.compile(r'\b(fill|stroke)="(#[0-9A-Fa-f]{6})"')
-_THEMES = (
+# What a page needs so that ``light-dark()`` follows its theme inside of ``class="wb-themed"``.
+THEMES = (
     'body[data-jp-theme-light="true"]{--wb-scheme:light}body[data-jp-theme-light="false"]{--wb-scheme:dark}'
     f".{THEMED}{{color-scheme:var(--wb-scheme,light dark)}}"
 )
@@ -411,7 +424,7 @@ def themed(body: str, ground: str) -> str:
     """
     used = dict.fromkeys([("fill", ground), *_COLOUR_USED.findall(body)])
     rules = (f'.{THEMED} [{what}="{colour}"]{{{what}:light-dark({colour},{in_dark(colour)})}}' for what, colour in used)
-    return f"<style>{_THEMES}{''.join(rules)}</style>\n"
+    return f"<style>{THEMES}{''.join(rules)}</style>\n"
 
 
 # SVG
@@ -441,7 +454,7 @@ def _svg_points(points: Points) -> str:
     return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
 
 
-def _dash(item: Segment | Segments) -> str:
+def _dash(item: Segment | Segments | Circle | Circles) -> str:
     return f' stroke-dasharray="{" ".join(map(_number, item.dash))}"' if item.dash else ""
 
 
@@ -459,7 +472,7 @@ def _svg_segment(item: Segment) -> list[str]:
 
 def _svg_circle(item: Circle) -> list[str]:
     where = f'cx="{_number(item.x)}" cy="{_number(item.y)}" r="{_number(item.radius)}"'
-    return [_closed(f"<circle {where} {_area_look(item)}", item.said)]
+    return [_closed(f"<circle {where} {_area_look(item)}{_dash(item)}", item.said)]
 
 
 def _svg_polyline(item: Polyline) -> list[str]:
@@ -489,7 +502,8 @@ def _svg_segments(item: Segments) -> list[str]:
 def _svg_circles(item: Circles) -> list[str]:
     radius, around = _number(item.radius), _number(2 * item.radius)
     shape = f"M% %a{radius} {radius} 0 1 0 {around} 0a{radius} {radius} 0 1 0-{around} 0"
-    return [f'<path d="{d}" {_area_look(item)}/>' for d in _paths(item.centers - (item.radius, 0), shape)]
+    look = _area_look(item) + _dash(item)
+    return [f'<path d="{d}" {look}/>' for d in _paths(item.centers - (item.radius, 0), shape)]
 
 
 def _svg_polygons(item: Polygons) -> list[str]:

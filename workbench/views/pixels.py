@@ -119,7 +119,19 @@ def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
     width, pen = max(1, round(item.width * zoom)) if item.stroke else 0, pens.of(item.opacity)
     for x, y in centers:
         box = (x * zoom - outer, y * zoom - outer, x * zoom + outer, y * zoom + outer)
-        pen.ellipse(box, fill=fill, outline=outline, width=width)
+        if item.dash:
+            _dashed_ring(pen, box, item, outline, width)
+        else:
+            pen.ellipse(box, fill=fill, outline=outline, width=width)
+
+
+def _dashed_ring(pen: Any, box: tuple, item: Circle | Circles, ink: Any, width: int) -> None:
+    """The dashes of a ring, as many as fit around it."""
+    around = 2 * math.pi * item.radius
+    dashes = max(round(around / sum(item.dash)), 2)
+    turn = 360 / dashes
+    for which in range(dashes):
+        pen.arc(box, which * turn, (which + item.dash[0] / sum(item.dash)) * turn, fill=ink, width=width)
 
 
 def _polyline(item: Polyline, pens: Pens) -> None:
