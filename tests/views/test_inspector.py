@@ -5,10 +5,10 @@ import pytest
 
 import workbench as wb
 from tests.views.traces import trace_of
-from workbench.views.player.film import Film
 from workbench.views.ground import Plan
 from workbench.views.inspector import NodeState, inspect_node, matrix_html, node_state, write
 from workbench.views.layers import Layer, Look, Section, Seen, table
+from workbench.views.player.film import Film
 
 EVERY_HOW = Section(
     "Everything",

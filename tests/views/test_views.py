@@ -22,9 +22,9 @@ from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
 from workbench.views.ground import hops_to, lay_out
+from workbench.views.inspector import count
 from workbench.views.player import film
 from workbench.views.player.counters import counted, running
-from workbench.views.inspector import count
 from workbench.views.player.intervals import FIELDS, LOST_AT, intervals, read
 from workbench.views.player.packing import marks, poster_us, timeline_rows
 from workbench.views.rich import bundle
