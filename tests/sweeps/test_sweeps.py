@@ -640,7 +640,8 @@ def test_a_figure_draws_itself_in_a_notebook_and_stands_in_a_page(tmp_path):
 
 def test_names_that_are_too_long_to_stand_beside_each_other_are_turned():
     names = [f"a rather long name of a protocol, number {number}" for number in range(5)]
-    table = wb.Sweep(scenario(), {"protocol": {name: wb.Flooding(ttl=ttl) for ttl, name in enumerate(names, 1)}}).run(**SILENT)
+    protocols = {name: wb.Flooding(ttl=ttl) for ttl, name in enumerate(names, 1)}
+    table = wb.Sweep(scenario(), {"protocol": protocols}).run(**SILENT)
     written = {item.text: item for item in items_of(table.plot("protocol", "transmissions"), "Text")}
     assert all(written[name].turn > 0 for name in names)
 
