@@ -13,6 +13,7 @@ from PIL import Image, ImageChops
 import workbench as wb
 from workbench.public_names import PROTOCOLS
 from workbench.views import figure, palette
+from workbench.views.chart import steps_chart
 from workbench.views.drawing import Circle, Drawing, Text
 from workbench.views.figure import draw
 from workbench.views.ground import lay_out
@@ -392,3 +393,15 @@ def test_what_a_notebook_shows_is_one_svg_with_both_colours_of_each():
     assert f'[fill="{palette.SINK}"]{{fill:light-dark({palette.SINK},{palette.in_dark(palette.SINK)})}}' in svg_
     assert "light-dark(#FFFFFF,#14181D)" in svg_
     assert len(svg_) < len(page.to_svg()) + 700
+
+
+def test_of_more_steps_than_px_the_largest_and_the_last_in_each_are_drawn():
+    times = np.linspace(0, 20, 50_001)[:-1]
+    values = np.zeros(50_000)
+    values[12_345], values[-1] = 7, 3
+    page = steps_chart([("one", "#0072B2", times, values)], 20, 5, "nodes", 700, 150)
+    (line,) = [item for item in page.items if type(item).__name__ == "Polyline"]
+    assert len(line.points) < 4 * 700
+    heights = [y for _, y in line.points]
+    assert len(set(heights)) == 3  # 0, 3 and 7
+    assert heights[-1] == sorted(set(heights))[1]
