@@ -31,7 +31,7 @@ from tests.jupyter import CHROMIUM, Jupyter
 SIZES = (64, 400, 1500, 10_000)
 PROTOCOLS = ("diffusion", "TinyMQ", "DPS")
 SETUP = """
-import numpy as np
+import time
 import workbench as wb
 
 def scenario(protocol, nodes, seed=1):
@@ -105,8 +105,7 @@ SPEED = """
 
 def told(notebook, cell):
     """The numbers that a cell has printed between two signs."""
-    text = notebook.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea").inner_text()
-    return [float(number) for number in text.split("@")[-2].split()]
+    return [float(number) for number in notebook.output(cell).split("@")[-2].split()]
 
 
 def measure(jupyter, chromium, protocol, nodes, rounds):
@@ -114,23 +113,23 @@ def measure(jupyter, chromium, protocol, nodes, rounds):
     names = {"protocol": protocol, "nodes": nodes}
     cells = [SETUP.format(**names), SHOW.format(**names), VIEW, FEED.format(**names)]
     notebook = jupyter.notebook(chromium, cells, f"{protocol}{nodes}.ipynb")
-    notebook.run_cell(600)
+    notebook.run(0, within_s=600)
     shows, metrics, layers = [], [], []
     for _ in range(rounds):
-        notebook.again(1)
+        notebook.run(1)
         painted = notebook.page.evaluate(PAINTED, -1)
         begun, metric, layer = told(notebook, 1)
         shows.append(painted - begun)
         metrics.append(metric)
         layers.append(layer)
-    notebook.again(2)
+    notebook.run(2)
     notebook.page.evaluate(PAINTED, -1)
     feeds, runs, size = [], [], 0.0
     for _ in range(rounds + 1):
         notebook.page.evaluate(
             RESET
         )
-        notebook.again(3)
+        notebook.run(3)
         painted = notebook.page.evaluate(PAINTED, -1)
         begun, ran, size = told(notebook, 3)
         feeds.append(painted - begun)

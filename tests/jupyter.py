@@ -82,46 +82,42 @@ class Jupyter:
 
 
 class Notebook:
-    """A notebook in a page. ``complaints``: what the browser's console and pages said of errors."""
+    """A notebook in a page. ``complaints``: what the browser's pages said of errors."""
 
     def __init__(self, page):
-        self.page, self.cell = page, 0
+        self.page = page
         self.complaints = []
         page.on("pageerror", lambda error: self.complaints.append(f"{error} {error.stack}"))
         page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
-        page.wait_for_timeout(500)
-        page.locator(".jp-Cell .cm-content").first.click()
 
-    def run_cell(self, within_s=120):
-        """Run the selected cell and go to the next one; returns when it has been executed."""
-        before = self._executed(self.cell)
-        self.page.keyboard.press("Shift+Enter")
-        self.page.wait_for_function(
-            "([cell, before]) => { const text = document.querySelectorAll('.jp-CodeCell')[cell]"
-            "?.querySelector('.jp-InputPrompt')?.textContent ?? ''; return /\\d/.test(text) && text != before }",
-            arg=[self.cell, before],
-            timeout=within_s * 1000,
-        )
-        self.cell += 1
-
-    def _executed(self, cell):
-        return self.page.evaluate(
-            "(cell) => document.querySelectorAll('.jp-CodeCell')[cell]?.querySelector('.jp-InputPrompt')?.textContent",
-            cell,
-        )
-
-    def again(self, cell, times=1):
-        """Select a cell by a click, and run it so many times without leaving it."""
-        self.page.locator(".jp-CodeCell").nth(cell).locator(".cm-content").click()
+    def run(self, cell, times=1, within_s=120):
+        """Run a cell so many times; returns when it has been executed."""
         for _ in range(times):
-            before = self._executed(cell)
+            before = self._prompt(cell)
+            self._ask_for(cell, before)
+            end_s = time.monotonic() + within_s
+            while not (set(self._prompt(cell)) & set("0123456789")):
+                assert time.monotonic() < end_s, f"cell {cell} has not ended within {within_s} s"
+                self.page.wait_for_timeout(5)
+
+    def _ask_for(self, cell, before):
+        """Select a cell and have it executed: again, as a kernel that is not there yet takes no orders."""
+        for _ in range(40):
+            self.page.locator(".jp-CodeCell").nth(cell).locator(".cm-content").click()
             self.page.keyboard.press("Control+Enter")
-            self.page.wait_for_function(
-                "([cell, before]) => { const text = document.querySelectorAll('.jp-CodeCell')[cell]"
-                "?.querySelector('.jp-InputPrompt')?.textContent ?? ''; return /\\d/.test(text) && text != before }",
-                arg=[cell, before],
-                timeout=120_000,
-            )
+            for _ in range(300):
+                if self._prompt(cell) != before:
+                    return
+                self.page.wait_for_timeout(5)
+        raise AssertionError(f"cell {cell} is not executed")
+
+    def _prompt(self, cell):
+        """What stands before a cell: [ ], [*] while it runs, [3] when it has."""
+        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputPrompt").first.inner_text()
+
+    def output(self, cell):
+        """The text below a cell."""
+        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea").first.inner_text()
 
     def players(self, expression="one.picture.title"):
         """The value of an expression for each player ``one`` in the page."""

@@ -48,7 +48,7 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     """
     rows = columns.where(event=("subscribed", "unsubscribed"))
     keys = groups(columns["node"][rows], columns["sequence"][rows])
-    which, until = opened(keys, columns["time_us"][rows], columns.text("event", rows) == "subscribed")
+    which, until = opened(keys, columns["time_us"][rows], columns.says("event", rows, "subscribed"))
     rows = rows[which]
     start, value = columns["time_us"][rows], columns["value"][rows]
     until = np.where(value > start, np.minimum(until, value), until)
@@ -60,7 +60,7 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
 def failing(columns: Columns, duration_us: int) -> Table:
     """Outages of nodes."""
     rows = columns.where(event=("failed", "recovered"))
-    is_failure = columns.text("event", rows) == "failed"
+    is_failure = columns.says("event", rows, "failed")
     which, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
     rows = rows[which]
     made = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}

@@ -20,9 +20,10 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.views import palette
-from workbench.views.layers import Layer, Look, Recorded, Scale, Section, select, table
+from workbench.views.layers import Layer, Look, Recorded, Scale, Section, table
 from workbench.views.player.columns import Columns
-from workbench.views.spans import FOREVER_US, groups, until_next, within
+from workbench.views.sorting import order_of
+from workbench.views.spans import FOREVER_US, groups, numbered, until_next, within
 
 SHADES = 33
 MOST_CELLS = 6_000_000  # of all matrices after all packets
@@ -64,8 +65,7 @@ def layers(recorded: Recorded) -> list[Layer]:
     both["from_us"] = np.concatenate([start, np.maximum(start, newest)])
     both["until_us"] = np.concatenate([np.minimum(until, newest), until])
     both["look"] = np.repeat([0, 1], len(rows))
-    lasting = within(select(both, np.argsort(both["from_us"], kind="stable")), recorded.duration_us)
-    shown = table(**lasting)
+    shown = table(**within(both, recorded.duration_us))
     return [Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, section=SECTION, words=words, notes=notes)]
 
 
@@ -75,8 +75,8 @@ def _lasting(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
     key = groups(*(columns[name][rows] for name in ("node", "origin", "sequence")))
     until = until_next(key, columns["time_us"][rows], FOREVER_US)
-    is_innovative = columns.text("event", rows) == "innovative"
-    order = np.argsort(key, kind="stable")
+    is_innovative = columns.says("event", rows, "innovative")
+    order = order_of(key)
     follows = np.zeros(len(rows), bool)
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
     follows &= columns["value"][rows] > 1
@@ -88,8 +88,8 @@ def generation_sizes(columns: Columns, rows: np.ndarray) -> np.ndarray:
     told = columns.where(event="decoded")
     usual = int(columns["value"][told].max(initial=1))
     both = np.concatenate([told, rows])
-    event = groups(columns["origin"][both], columns["sequence"][both])
-    size = np.full(int(event.max(initial=-1)) + 1, usual)
+    event, events = numbered(groups(columns["origin"][both], columns["sequence"][both]))
+    size = np.full(events, usual)
     np.maximum.at(size, event[len(told) :], _columns_of_pivots(columns, rows) + 1)
     size[event[: len(told)]] = columns["value"][told]
     return size[event[len(told) :]]
@@ -99,7 +99,7 @@ def pivots(columns: Columns, rows: np.ndarray, follows: np.ndarray, size: int) -
     """The pivots after each innovative packet: (codes of words, the words, "0 3 4"); no words if there are too many."""
     if len(rows) * size > MOST_CELLS:
         return np.full(len(rows), -1), []
-    order = np.argsort(groups(*(columns[name][rows] for name in ("node", "origin", "sequence"))), kind="stable")
+    order = order_of(groups(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
     has = np.zeros((len(rows) + 1, size), np.int32)
     has[np.arange(1, len(rows) + 1), _columns_of_pivots(columns, rows)[order]] = 1
     has = np.cumsum(has, axis=0, dtype=np.int32)
@@ -123,9 +123,9 @@ def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
     """When the origin of each row's event made the next one, for ever if it made none."""
     made = columns.where(event="originated")
     both = np.concatenate([made, rows])
-    origin, sequence = (np.unique(columns[name][both], return_inverse=True)[1] for name in ("origin", "sequence"))
-    event = origin * len(both) + sequence
-    order = np.argsort(event[: len(made)], kind="stable")
+    origin = columns["origin"][both]
+    event = groups(origin, columns["sequence"][both])
+    order = order_of(event[: len(made)])
     after = np.searchsorted(event[order], event[len(made) :], "right")
     following = np.append(order, -1)[after]
     is_same = (following >= 0) & (origin[following] == origin[len(made) :])

@@ -11,12 +11,23 @@ from workbench.protocols.diffusion.views.replay import REINFORCED, RESERVE, cach
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, select, table
 from workbench.views.player.columns import Columns
-from workbench.views.spans import FOREVER_US, groups, opened, overlaps, rank_in, thinned, until_next, within
+from workbench.views.spans import (
+    FOREVER_US,
+    first_of_each,
+    groups,
+    numbered,
+    opened,
+    overlaps,
+    rank_in,
+    thinned,
+    until_next,
+    within,
+)
 
 # A link's gradient gets heavier with the 1st, 4th, 16th, ... data frame over it.
 WEIGHT_BASE = 4
 WEIGHT_CLASSES = 6
-MOST = 60_000
+MOST = 100_000
 
 HEARD = Look("heard the interest", palette.HEARD, rank=5)
 GRADIENT = Look("gradient (thicker: more data)", palette.GRADIENT, 0.09, 1.0, alpha=0.95)
@@ -76,22 +87,27 @@ def by_use(some: Table, columns: Columns) -> Table:
     sent = columns.where(event="sent", message="data")
     sent = sent[columns["peer"][sent] >= 0]
     rows = len(some["from_us"])
-    link = groups(*(np.concatenate([some[end], columns[end][sent]]) for end in ("node", "peer")))
+    ends = [np.concatenate([some[end], columns[end][sent]]) for end in ("node", "peer")]
+    link, links = numbered(groups(*ends))
     link, used = link[:rows], link[rows:]
-    is_used = np.isin(link, used)
-    # The frames with which a class begins, and a class 0 before them.
+    # The frames with which a class begins, and before them class 0.
     hit = np.flatnonzero(np.isin(rank_in(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
-    links = np.unique(used)
-    keys = np.concatenate([links, used[hit]])
-    begins = np.concatenate([np.full(len(links), -FOREVER_US), columns["time_us"][sent[hit]]])
-    ends = until_next(keys, begins, FOREVER_US)
-    mine = np.flatnonzero(is_used)
-    found = overlaps(link[mine], some["from_us"][mine], some["until_us"][mine], keys, begins, ends)
-    cut = select(some, mine[found.row]) | {"from_us": found.from_us, "until_us": found.until_us}
-    cut["weight"] = rank_in(keys)[found.other]
-    unused = select(some, ~is_used)
-    unused["weight"] = np.zeros(len(unused["from_us"]), np.int64)
-    return table(**{name: np.concatenate([unused[name], cut[name]]) for name in unused})
+    firsts = used[first_of_each(used)]
+    keys = np.concatenate([firsts, used[hit]])
+    begins = np.concatenate([np.full(len(firsts), -FOREVER_US), columns["time_us"][sent[hit]]])
+    is_used = np.zeros(links, bool)
+    is_used[firsts] = True
+    weight = np.zeros(rows, np.float32)
+    mine = np.flatnonzero(is_used[link])
+    if not len(mine):
+        return some | {"weight": weight}
+    intervals = (keys, begins, until_next(keys, begins, FOREVER_US))
+    found = overlaps(link[mine], some["from_us"][mine], some["until_us"][mine], *intervals)
+    row = np.concatenate([np.flatnonzero(~is_used[link]), mine[found.row]])
+    unused = rows - len(mine)
+    cut = select(some, row)
+    cut["from_us"][unused:], cut["until_us"][unused:] = found.from_us, found.until_us
+    return table(**cut, weight=np.concatenate([weight[:unused], rank_in(keys)[found.other]]))
 
 
 def data_gradients(columns: Columns, duration_us: int) -> Table:

@@ -24,6 +24,7 @@ import numpy as np
 
 from workbench.views.layers import Table, table
 from workbench.views.player.columns import Columns
+from workbench.views.sorting import order_of
 from workbench.views.spans import FOREVER_US, groups, until_next, within
 
 # Loading numba takes as long as Python needs for this many rows, some times over.
@@ -44,11 +45,11 @@ def cached(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     interest is a subscription, and not in its cache.
     """
     rows = columns.where(event=("interest_cached", "interest_removed"))
-    is_cached = columns.text("event", rows) == "interest_cached"
+    is_cached = columns.says("event", rows, "interest_cached")
     rows = rows[~is_cached | (columns["node"][rows] != columns["origin"][rows])]
     rows, begins = _grouped(rows, columns["node"][rows])
-    is_cached = columns.text("event", rows) == "interest_cached"
-    is_expiry = columns.text("detail", rows) == "expired"
+    is_cached = columns.says("event", rows, "interest_cached")
+    is_expiry = columns.says("detail", rows, "expired")
     text, words = columns.coded("detail", rows)
     told = [columns[name][rows] for name in ("time_us", "origin", "sequence")]
     kind = np.where(is_cached, CACHED, np.where(is_expiry, EXPIRED, REMOVED))
@@ -101,8 +102,8 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     """
     rows = columns.where(event=("gradient_set", "gradient_removed"))
     rows, begins = _grouped(rows, groups(columns["node"][rows], columns["origin"][rows]))
-    is_set = columns.text("event", rows) == "gradient_set"
-    is_reinforcement = columns.text("detail", rows) == "reinforcement"
+    is_set = columns.says("event", rows, "gradient_set")
+    is_reinforcement = columns.says("detail", rows, "reinforcement")
     kind = np.where(is_set, np.where(is_reinforcement, REINFORCEMENT, INTEREST), REMOVAL)
     peer, number = columns["peer"][rows], columns["sequence"][rows].copy()
     outputs = [np.zeros(2 * len(rows), np.int64) for _ in range(4)]
@@ -110,12 +111,13 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     number, row, one, look, expires = _stepped(gradient_steps, inputs, [number, *outputs])
     count = int(np.count_nonzero(look))
     row, one, look, expires = row[:count], one[:count], look[:count], expires[:count]
-    start = columns["time_us"][rows[row]]
-    until = np.minimum(until_next(one, start, FOREVER_US), expires)
-    found = {"node": columns["node"][rows[row]], "peer": peer[one], "origin": columns["origin"][rows[row]]}
-    found |= {"sequence": number[one], "value": expires, "from_us": start, "until_us": until, "look": look}
-    shown = found["look"] != GONE
-    return within(table(**{name: column[shown] for name, column in found.items()}), duration_us)
+    start = columns["time_us"][rows][row]
+    until = np.minimum(np.minimum(until_next(one, start, duration_us), expires), duration_us)
+    shown = np.flatnonzero((look != GONE) & (start < until))
+    row, one, told = rows[row[shown]], one[shown], {"value": expires, "from_us": start, "until_us": until, "look": look}
+    found = {"node": columns["node"][row], "peer": peer[one], "origin": columns["origin"][row]}
+    found |= {"sequence": number[one], **{name: column[shown] for name, column in told.items()}}
+    return table(**found)
 
 
 def gradient_steps(  # type: ignore[no-untyped-def]
@@ -186,7 +188,7 @@ def gradient_steps(  # type: ignore[no-untyped-def]
 
 def _grouped(rows: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows with those of each key together and in order, and where each key begins, ending with their number."""
-    order = np.argsort(keys, kind="stable")
+    order = order_of(keys)
     is_first = np.ones(len(rows), bool)
     is_first[1:] = keys[order[1:]] != keys[order[:-1]]
     return rows[order], np.append(np.flatnonzero(is_first), len(rows))

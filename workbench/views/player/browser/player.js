@@ -302,6 +302,7 @@ class Player {
         this.writeLegend()
         this.wantPicture()
       })
+      chip.setAttribute("aria-label", name)
       chip.setAttribute("aria-pressed", this.isOn(name))
     }
     if (this.picture.ways.length) this.writeWays()
