@@ -121,6 +121,8 @@ def steps_chart(
             xs, ys = (np.repeat(np.asarray(one, float)[seen], 2).tolist() for one in (times_s, values))
             series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
     frame = _Frame(series, None, width, height, False, False, _legend_rows(series, width))
+    if all(value == int(value) for one in series for value in one.y):  # what is counted has no halves
+        frame.y_ticks = [tick for tick in frame.y_ticks if tick == int(tick)]
     drawing = _drawn(series, frame, "", "time (s)", y_label, "", width, height)
     cursor = frame.x(min(max(time_s, frame.x0), frame.x1))
     drawing.segment(cursor, frame.top, cursor, frame.bottom, colour=palette.TEXT, width=1.2)
