@@ -164,7 +164,9 @@ def _drawn(
 def _checked(one: Series | dict[str, Any]) -> Series:
     line = one if isinstance(one, Series) else Series(**one)
     values = {"x": line.x, "y": line.y, "low": line.low, "high": line.high}
-    made: dict[str, Any] = {name: None if column is None else [float(v) for v in column] for name, column in values.items()}
+    made: dict[str, Any] = {
+        name: None if column is None else [float(v) for v in column] for name, column in values.items()
+    }
     for name, column in made.items():
         if column is not None and len(column) != len(line.x):
             raise ParameterError(
