@@ -35,8 +35,8 @@ import time
 import workbench as wb
 
 def scenario(protocol, nodes, seed=1):
-    side = round(33 * nodes ** 0.5)
-    topology = wb.topology.disc(nodes, side, 66, seed=3)
+    side = round(9.7 * nodes ** 0.5)
+    topology = wb.topology.disc(nodes, side, side, seed=3)
     made = {{"diffusion": wb.Diffusion, "TinyMQ": lambda: wb.TinyMQ(roots=(0, nodes // 2), dimensions=("TEMP 0 50",)),
              "DPS": wb.DPS}}[protocol]()
     settle = 2 if protocol == "diffusion" else 20

@@ -168,7 +168,7 @@ def test_where_a_frame_is_cut_off_the_rest_says_what_is_missing():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5")))[:-1]
     *_, attributes, rest = take_apart(wb.Flooding(), frame).fields
     assert attributes.children[0].text == "cut off"
-    assert rest == Field(NOT_READ, 14, 15, "value takes 2 bytes, and 1 are left")
+    assert rest == Field(NOT_READ, 14, 15, "value takes 2 B, and 1 B are left")
 
 
 def test_attribute_that_is_none_says_why():

@@ -124,7 +124,7 @@ def take_apart(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     scenario = of if isinstance(of, Protocol) else getattr(of, "scenario", of)
     protocol = scenario if isinstance(scenario, Protocol) else getattr(scenario, "protocol", None)
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"whose frame it is says {of!r:.60}; it must be a protocol, a scenario or a run")
+        raise ParameterError(f"of is {of!r:.60}; it must be a protocol, a scenario or a run")
     if not isinstance(frame, (bytes, bytearray, memoryview)):
         raise ParameterError(f"the frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
     data = bytes(frame)
@@ -209,7 +209,7 @@ class Cutter:
 
     def _advance(self, name: str, size_B: int) -> int:
         if size_B > self.end - self.at:
-            raise DecodeError(f"{name} takes {size_B} bytes, and {max(0, self.end - self.at)} are left")
+            raise DecodeError(f"{name} takes {size_B} B, and {max(0, self.end - self.at)} B are left")
         self.at += size_B
         return self.at - size_B
 

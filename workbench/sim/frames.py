@@ -70,12 +70,13 @@ def frames(
 
 def _wanted(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
     """Which of the rows ``sent`` are asked for, as ascending indices into these."""
-    for name, limit, is_right in (("until_s", until_s, is_number), ("most", most, is_whole)):
-        if limit is not None and not (is_right(limit) and limit >= 0):
-            raise ParameterError(f"{name} is {limit!r:.60}; it must be a number from 0 on")
+    if until_s is not None and not (is_number(until_s) and until_s >= 0):
+        raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds from 0 on")
+    if most is not None and not (is_whole(most) and most >= 0):
+        raise ParameterError(f"most is {most!r:.60}; it must be a whole number from 0 on")
     wanted = np.arange(len(sent)) if rows is None else _places(sent, rows)
     if until_s is not None:
-        wanted = wanted[trace["time_us"].to_numpy()[sent[wanted]] <= until_s * 1e6]
+        wanted = wanted[trace["time_us"].take(sent[wanted]).to_numpy() <= until_s * 1e6]
     return wanted if most is None else wanted[:most]
 
 
@@ -101,7 +102,8 @@ class _Ear(Recorder):
         self.last = int(wanted[-1]) if len(wanted) else -1
         # A run that is wanted whole has to end with its last frame, too.
         self.is_whole = len(wanted) == self.number
-        self._expected = [trace[name].to_numpy()[sent[: self.last + 1]] for name in _COMPARED]
+        expected = trace.select(_COMPARED).take(sent[: self.last + 1])
+        self._expected = [column.to_numpy() for column in expected.columns]
         self._is_wanted = np.isin(np.arange(self.last + 1), wanted, assume_unique=True)
         self._heard = 0
         self._frame = b""
