@@ -13,6 +13,7 @@ from PIL import Image, ImageChops
 import workbench as wb
 from workbench.public_names import PROTOCOLS
 from workbench.views import figure, palette
+from workbench.views.chart import steps_chart
 from workbench.views.drawing import Circle, Drawing, Text
 from workbench.views.figure import draw
 from workbench.views.ground import lay_out
@@ -392,3 +393,29 @@ def test_what_a_notebook_shows_is_one_svg_with_both_colours_of_each():
     assert f'[fill="{palette.SINK}"]{{fill:light-dark({palette.SINK},{palette.in_dark(palette.SINK)})}}' in svg_
     assert "light-dark(#FFFFFF,#14181D)" in svg_
     assert len(svg_) < len(page.to_svg()) + 700
+
+
+def test_of_more_steps_than_px_the_largest_and_the_last_in_each_are_drawn():
+    times = np.linspace(0, 20, 50_001)[:-1]
+    values = np.zeros(50_000)
+    values[12_345], values[-1] = 7, 3
+    page = steps_chart([("one", "#0072B2", times, values)], 20, 5, "nodes", 700, 150)
+    (line,) = [item for item in page.items if type(item).__name__ == "Polyline"]
+    assert len(line.points) < 4 * 700
+    heights = [y for _, y in line.points]
+    assert len(set(heights)) == 3  # 0, 3 and 7
+    assert heights[-1] == sorted(set(heights))[1]
+
+
+def test_labels_of_a_node_are_written_together_the_lower_ones_first(run):
+    keys = layer("keys", "label", (Look(size=1.1),), node=[2], text=[0], words=("0110",))
+    numbers = layer("numbers", "label", (Look(size=-1.1),), node=[2, 3], text=[0, 1], words=("2", "3"))
+    assert {"2: 0110", "3"} <= set(texts(draw(made(run, keys, numbers), 0)))
+
+
+def test_of_many_nodes_labels_are_written_if_they_are_asked_for(run):
+    crowd = wb.Scenario(topology=wb.topology.grid(8, 8), protocol=wb.Flooding(), duration_s=20).run(engine="reference")
+    words = tuple(f"key {node}" for node in range(64))
+    keys = layer("keys", "label", (Look(),), node=range(64), text=range(64), words=words)
+    assert not set(words) & set(texts(draw(made(crowd, keys), 0)))
+    assert len(set(words) & set(texts(draw(made(crowd, keys), 0, layers=["keys"])))) > 40

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from workbench.errors import ParameterError
 from workbench.views import palette
 from workbench.views.drawing import Drawing, text_width
@@ -94,7 +96,7 @@ def _apart(line: Series, aside: float) -> Series:
     """Its points beside each other's names; gaps keep them from being joined."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
-    spread = {name: None if one is None else _between(one, gap) for name, one in columns.items()}
+    spread: dict[str, Any] = {name: None if one is None else _between(one, gap) for name, one in columns.items()}
     said = _between(line.said, [""] * len(line.said)) if line.said else ()
     return replace(line, x=_between([x + aside for x in line.x], gap), said=said, **spread)
 
@@ -104,7 +106,7 @@ def _between(values: Sequence[Any], gaps: Sequence[Any]) -> list[Any]:
 
 
 def steps_chart(
-    lines: Sequence[tuple[str, str, Sequence[float], Sequence[float]]],
+    lines: Sequence[tuple[str, str, Any, Any]],
     end_s: float,
     time_s: float,
     y_label: str,
@@ -115,13 +117,24 @@ def steps_chart(
     series = []
     for name, colour, times_s, values in lines:
         if len(times_s):
-            xs = [*_between(times_s, times_s), end_s][1:]
-            series.append(Series(name, xs, _between(values, values), colour=colour, marks=False))
+            seen = _told_apart(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
+            xs, ys = (np.repeat(np.asarray(one, float)[seen], 2).tolist() for one in (times_s, values))
+            series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
     frame = _Frame(series, None, width, height, False, False, _legend_rows(series, width))
+    if all(value == int(value) for one in series for value in one.y):  # what is counted has no halves
+        frame.y_ticks = [tick for tick in frame.y_ticks if tick == int(tick)]
     drawing = _drawn(series, frame, "", "time (s)", y_label, "", width, height)
     cursor = frame.x(min(max(time_s, frame.x0), frame.x1))
     drawing.segment(cursor, frame.top, cursor, frame.bottom, colour=palette.TEXT, width=1.2)
     return drawing
+
+
+def _told_apart(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Of the steps in each column of px the largest and the last one, ascending; others cannot be told apart."""
+    column = np.floor(columns).astype(np.int64)
+    by_value = np.lexsort((values, column))
+    is_last = np.append(column[1:] != column[:-1], True)
+    return np.union1d(np.flatnonzero(is_last), by_value[np.append(np.diff(column[by_value]) > 0, True)])
 
 
 def _drawn(
@@ -151,7 +164,9 @@ def _drawn(
 def _checked(one: Series | dict[str, Any]) -> Series:
     line = one if isinstance(one, Series) else Series(**one)
     values = {"x": line.x, "y": line.y, "low": line.low, "high": line.high}
-    made = {name: None if column is None else [float(v) for v in column] for name, column in values.items()}
+    made: dict[str, Any] = {
+        name: None if column is None else [float(v) for v in column] for name, column in values.items()
+    }
     for name, column in made.items():
         if column is not None and len(column) != len(line.x):
             raise ParameterError(

@@ -386,7 +386,8 @@ def _heads(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
 
 def _in_dark(item: Item) -> Item:
     found = {name: getattr(item, name, None) for name in _COLOURED}
-    return replace(item, **{name: in_dark(colour) for name, colour in found.items() if colour})
+    changed: dict[str, Any] = {name: in_dark(colour) for name, colour in found.items() if colour}
+    return replace(item, **changed)
 
 
 def _moved(item: Item, dx: float, dy: float) -> Item:

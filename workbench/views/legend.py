@@ -75,7 +75,7 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
     """A sample, 20 px wide, around a point."""
     if not isinstance(entry, Sample):
         how, colour, _ = entry
-        HOW.get(how, _line)(drawing, Look(colour=colour), x, y)
+        HOW.get(how, _plain_line)(drawing, Look(colour=colour), x, y)
     elif entry.shades and entry.mark in ("node", "disc"):
         for at, shade in zip(
             (-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True
@@ -160,6 +160,10 @@ _MARKS: dict[str, Draw] = {
 def _tree(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - 10, y, x + 10, y, colour=look.colour, width=2.5)
     drawing.circle(x, y, 5, fill=look.colour, stroke=palette.BACKGROUND, width=0.7)
+
+
+def _plain_line(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.segment(x - 10, y, x + 10, y, colour=look.colour, width=1.4)
 
 
 def _rekeyed(drawing: Drawing, look: Look, x: float, y: float) -> None:

@@ -26,7 +26,7 @@ PEN = 0.8
 ROOM_FOR_DETAILS = 3.0  # px of a node's radius, from which on what lies between nodes can be told apart
 LOST_AT = 0.6
 MOST_NAMES = 12
-MOST_LABELS = 120
+MOST_LABELS = 60  # nodes beside which something is written; of layers that are asked for twice as many
 MOST_KEPT_CLEAR = 300  # lines of a layer that names should not hide
 LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", palette.WALL, least=2.5)
 
@@ -135,6 +135,7 @@ class LayerScene(Scene):
         self.seen, self.time_us = seen, min(time_us, seen.duration_us - 1)
         self.is_roomy = self.node >= ROOM_FOR_DETAILS
         self.diameter = 2 * self.node
+        self.is_asked_for = names is not None
         self.groups = moment(seen, self.time_us, names, way, self.is_roomy)
         self.samples: dict[tuple[int, str, str, str], Sample] = {}  # by layer, mark, words and colour
         self.scales: list[Scale] = []
@@ -346,15 +347,18 @@ class LayerScene(Scene):
 
     def _words(self, groups: list[Group]) -> None:
         """Labels, and the names of the nodes that stand out, where they hide as little as possible."""
+        labels: dict[int, list[str]] = {}
+        # What stands below a node in the player comes first here: its number, then its key.
+        for group in sorted(groups, key=lambda group: group.look.size):
+            for place, word in self._labels(group):
+                labels.setdefault(place, []).append(str(group.layer.words[word]))
         taken: list[Box] = []
-        labelled: set[int] = set()
-        labels = [(int(place), group, row) for group in groups for place, row in self._labels(group)]
-        for place, group, row in labels if len(labels) <= MOST_LABELS else ():
-            self.write(place, str(group.layer.words[row]), taken)
-            labelled.add(place)
-        named = sorted((place, said) for place, said in self.named if place not in labelled)
-        for place, said in named if len(named) <= MOST_NAMES else ():
-            self.write(place, f"{said} {self.plan.ids[place]}".strip(), taken)
+        most = MOST_LABELS * (2 if self.is_asked_for else 1)
+        for place, said in labels.items() if len(labels) <= most else ():
+            self.write(place, ": ".join(said), taken, must=False)
+        named = sorted((place, said) for place, said in self.named if place not in labels)
+        for place, role in named if len(named) <= MOST_NAMES else ():
+            self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken)
 
     def _labels(self, group: Group) -> Iterator[tuple[int, int]]:
         """(place, which of the layer's words) of the rows that say something."""

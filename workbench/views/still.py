@@ -19,6 +19,7 @@ from workbench.views.legend import MARGIN, SMALL
 HEADING = 40
 TALLEST = 580
 LINK_SHADES = 12
+OVER_A_NAME = 50.0  # how bad it is to write over another name
 Box = tuple[float, float, float, float]
 
 
@@ -90,7 +91,7 @@ class Scene:
         left, top, right, bottom = box
         reach = self.node + 1
         bad = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
-        bad += 50.0 * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
+        bad += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
         over = (self.x > left - reach) & (self.x < right + reach) & (self.y > top - reach) & (self.y < bottom + reach)
         bad += 4.0 * float(over.sum())
         bad += 0.5 * self._in_band(box)
@@ -107,12 +108,18 @@ class Scene:
         x, y = self._band.T
         return int(((x > left) & (x < right) & (y > top) & (y < bottom)).sum())
 
-    def write(self, place: int, text: str, taken: list[Box], bold: bool = False) -> None:
-        """Write beside a node, where that hides as little as possible; ``taken``: where names are by now."""
+    def write(self, place: int, text: str, taken: list[Box], bold: bool = False, must: bool = True) -> None:
+        """Write beside a node, where that hides as little as possible; ``taken``: where names are by now.
+
+        What need not be written (``must``) is left out where it would be over another name.
+        """
         boxes = self._boxes(place, text_width(text, SMALL))
-        box, x, y = min(boxes, key=lambda found: self._hidden(found[0], taken))
-        taken.append(box)
-        self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=bold)
+        badness = [self._hidden(box, taken) for box, _, _ in boxes]
+        best = int(np.argmin(badness))
+        if must or badness[best] < OVER_A_NAME:
+            box, x, y = boxes[best]
+            taken.append(box)
+            self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=bold)
 
 
 class StillScene(Scene):
