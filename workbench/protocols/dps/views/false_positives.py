@@ -44,7 +44,7 @@ from workbench.protocols.dps.bloom import HASHES, BitVector
 from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.dps.views.looks import IN_VAIN, REPEATED, USEFUL
 from workbench.protocols.dps.views.mesh import protocol_of
-from workbench.protocols.dps.views.publications import MOST_PATHS, paths
+from workbench.protocols.dps.views.paths import MOST_PATHS, paths
 from workbench.views import palette
 from workbench.views.chart import ticks
 from workbench.views.drawing import Drawing
@@ -261,7 +261,7 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
                     "in_vain": sum(way.count("in vain") for way in ways),
                     "repeated": sum(way.count("repeated") for way in ways),
                     "delivery_ratio": float(run.metrics["delivery_ratio"]),
-                    "fill": max((seen.fill(one.bits) for one in seen.filters), default=0.0),
+                    "fill": seen.fill(seen.most_bits),
                     "filter_bytes": int(told.size_B.sum()),
                 }
             )

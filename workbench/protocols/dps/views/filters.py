@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.protocols.dps.views.looks import COLOURS, PENDING, percent, scale, shades
 from workbench.protocols.dps.views.looks import MUTED as MUTED_COLOUR
-from workbench.protocols.dps.views.looks import PENDING, fill_colour, percent
-from workbench.protocols.dps.views.mesh import ACTIVE, MUTED, Mesh, mesh_of, steps
+from workbench.protocols.dps.views.mesh import ACTIVE, MUTED, Filter, Mesh, mesh_of, steps
 from workbench.views import caption, palette
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import MARGIN, SMALL, time_us_of
 from workbench.views.ground import Plan, lay_out
 from workbench.views.legend import Entry, legend_drawing
+from workbench.views.nodes import subscribed
 from workbench.views.player.intervals import read
-from workbench.views.player.replay import Replay
 from workbench.views.stepper import Stepper
 from workbench.views.still import StillScene
 
@@ -54,9 +54,9 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
 def subscribers(run: Any, time_us: int) -> set[int]:
     """The nodes with a subscription of their own at a time."""
     duration_us = round(run.scenario.duration_s * 1e6)
-    spans = Replay(duration_us).run(read(run.trace))["subscription"]
+    found = subscribed(read(run.trace), duration_us)
     time_us = min(time_us, duration_us - 1)
-    return {span.node for span in spans if span.from_us <= time_us < span.until_us}
+    return set(found["node"][(found["from_us"] <= time_us) & (time_us < found["until_us"])].tolist())
 
 
 class MeshScene(StillScene):
@@ -67,6 +67,7 @@ class MeshScene(StillScene):
         self.mesh, self.is_faint, self.asking = seen, is_faint, asking
         self.states, self.told, self.sums = seen.links_at(time_us), seen.filters_at(time_us), seen.sums_at(time_us)
         self.down = seen.down_at(time_us)
+        self._shades = shades(seen.fewest_bits, seen.most_bits)
         self.node = min(self.node * 1.5, 9.0)
 
     def fills(self) -> dict[int, str]:
@@ -129,8 +130,8 @@ class MeshScene(StillScene):
         for node, peer, (x, y) in ((a, b, (x0, y0)), (b, a, (x1, y1))):
             self.drawing.segment(x, y, *middle, colour=self._colour(self.told.get((node, peer))), width=width)
 
-    def _colour(self, told: Any) -> str:
-        return fill_colour(0.0 if told is None else told.bits / self.mesh.most_bits)
+    def _colour(self, told: Filter | None) -> str:
+        return COLOURS[0 if told is None else self._shades[max(told.bits, 0)]]
 
     def _discs(self) -> None:
         for node in self.place_of:
@@ -151,16 +152,14 @@ class MeshScene(StillScene):
         if self.is_faint:
             drawing.height = 0
             return drawing
-        drawing.text(MARGIN, 12, "a filter's fill:  0", size=SMALL)
-        left = MARGIN + text_width("a filter's fill:  0", SMALL) * 1.06 + 6
-        parts = 44
-        for part in range(parts):
-            colour = fill_colour(part / (parts - 1))
-            drawing.rectangle(left + part * BAR / parts, 3, BAR / parts + 0.4, 11, fill=colour)
+        told = scale("a filter", self.mesh.fewest_bits, self.mesh.most_bits, self.mesh.filter_bits)
+        begin = f"{told.said}:  {told.low}"
+        drawing.text(MARGIN, 12, begin, size=SMALL)
+        left, wide = MARGIN + text_width(begin, SMALL) * 1.06 + 6, BAR / len(COLOURS)
+        for part, colour in enumerate(COLOURS):
+            drawing.rectangle(left + part * wide, 3, wide + 0.4, 11, fill=colour)
         drawing.polygon([(left, 3), (left + BAR, 3), (left + BAR, 14), (left, 14)], stroke=palette.OUTLINE, width=0.6)
-        bits = self.mesh.most_bits
-        said = f"{percent(self.mesh.fill(bits))} ({bits:,} bits), the fullest"
-        drawing.text(left + BAR + 7, 12, said, size=SMALL)
+        drawing.text(left + BAR + 7, 12, told.high, size=SMALL)
         return drawing
 
 
@@ -168,10 +167,10 @@ def mesh_entries(scene: MeshScene) -> list[Entry]:
     """What a picture of the mesh has to explain."""
     entries: list[Entry] = []
     if scene.asking:
-        entries.append(("square", fill_colour(0.4), "subscriber"))
+        entries.append(("square", COLOURS[4], "subscriber"))
     states = set(scene.states.values())
     if ACTIVE in states:
-        colour = PENDING if scene.is_faint else fill_colour(0.4)
+        colour = PENDING if scene.is_faint else COLOURS[4]
         entries.append(("line" if scene.is_faint else "tree", colour, "active link"))
     if MUTED in states:
         entries.append(("dash", MUTED_COLOUR, "muted link: it closes a loop"))

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from workbench.protocols.dps.automaton import STATE_NAMES
 from workbench.protocols.dps.views.filters import WIDTH, MeshScene, mesh_entries
 from workbench.protocols.dps.views.looks import IN_VAIN, USEFUL
-from workbench.protocols.dps.views.mesh import EVERYTHING, FilterSpan, LinkSpan, Mesh
+from workbench.protocols.dps.views.mesh import Mesh, Rows, standing
 from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.ground import lay_out
+from workbench.views.layers import table
 from workbench.views.legend import Entry
 
 if TYPE_CHECKING:
@@ -29,14 +33,19 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
     return scene.page(title, process_entries(scene), scene.said())
 
 
-def standing(processes: Any) -> Mesh:
+def standing_now(processes: Any) -> Mesh:
     """The state of a mesh of processes, as that of a run at time 0."""
     state = processes.state()
-    links = [LinkSpan(node, peer, said, 0, 1) for node, one in state.items() for peer, said in one["links"].items()]
-    told = [FilterSpan(node, peer, bits, 0, 0, 1) for node, one in state.items() for peer, bits in one["told"].items()]
-    sums = [FilterSpan(node, EVERYTHING, one["bits"], 0, 0, 1) for node, one in state.items()]
-    failed = [(node, 0, 1) for node in processes.graph if node not in state]
-    return Mesh(processes.filter_bits, tuple(links), tuple(told + sums), tuple(failed), 1)
+    told = [
+        (node, peer, True, STATE_NAMES.index(said)) for node, one in state.items() for peer, said in one["links"].items()
+    ]
+    told += [(node, peer, False, bits) for node, one in state.items() for peer, bits in one["told"].items()]
+    told += [(node, -1, False, one["bits"]) for node, one in state.items()]
+    node, peer, is_link, value = np.array(told, np.int64).reshape(-1, 4).T
+    down = [node for node in processes.graph if node not in state]
+    failed = table(node=down, from_us=[0] * len(down), until_us=[1] * len(down))
+    nothing = np.zeros(len(node), np.int64)
+    return standing(Rows(nothing, node, peer, is_link == 1, value, nothing), processes.filter_bits, failed, 1)
 
 
 class ProcessScene(MeshScene):
@@ -44,7 +53,7 @@ class ProcessScene(MeshScene):
 
     def __init__(self, processes: Any, outcome: Any, width: int) -> None:
         plan = lay_out(processes.graph)
-        super().__init__(plan, standing(processes), 0, width, set(processes.subscriptions))
+        super().__init__(plan, standing_now(processes), 0, width, set(processes.subscriptions))
         self.outcome = outcome
         self.names = {node: str(node) for node in self.place_of}
         if outcome is not None:
