@@ -26,13 +26,23 @@ def play(
 
     ``nodes``, in that order, play in place of the protocol's own: those that live elsewhere.
     """
-    duration_us = round(scenario.duration_s * 1_000_000)
+    kernel = begin(scenario, recorder, nodes)
+    kernel.play(duration_us(scenario), progress)
+    return kernel.nodes
+
+
+def begin(scenario: Any, recorder: Recorder, nodes: Sequence[Node] | None = None) -> Kernel:
+    """The kernel of a run at time 0: with its air and its application, the workload planned and the nodes started."""
     kernel = Kernel(make_nodes(scenario) if nodes is None else nodes, recorder)
     Application(scenario, kernel, Outages(kernel, Air(scenario, kernel)))
-    plan(scenario, kernel, duration_us)
+    plan(scenario, kernel, duration_us(scenario))
     kernel.start()
-    kernel.play(duration_us, progress)
-    return kernel.nodes
+    return kernel
+
+
+def duration_us(scenario: Any) -> int:
+    """How long a scenario is played, in the kernel's time."""
+    return round(scenario.duration_s * 1_000_000)
 
 
 def make_nodes(scenario: Any) -> list[Node]:

@@ -9,7 +9,7 @@ import numpy as np
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, table
 from workbench.views.player.columns import Columns
-from workbench.views.spans import FOREVER_US, groups, thinned, within
+from workbench.views.spans import groups, opened, thinned, within
 
 MOST = 60_000
 
@@ -46,27 +46,12 @@ def node_layers(recorded: Recorded) -> list[Layer]:
     return found
 
 
-def pairs(opens: np.ndarray, closes: np.ndarray, keys: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """For rows that open and close intervals of their keys: (number of the opening row, when it is closed).
-
-    opens, closes: rows of the trace; keys: those of ``opens`` and then those of ``closes``. A row that opens what is
-    open closes it. Of what is never closed the time is `FOREVER_US`.
-    """
-    rows = np.concatenate([opens, closes])
-    order = np.lexsort((rows, keys))
-    ordered, is_opening = keys[order], order < len(opens)
-    until = np.full(len(rows), FOREVER_US)
-    is_followed = ordered[1:] == ordered[:-1]
-    until[:-1][is_followed] = columns["time_us"][rows[order[1:]]][is_followed]
-    return order[is_opening], until[is_opening]
-
-
 def subscribed(columns: Columns, duration_us: int) -> Table:
     """Subscriptions, from when a node subscribed until it unsubscribed or they expired (``value``, -1: never)."""
-    opens, closes = columns.where(event="subscribed"), columns.where(event="unsubscribed")
-    both = np.concatenate([opens, closes])
-    which, until = pairs(opens, closes, groups(columns["node"][both], columns["sequence"][both]), columns)
-    rows = opens[which]
+    rows = columns.where(event=("subscribed", "unsubscribed"))
+    keys = groups(columns["node"][rows], columns["sequence"][rows])
+    which, until = opened(keys, columns["time_us"][rows], columns.text("event", rows) == "subscribed")
+    rows = rows[which]
     start, value = columns["time_us"][rows], columns["value"][rows]
     until = np.where(value > start, np.minimum(until, value), until)
     made = {"node": columns["node"][rows], "sequence": columns["sequence"][rows], "value": value}
@@ -76,9 +61,10 @@ def subscribed(columns: Columns, duration_us: int) -> Table:
 
 def failing(columns: Columns, duration_us: int) -> Table:
     """Outages of nodes."""
-    opens, closes = columns.where(event="failed"), columns.where(event="recovered")
-    which, until = pairs(opens, closes, columns["node"][np.concatenate([opens, closes])], columns)
-    rows = opens[which]
+    rows = columns.where(event=("failed", "recovered"))
+    is_failure = columns.text("event", rows) == "failed"
+    which, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
+    rows = rows[which]
     made = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}
     return within(table(**made), duration_us)
 

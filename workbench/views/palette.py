@@ -92,6 +92,11 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+def ink_on(colour: str) -> str:
+    """The text colour or white, whichever is easier to read on a colour."""
+    return TEXT if contrast(colour, TEXT) > contrast(colour, BACKGROUND) else BACKGROUND
+
+
 def rank_colour(share: float) -> str:
     """A decoding node's colour by its rank over the generation size (0..1)."""
     return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))

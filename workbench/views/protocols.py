@@ -19,10 +19,12 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.public_names import PROTOCOLS
-from workbench.views.layers import Part, Recorded
+
+if TYPE_CHECKING:
+    from workbench.views.layers import Part, Recorded
 
 
 def home_of(view: str) -> str | None:

@@ -2,7 +2,7 @@
 // changes, states when what is alive changes, and only what moves with every picture.
 
 const MOVING = new Set(["wave", "packet", "loss"])
-const MARGIN = 0.045
+const MARGIN = 22
 const CLOSEST = 60
 const MOST_LINKS = 12000
 const ROOM_FOR_DETAILS = 4.5
@@ -84,8 +84,7 @@ class NetworkMap {
 
   fit() {
     const [x0, y0, x1, y1] = this.plan.box
-    const margin = MARGIN * Math.max(x1 - x0, y1 - y0)
-    this.fitted = Math.min(this.width / (x1 - x0 + 2 * margin), (this.height - 18) / (y1 - y0 + 2 * margin))
+    this.fitted = Math.min((this.width - 2 * MARGIN) / (x1 - x0), (this.height - 2 * MARGIN) / (y1 - y0))
   }
 
   reset() {
@@ -93,7 +92,7 @@ class NetworkMap {
     const [x0, y0, x1, y1] = this.plan.box
     this.px_m = this.fitted
     this.left = this.width / 2 - (this.px_m * (x0 + x1)) / 2
-    this.top = (this.height - 10) / 2 + (this.px_m * (y0 + y1)) / 2
+    this.top = (this.height - 6) / 2 + (this.px_m * (y0 + y1)) / 2
     this.lay()
   }
 

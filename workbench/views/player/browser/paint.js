@@ -142,7 +142,7 @@ const PAINTERS = {
     const isDense = view.node < 7
     for (const [key, some] of grouped(rows, (row) => `${colourOf(layer, look, row, view.isDark)} ${weightOf(layer, row)}`)) {
       const [colour, weight] = [key.split(" ")[0], layer.scale ? 0 : Number(key.split(" ")[1])]
-      const width = (isDense ? 0.7 : 1) * lengthOf({ ...look, size: 0 }, 0) * (1 + 0.55 * weight)
+      const width = (isDense ? 0.7 : 1) * lengthOf(look, view.node) * (1 + 0.55 * weight)
       const heads = []
       brush.strokes(colour, width, { alpha: look.alpha, cap: "round" })
       for (const row of some) {
@@ -152,7 +152,7 @@ const PAINTERS = {
       }
       brush.flushStrokes()
       if (!look.head) continue
-      const size = Math.max(0.6 * view.node, 4) * (1 + 0.14 * weight) * (0.7 + 0.3 * look.least)
+      const size = Math.max(0.6 * view.node, 4, 2.2 * width)
       brush.shapes(colour, null, 0, { alpha: look.alpha })
       for (const [x0, y0, x1, y1] of heads) paintHead(brush, x0, y0, x1, y1, look.head, size)
       brush.flushShapes()
@@ -184,7 +184,7 @@ const PAINTERS = {
   // A broadcast is a ring that widens around its sender and fades.
   wave(brush, view, layer, look, rows) {
     const { from, until, node } = layer.table
-    const widest = Math.max(3.2 * view.node, 22) * look.size
+    const widest = lengthOf(look, view.node)
     for (const row of rows) {
       const share = (view.tick - from[row]) / (until[row] - from[row])
       const radius = (view.node + (widest - view.node) * Math.sqrt(share)) / 2
@@ -196,9 +196,9 @@ const PAINTERS = {
 
   // A unicast frame is a dot between two nodes, with a tail that shows where it comes from.
   packet(brush, view, layer, look, rows) {
-    const radius = Math.max(0.85 * view.node, 8) * look.size * 0.5
+    const radius = lengthOf(look, view.node) / 2
     const dots = []
-    brush.strokes(look.colour[view.isDark], Math.max(0.3 * view.node, 2.5) * look.size, { alpha: 0.7 * look.alpha, cap: "round" })
+    brush.strokes(look.colour[view.isDark], 0.65 * radius, { alpha: 0.7 * look.alpha, cap: "round" })
     for (const row of rows) {
       const [x, y, x0, y0] = view.packetAt(layer, row)
       brush.segment(x0, y0, x, y)
@@ -212,7 +212,7 @@ const PAINTERS = {
 
   // A cross on the link where a unicast frame was lost; smaller and fainter for a broadcast.
   loss(brush, view, layer, look, rows) {
-    const size = Math.max(0.95 * view.node, 8) / 2
+    const size = lengthOf(look, view.node) / 2
     for (const [isUnicast, some] of grouped(rows, (row) => (weightOf(layer, row) ? 1 : 0))) {
       brush.shapes(null, look.colour[view.isDark], isUnicast ? 2.4 : 1.6, { alpha: isUnicast ? 1 : 0.35 })
       for (const row of some) {
@@ -279,7 +279,7 @@ function paintNodes(brush, view, layers, plain) {
       const node = layer.table.node[row]
       const look = lookOf(layer, row)
       if (best[node] && best[node].look.rank < look.rank) continue
-      const colour = layer.scale && look.is_scaled ? colourOf(layer, look, row, view.isDark) : look.colour[view.isDark]
+      const colour = colourOf(layer, look, row, view.isDark)
       // Of equal looks the stronger shade.
       if (best[node] && best[node].look.rank == look.rank && best[node].weight >= weightOf(layer, row)) continue
       best[node] = { look, colour, weight: weightOf(layer, row) }

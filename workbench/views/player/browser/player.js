@@ -113,12 +113,7 @@ class Player {
     this.root.tabIndex = -1
     this.sizes = new ResizeObserver(() => this.resize())
     this.sizes.observe(this.root)
-    this.themes = new MutationObserver(() => this.retheme())
-    this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] })
-    this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
-    this.system = matchMedia("(prefers-color-scheme: dark)")
-    this.onSystem = () => this.retheme()
-    this.system.addEventListener("change", this.onSystem)
+    watchThemes(this)
     this.root.addEventListener("keydown", (event) => this.key(event))
     // JupyterLab's shortcuts for cells (j, k, arrows) must not take the player's keys.
     this.root.dataset.lmSuppressShortcuts = "true"
@@ -129,9 +124,8 @@ class Player {
     this.pause()
     this.isGone = true
     this.sizes.disconnect()
-    this.themes.disconnect()
-    this.system.removeEventListener("change", this.onSystem)
     this.root.textContent = ""
+    delete this.root.workbenchPlayer
   }
 
   // Of JupyterLab or VS Code if this is one of them, else of the page, else of the reader's system.
@@ -142,7 +136,7 @@ class Player {
     if (body.classList.contains("vscode-light")) return false
     const told = this.root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
     if (told) return told == "dark"
-    return this.system.matches
+    return DARK_SYSTEM.matches
   }
 
   retheme() {
@@ -172,8 +166,9 @@ class Player {
     this.root.classList.toggle("wb-small", width < 520)
     const mapWidth = this.mapBox.clientWidth
     const [x0, y0, x1, y1] = this.plan.box
-    const most = isWide ? clamp(0.44 * window.innerHeight, 260, 560) : clamp(0.5 * window.innerHeight, 220, 420)
-    const height = Math.round(clamp((mapWidth * (y1 - y0 + 1e-9)) / (x1 - x0 + 1e-9) + 18, Math.min(260, most), most))
+    const least = isWide ? 240 : 150
+    const most = clamp((isWide ? 0.44 : 0.5) * window.innerHeight, least, isWide ? 560 : 420)
+    const height = Math.round(clamp((mapWidth * (y1 - y0)) / (x1 - x0) + 40, least, most))
     this.mapBox.style.height = `${height}px`
     this.stage.style.setProperty("--wb-map-height", `${height}px`)
     if (mapWidth != this.map.width || height != this.map.height) this.map.resize(mapWidth, height)
@@ -336,7 +331,7 @@ class Player {
       }
       for (const i of layer.used) {
         const look = layer.looks[i]
-        if (!look.said || (look.chip && !this.isOn(look.chip)) || (layer.scale && !look.is_legend)) continue
+        if (!look.said || (look.chip && !this.isOn(look.chip))) continue
         if (!entries.has(look.said)) entries.set(look.said, swatch(look.mark || layer.mark, look, layer.scale, this.isDark))
       }
     }
@@ -395,6 +390,7 @@ class Player {
 
   advance(now) {
     if (!this.isPlaying || this.isGone) return
+    if (!this.root.isConnected) return this.pause()
     // A hidden page gets no ticks; when it comes back the run goes on where it was.
     const passed = this.lastTick == null ? 0 : Math.min((now - this.lastTick) / 1000, 0.1)
     this.lastTick = now
@@ -506,7 +502,21 @@ class Player {
       this.toldAt = now
       this.writeSide()
     }
+    this.tellSelection(now)
     this.paints = (this.paints ?? 0) + 1
+  }
+
+  // Tell who listens what is selected: at once while it stands, at times while it plays.
+  tellSelection(now) {
+    if (!this.onSelect || (this.isPlaying && now - (this.selectionToldAt ?? 0) < 250)) return
+    const { node, frame } = this.selection
+    const { table } = this.frames
+    const selection = { node: node < 0 ? null : this.plan.id[node], row: frame < 0 ? null : table.row[frame], time_s: this.time }
+    const text = JSON.stringify(selection)
+    if (text == this.selectionTold) return
+    this.selectionTold = text
+    this.selectionToldAt = now
+    this.onSelect(selection)
   }
 
   writeClock() {
@@ -537,6 +547,29 @@ class Player {
     const text = node < 0 ? '<p class="wb-hint">Click a node to see what it knew and had counted at this time.</p>' : nodeText(this.picture, node, this.tick, role)
     if (text !== this.inspectorText) this.inspector.innerHTML = this.inspectorText = text
   }
+}
+
+// One watcher for all players of a page. It refers to them weakly: a notebook forgets the outputs that it replaces, and
+// does not say so.
+const DARK_SYSTEM = matchMedia("(prefers-color-scheme: dark)")
+const watching = new Set()
+
+function watchThemes(player) {
+  if (!watching.size) {
+    const tell = () => {
+      for (const reference of watching) {
+        const one = reference.deref()
+        if (!one || one.isGone) watching.delete(reference)
+        else one.retheme()
+      }
+    }
+    globalThis.workbenchThemes?.disconnect()
+    const themes = (globalThis.workbenchThemes = new MutationObserver(tell))
+    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] })
+    themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
+    DARK_SYSTEM.onchange = tell
+  }
+  watching.add(new WeakRef(player))
 }
 
 // A player in an element; `data`: a parcel. One that is there already is fed.
