@@ -8,8 +8,8 @@ What is shaded
 
     *A node*: what it asks the neighbor for that it asks for least, which is what is wanted here and behind all of its
     links but the one with the fullest filter. A node at the edge that wants one topic, one that passes on three and one
-    in the middle differ in this. All that a node knows of (the layer "all it knows of") is soon the same everywhere: the
-    mesh tells every interest to everybody.
+    in the middle differ in this. All that a node knows of (the layer "all it knows of") is soon the same everywhere, as
+    a mesh tells every interest to everybody.
 
 Reference
     `workbench.views.layers` says what layers are.
@@ -41,15 +41,17 @@ MOST_ROWS = 100_000
 MOST_TIMES = 2_000
 FEW_MUTED = 2  # for each node: with more of them the others are hard to see
 
-GROUND = Look("", looks.PENDING, 0.5, 4.4)
-HALF = Look("", looks.PENDING, 0.34, 2.6)
+PUBLICATIONS = "publication"
+GROUND = Look("active link", "#8A94A0", 0.12, 1.6)
+HALF = Look("", looks.PENDING, 0.4, 3.4)
 MUTED = Look("muted link: it closes a loop", looks.MUTED, 0.0, 1.4, alpha=0.8, is_dashed=True)
 CROWDED = MUTED._replace(least=0.7, alpha=0.45)
-PENDING = Look("link on its way to be active, or to end", looks.PENDING, 0.0, 1.2)
+PENDING = Look("link on its way to be active, or to end", "#8A94A0", 0.0, 1.2, is_dashed=True)
 DISC = Look("", looks.PENDING, 2.0, 9.0, 0.8)
 FILL = Look("", palette.TEXT, 0.7)
 STATES = tuple(Look(name) for name in automaton.STATE_NAMES)
 
+DELIVERED = Look("delivered", looks.USEFUL, 2.9, 17, 3, mark="ring")
 _HOP = Look("", looks.USEFUL, 0.3, 2.5, lane=0.45, head=0.95)
 _CROSS = Look("got it in vain", looks.IN_VAIN, 1.6, 10, 3, mark="cross")
 # In the order of `HOPS`, and then of `MARKS`.
@@ -59,7 +61,7 @@ WAY = (
     _HOP._replace(said="repeated: the node had it already", colour=looks.REPEATED, size=0.18, least=1.5),
     Look("lost on this link", looks.IN_VAIN, 0.95, 8, 2.4, mark="loss"),
     _HOP._replace(said="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.18, least=1.5, lane=0.9),
-    Look("delivered", looks.USEFUL, 2.9, 17, 3, mark="ring"),
+    DELIVERED,
     _CROSS._replace(said="in vain: dead end"),
     _CROSS._replace(said="in vain: topics do not match"),
     _CROSS._replace(said="in vain: out of range"),
@@ -91,7 +93,8 @@ def link_layers(seen: Mesh, nodes: int) -> list[Layer]:
         del one["look"]
     shade_of, scale = _shades(seen, "half of a link, what is asked for there")
     halves = seen.halves(shade_of)
-    halves["weight"] = (halves.pop("look") / looks.DARKEST).astype(np.float32)
+    halves = select(halves, halves["look"] > 0)
+    halves["weight"] = halves.pop("look") / looks.DARKEST
     is_crowded = len(muted["node"]) > FEW_MUTED * nodes
     return [
         _layer("links of the mesh", active, (GROUND,), "line"),
@@ -107,9 +110,9 @@ def filter_layers(seen: Mesh) -> list[Layer]:
     shade_of, scale = _shades(seen, "node, what is asked for here and behind its links but one")
     _, whole = _shades(seen, "node, all it knows of")
     asked, sums = asks(seen, shade_of), seen.sums
-    weights = (shade_of[sums["value"]] / looks.DARKEST).astype(np.float32)
-    known = {name: sums[name] for name in ("node", "from_us", "until_us")} | {"weight": weights}
     some = select(sums, sums["value"] > 0)
+    known = {name: some[name] for name in ("node", "from_us", "until_us")}
+    known["weight"] = shade_of[some["value"]] / looks.DARKEST
     bits, which = np.unique(some["value"], return_inverse=True)
     words = [looks.percent(seen.fill(one)) for one in bits.tolist()]
     fills = some | {"text": which.astype(np.int32)}
@@ -172,7 +175,7 @@ def asks(seen: Mesh, shade_of: np.ndarray) -> Table:
     is_new = begins.copy()
     is_new[1:] |= least[1:] != least[:-1]
     at, until = runs(is_new, begins, time_us, seen.duration_us)
-    kept = time_us[at] < until
+    kept = (time_us[at] < until) & (least[at] > 0)
     at, until = at[kept], until[kept]
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "weight": least[at] / looks.DARKEST}
 
@@ -196,7 +199,7 @@ def way_layer(found: Steps, duration_us: int) -> Layer:
     made = {name: np.concatenate(columns) for name, columns in told.items()}
     made["until_us"] = np.full(len(made["node"]), duration_us)
     lasting = made["from_us"] < duration_us
-    return _layer("publication", select(made, lasting), WAY, "arrow", of_way=True)
+    return _layer(PUBLICATIONS, select(made, lasting), WAY, "arrow", of_way=True)
 
 
 def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> Ways:
@@ -206,7 +209,8 @@ def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> Ways
     last_us = np.array([one.at_us for one in published])
     np.maximum.at(last_us, hops["way"], hops["from_us"])
     made = []
-    for one, count, matches, last in zip(published, counts.tolist(), found.matches.tolist(), last_us.tolist(), strict=True):
+    numbers = (counts.tolist(), found.matches.tolist(), last_us.tolist())
+    for one, count, matches, last in zip(published, *numbers, strict=True):
         frames = tuple((one.node, one.sequence, name) for name in (PUBLICATION, ACKNOWLEDGEMENT))
         made.append(Way(one.name, one.at_us, frames, in_words(count, matches, last - one.at_us)))
     is_part = len(every) > ways

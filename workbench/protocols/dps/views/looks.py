@@ -18,7 +18,7 @@ MUTED = "#A0623A"
 PENDING = palette.LINK_GOOD
 USEFUL, IN_VAIN, REPEATED, ACKNOWLEDGED = palette.DELIVERED, palette.LOST, "#8A93A0", palette.REINFORCED
 # Nobody asks for anything; then the fewest bits to the most.
-COLOURS = (palette.BACKGROUND, "#D3E6F5", "#A9D0EC", "#7AB8E2", "#4A9BD1", "#2579B5", "#145A93", "#0A3C6E", "#06224A")
+COLOURS = (palette.BACKGROUND, "#C4DFF3", "#9CCBEA", "#6FB2E0", "#4396D0", "#2377B6", "#145A93", "#0A3C6E", "#06224A")
 DARKEST = len(COLOURS) - 1
 
 
@@ -35,7 +35,7 @@ def shades(fewest_bits: int, most_bits: int) -> np.ndarray:
 
 def scale(said: str, fewest_bits: int, most_bits: int, filter_bits: int) -> Scale:
     """The scale of these colors, with what it is about."""
-    fewest = f"none, {fewest_bits:,}" if fewest_bits < most_bits else "none"
+    fewest = f"none, then {fewest_bits:,}" if fewest_bits < most_bits else "none"
     return Scale(said, COLOURS, fewest, f"{most_bits:,} bits ({percent(most_bits / filter_bits)}), by factors")
 
 

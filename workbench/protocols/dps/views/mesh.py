@@ -124,7 +124,9 @@ class Mesh:
     @cached_property
     def sights(self) -> Table:
         """Links as each end sees them; look: a state, value and sequence: bits and needs of what it was told."""
-        return self._of_ends(lambda side: [values[side] for values in (self.ends.state, self.ends.bits, self.ends.needs)])
+        return self._of_ends(
+            lambda side: [values[side] for values in (self.ends.state, self.ends.bits, self.ends.needs)]
+        )
 
     def halves(self, shade_of: np.ndarray) -> Table:
         """Active links, a row for each end; look: the shade (of bits) of what it was told over the link."""
@@ -321,9 +323,7 @@ def in_time(**columns: Any) -> Table:
     return table(**{name: column[order] for name, column in columns.items()})
 
 
-def runs(
-    is_new: np.ndarray, begins: np.ndarray, times_us: np.ndarray, end_us: int
-) -> tuple[np.ndarray, np.ndarray]:
+def runs(is_new: np.ndarray, begins: np.ndarray, times_us: np.ndarray, end_us: int) -> tuple[np.ndarray, np.ndarray]:
     """The rows at which something new begins, and when the next new thing of the same key does (else ``end_us``).
 
     Rows are in order of keys and then of time; ``begins``: the first row of a key.

@@ -170,7 +170,12 @@ def _paths(columns: Columns, wanted: list[Published]) -> list[Path]:
         marks[way].append(Mark(node, MARKS[look], at_us))
     made = zip(wanted, hops, marks, found.matches.tolist(), strict=True)
     return [
-        Path(what, tuple(sorted(some, key=_by_arrival)), tuple(sorted(met, key=lambda mark: (mark.at_us, mark.node))), count)
+        Path(
+            what,
+            tuple(sorted(some, key=_by_arrival)),
+            tuple(sorted(met, key=lambda mark: (mark.at_us, mark.node))),
+            count,
+        )
         for what, some, met, count in made
     ]
 

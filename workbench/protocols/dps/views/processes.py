@@ -12,32 +12,72 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.protocols.dps.automaton import STATE_NAMES
-from workbench.protocols.dps.views.filters import WIDTH, MeshScene, mesh_entries
-from workbench.protocols.dps.views.looks import IN_VAIN, USEFUL
+from workbench.protocols.dps.views.filters import WIDTH, named, noted
+from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
+from workbench.protocols.dps.views.looks import IN_VAIN
 from workbench.protocols.dps.views.mesh import Mesh, Rows, standing
-from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.ground import lay_out
-from workbench.views.layers import table
-from workbench.views.legend import Entry
+from workbench.views.layers import Layer, Seen, table
+from workbench.views.legend import MARGIN, legend_drawing, scales_drawing
+from workbench.views.marks import LayerScene
+from workbench.views.nodes import FAILED, SINK, SOURCE
+from workbench.views.player.film import Film
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_NODES = (FAILED._replace(said="killed"), SOURCE._replace(said="publisher"), SINK._replace(said="subscriber"))
+_RINGS = (DELIVERED._replace(said="has acknowledged"), DELIVERED._replace(said="has not been heard of", colour=IN_VAIN))
+
 
 def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -> Drawing:
     """The mesh of processes now. With an ``outcome`` of `DPSMesh.publish` also who has answered, after how many ms."""
-    scene = ProcessScene(processes, outcome, width)
-    alive = len(processes.alive)
-    title = f"{len(processes.graph)} processes on this machine, {alive} of them alive"
-    return scene.page(title, process_entries(scene), scene.said())
+    mesh, plan = standing_now(processes), lay_out(processes.graph)
+    words = {node: str(node) for node in plan.ids.tolist()}
+    roles = {node: 2 for node in processes.subscriptions} | dict.fromkeys(mesh.down_at(0), 0)
+    rings: dict[int, int] = {}
+    said = f"{len(mesh.links['node'])} links, {int((mesh.links['look'] == 1).sum())} of them muted"
+    if outcome is not None:
+        words |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
+        roles[outcome.publisher] = 1
+        rings = {node: 0 if node in outcome.answers else 1 for node in outcome.wanted}
+        said = f"{outcome.topic}: {len(outcome.answers)} of {len(outcome.wanted)} subscribers have acknowledged; {said}"
+    layers = (
+        *link_layers(mesh, len(words)),
+        *filter_layers(mesh),
+        Layer("nodes", _now(roles), _NODES, "node"),
+        Layer("answers", _now(rings), _RINGS, "ring"),
+    )
+    seen = Seen(None, plan, Film(np.zeros(2), np.zeros(2)), 1, layers)
+    scene = _Scene(named(seen, words), 0, width)
+    title = f"{len(processes.graph)} processes on this machine, {len(processes.alive)} of them alive"
+    drawing = Drawing(width, 40, title=title)
+    drawing.text(MARGIN, 26, title, size=15, bold=True)
+    map_ = scene.draw()
+    for part in (map_, legend_drawing(scene.entries(), width), scales_drawing(scene.scales, width)):
+        drawing.add(part, 0, drawing.height)
+        drawing.height += part.height
+    return noted(drawing, said)
+
+
+class _Scene(LayerScene):
+    def _scale_bar(self) -> None:
+        """Processes are nowhere in particular."""
+
+
+def _now(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
+    count = len(looks)
+    return table(node=list(looks), look=list(looks.values()), from_us=[0] * count, until_us=[1] * count)
 
 
 def standing_now(processes: Any) -> Mesh:
     """The state of a mesh of processes, as that of a run at time 0."""
     state = processes.state()
     told = [
-        (node, peer, True, STATE_NAMES.index(said)) for node, one in state.items() for peer, said in one["links"].items()
+        (node, peer, True, STATE_NAMES.index(said))
+        for node, one in state.items()
+        for peer, said in one["links"].items()
     ]
     told += [(node, peer, False, bits) for node, one in state.items() for peer, bits in one["told"].items()]
     told += [(node, -1, False, one["bits"]) for node, one in state.items()]
@@ -46,55 +86,6 @@ def standing_now(processes: Any) -> Mesh:
     failed = table(node=down, from_us=[0] * len(down), until_us=[1] * len(down))
     nothing = np.zeros(len(node), np.int64)
     return standing(Rows(nothing, node, peer, is_link == 1, value, nothing), processes.filter_bits, failed, 1)
-
-
-class ProcessScene(MeshScene):
-    """A mesh of processes, and around its nodes what came of a publication."""
-
-    def __init__(self, processes: Any, outcome: Any, width: int) -> None:
-        plan = lay_out(processes.graph)
-        super().__init__(plan, standing_now(processes), 0, width, set(processes.subscriptions))
-        self.outcome = outcome
-        self.names = {node: str(node) for node in self.place_of}
-        if outcome is not None:
-            self.names |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
-
-    def clock(self) -> str:
-        """Time is not what this is about."""
-        return ""
-
-    def _scale_bar(self) -> None:
-        """Processes are nowhere in particular."""
-
-    def _discs(self) -> None:
-        super()._discs()
-        if self.outcome is None:
-            return
-        x, y = self.at(self.outcome.publisher)
-        self.drawing.marker("triangle", x, y, 1.3 * self.node, palette.SOURCE, palette.OUTLINE, 1.1)
-        for node in self.outcome.wanted:
-            colour = USEFUL if node in self.outcome.answers else IN_VAIN
-            self.drawing.circle(*self.at(node), 2.0 * self.node, stroke=colour, width=2.6)
-
-    def said(self) -> str:
-        """The figure in a sentence."""
-        if self.outcome is None:
-            return self.facts()
-        came, due = len(self.outcome.answers), len(self.outcome.wanted)
-        return f"{self.outcome.topic}: {came} of {due} subscribers have acknowledged; {self.facts()}"
-
-
-def process_entries(scene: ProcessScene) -> list[Entry]:
-    """What a picture of processes has to explain."""
-    entries = mesh_entries(scene)
-    outcome = scene.outcome
-    if outcome is not None:
-        entries.insert(0, ("triangle", palette.SOURCE, "publisher"))
-        if outcome.answers:
-            entries.append(("ring", USEFUL, "has acknowledged"))
-        if outcome.missing:
-            entries.append(("ring", IN_VAIN, "has not been heard of"))
-    return [(how, colour, "killed" if said == "failed node" else said) for how, colour, said in entries]
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:
