@@ -59,11 +59,9 @@ def _drawn(seen: Seen, mesh: Mesh, time_us: int, width: int, names: bool | None)
     is_named = names if names is not None else len(ids) <= MOST_NAMES
     drawing = draw(named(seen, words if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
     states = list(mesh.links_at(time_us).values())
-    return noted(
-        drawing,
-        f"filters of {mesh.filter_bits:,} bits; mean of the nodes {percent(sum(fills.values()) / max(len(ids), 1))}, "
-        f"fullest {percent(max(fills.values(), default=0.0))}; {len(states)} links, {states.count(MUTED)} of them muted",
-    )
+    mean, most = (percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0)))
+    links = f"{len(states)} links, {states.count(MUTED)} of them muted"
+    return noted(drawing, f"filters of {mesh.filter_bits:,} bits; mean of the nodes {mean}, fullest {most}; {links}")
 
 
 def named(seen: Seen, words: Mapping[int, str]) -> Seen:

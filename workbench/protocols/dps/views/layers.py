@@ -17,11 +17,13 @@ Reference
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import looks
-from workbench.protocols.dps.views.mesh import LOOKS, Mesh, in_order, in_time, mesh_in, runs, steps
+from workbench.protocols.dps.views.mesh import LOOKS, Mesh, begin, in_order, in_time, mesh_in, spans, steps
 from workbench.protocols.dps.views.paths import (
     ACKNOWLEDGEMENT,
     HOPS,
@@ -35,7 +37,7 @@ from workbench.protocols.dps.views.paths import (
     steps_of,
 )
 from workbench.views import palette
-from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Section, Table, Way, Ways, select
+from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, Table, Way, Ways, select
 
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
@@ -91,51 +93,48 @@ def link_layers(seen: Mesh, nodes: int) -> list[Layer]:
     active, muted, pending = (select(seen.links, seen.links["look"] == look) for look in range(len(LOOKS)))
     for one in (active, muted, pending):
         del one["look"]
-    shade_of, scale = _shades(seen, "half of a link, what is asked for there")
-    halves = seen.halves(shade_of)
-    halves = select(halves, halves["look"] > 0)
+    halves = select(seen.halves, seen.halves["look"] > 0)
     halves["weight"] = halves.pop("look") / looks.DARKEST
+    scale = _scale(seen, "half of a link, what is asked for there")
     is_crowded = len(muted["node"]) > FEW_MUTED * nodes
     return [
         _layer("links of the mesh", active, (GROUND,), "line"),
         _layer("links of the mesh", halves, (HALF,), "half", scale=scale),
         _layer("muted links", muted, (CROWDED if is_crowded else MUTED,), "line", is_on=not is_crowded, level=8),
         _layer("links on their way", pending, (PENDING,), "line", level=9),
-        _layer("links of nodes", *_sights(seen)),
+        _sights(seen),
     ]
 
 
 def filter_layers(seen: Mesh) -> list[Layer]:
     """The filters of nodes, as discs and in words."""
-    shade_of, scale = _shades(seen, "node, what is asked for here and behind its links but one")
-    _, whole = _shades(seen, "node, all it knows of")
-    asked, sums = asks(seen, shade_of), seen.sums
-    some = select(sums, sums["value"] > 0)
+    some = select(seen.sums, seen.sums["value"] > 0)
     known = {name: some[name] for name in ("node", "from_us", "until_us")}
-    known["weight"] = shade_of[some["value"]] / looks.DARKEST
-    bits, which = np.unique(some["value"], return_inverse=True)
+    known["weight"] = seen.shade_of[some["value"]] / looks.DARKEST
+    asked = _scale(seen, "node, what is asked for here and behind its links but one")
+    whole = _scale(seen, "node, all it knows of")
+    bits, which = _numbered(some["value"])
     words = [looks.percent(seen.fill(one)) for one in bits.tolist()]
-    fills = some | {"text": which.astype(np.int32)}
+    fills = some | {"text": which}
     return [
-        _layer("filters", asked, (DISC,), "disc", scale=scale),
+        _layer("filters", asks(seen), (DISC,), "disc", scale=asked),
         _layer("all it knows of", known, (DISC,), "disc", scale=whole, is_on=False),
         _layer("fill in %", fills, (FILL,), "label", section=FILTER, words=words, is_detail=True),
     ]
 
 
-def _shades(seen: Mesh, said: str) -> tuple[np.ndarray, looks.Scale]:
-    fewest, most = seen.fewest_bits, seen.most_bits
-    return looks.shades(fewest, most), looks.scale(said, fewest, most, seen.filter_bits)
+def _scale(seen: Mesh, said: str) -> Scale:
+    return looks.scale(said, seen.fewest_bits, seen.most_bits, seen.filter_bits)
 
 
-def _sights(seen: Mesh) -> tuple:
-    """Links as each end sees them, with what it was told in words: the arguments of a layer."""
-    sights = seen.sights
+def _sights(seen: Mesh) -> Layer:
+    """Links as each end sees them, with what it was told in words."""
+    sights = dict(seen.sights)
     bits, needs = np.maximum(sights.pop("value"), 0), sights.pop("sequence")
     scale = int(needs.max(initial=0)) + 1
     told, text = _numbered(bits * scale + needs)
     words = [f"{one // scale} bits, {one % scale} needs" if one else "nothing" for one in told.tolist()]
-    return {**sights, "text": text}, STATES, "", LINKS, words
+    return _layer("links of nodes", {**sights, "text": text}, STATES, section=LINKS, words=words)
 
 
 def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -145,36 +144,28 @@ def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(is_there), (np.cumsum(is_there, dtype=np.int32) - 1)[values]
 
 
-def asks(seen: Mesh, shade_of: np.ndarray) -> Table:
+def asks(seen: Mesh) -> Table:
     """What nodes ask the neighbor for that they ask for least, as weights; what they know of while they have no link.
 
     Each half of a link adds its shade to those of the node at the other end, and takes it away when it ends.
     """
-    halves, sums = seen.halves(shade_of), seen.sums
+    halves, sums = seen.halves, seen.sums
     count = len(halves["node"])
     node = np.concatenate([halves["peer"], halves["peer"], sums["node"]])
     time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
-    shade = np.concatenate([halves["look"], halves["look"], shade_of[sums["value"]]])
+    shade = np.concatenate([halves["look"], halves["look"], seen.shade_of[sums["value"]]])
     change = np.concatenate([np.ones(count), -np.ones(count), np.zeros(len(sums["node"]))]).astype(np.int8)
     order = in_order(time_us)
     order = order[in_order(node[order])]
     node, time_us, shade, change = (column[order] for column in (node, time_us, shade, change))
-    begins = np.ones(len(order), bool)
-    begins[1:] = node[1:] != node[:-1]
-    numbers = np.arange(len(order))
-    first = np.maximum.accumulate(np.where(begins, numbers, 0))
-    known = np.maximum.accumulate(np.where(change == 0, numbers, 0))
-    least = np.where(known >= first, np.where(change[known] == 0, shade[known], 0), 0)
+    begins = begin(node)
+    numbers = np.arange(len(order), dtype=np.int32)
+    known = np.maximum.accumulate(np.where(begins | (change == 0), numbers, 0))
+    least = np.where(change[known] == 0, shade[known], 0)
     for one in range(looks.DARKEST, -1, -1):
         # All that begins ends, so the count of a node is 0 when that of the next one begins.
         least[np.cumsum(np.where(shade == one, change, 0), dtype=np.int32) > 0] = one
-    is_last = np.append(begins[1:] | (time_us[1:] > time_us[:-1]), True)[: len(order)]
-    node, time_us, least = node[is_last], time_us[is_last], least[is_last]
-    begins = np.ones(len(node), bool)
-    begins[1:] = node[1:] != node[:-1]
-    is_new = begins.copy()
-    is_new[1:] |= least[1:] != least[:-1]
-    at, until = runs(is_new, begins, time_us, seen.duration_us)
+    at, until = spans(begins, time_us, seen.duration_us, least)
     kept = (time_us[at] < until) & (least[at] > 0)
     at, until = at[kept], until[kept]
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "weight": least[at] / looks.DARKEST}
@@ -235,11 +226,11 @@ def curves(seen: Mesh, nodes: int) -> list[Curves]:
     return found
 
 
-def _layer(name: str, some: Table, looks_: tuple[Look, ...], mark: str = "", section=None, words=(), **more) -> Layer:
+def _layer(name: str, some: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
     """A layer of some rows, of the longest ones if there are very many."""
-    rows, notes = len(some["from_us"]), ()
+    rows = len(some["from_us"])
     if rows > MOST_ROWS:
         lasts = some["until_us"] - some["from_us"]
         some = select(some, np.argpartition(lasts, rows - MOST_ROWS)[rows - MOST_ROWS :])
-        notes = (f"{name}: of {rows:,} changes those {MOST_ROWS:,} that lasted longest are shown.",)
-    return Layer(name, in_time(**some), looks_, mark, section=section, words=words, notes=notes, **more)
+        more["notes"] = (f"{name}: of {rows:,} changes those {MOST_ROWS:,} that lasted longest are shown.",)
+    return Layer(name, in_time(**some), looks_, mark, **more)

@@ -41,6 +41,7 @@ import pyarrow as pa
 
 from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
+from workbench.protocols.dps.views.looks import shades
 from workbench.views.layers import Table, select, table
 from workbench.views.nodes import failing
 from workbench.views.player.columns import Columns
@@ -115,7 +116,7 @@ class Mesh:
     def links(self) -> Table:
         """Links as both of their ends see them, the lower one first; look: a number of `LOOKS`."""
         look = self.ends.look
-        at, until = self._runs(look)
+        at, until = spans(self.ends.begins, self.ends.time_us, self.duration_us, look)
         kept = look[at] >= 0
         at, until = at[kept], until[kept]
         node, peer = self.ends.node[:, at]
@@ -128,11 +129,16 @@ class Mesh:
             lambda side: [values[side] for values in (self.ends.state, self.ends.bits, self.ends.needs)]
         )
 
-    def halves(self, shade_of: np.ndarray) -> Table:
-        """Active links, a row for each end; look: the shade (of bits) of what it was told over the link."""
-        is_active = self.ends.look == 0
-        shades = np.where(is_active, shade_of[np.maximum(self.ends.bits, 0)], -1)
-        return self._of_ends(lambda side: [shades[side]])
+    @cached_property
+    def shade_of(self) -> np.ndarray:
+        """The shade (`looks.COLOURS`) of a filter by its bits, shape (most_bits + 1,)."""
+        return shades(self.fewest_bits, self.most_bits)
+
+    @cached_property
+    def halves(self) -> Table:
+        """Active links, a row for each end; look: the shade of what it was told over the link."""
+        found = np.where(self.ends.look == 0, self.shade_of[np.maximum(self.ends.bits, 0)], -1)
+        return self._of_ends(lambda side: [found[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
         """(node, neighbor), the lower first -> active, muted or pending."""
@@ -174,14 +180,6 @@ class Mesh:
         time_us = min(time_us, self.duration_us - 1)
         return np.flatnonzero((some["from_us"] <= time_us) & (some["until_us"] > time_us))
 
-    def _runs(self, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows at which a value of a pair changes, and when it changes next."""
-        ends = self.ends
-        is_new = ends.begins.copy()
-        for value in values:
-            is_new[1:] |= value[1:] != value[:-1]
-        return runs(is_new, ends.begins, ends.time_us, self.duration_us)
-
     def _of_ends(self, values_of: Any) -> Table:
         """What one end sees, and then the other: the runs of some values, of which the first tells what there is.
 
@@ -190,7 +188,7 @@ class Mesh:
         found: dict[str, list[np.ndarray]] = {}
         for side in (0, 1):
             values = values_of(side)
-            at, until = self._runs(*values)
+            at, until = spans(self.ends.begins, self.ends.time_us, self.duration_us, *values)
             kept = values[0][at] >= 0 if len(values) == 1 else values[0][at] != automaton.GONE
             at, until = at[kept], until[kept]
             made = {"node": self.ends.node[side][at], "peer": self.ends.node[1 - side][at], "until_us": until}
@@ -261,11 +259,10 @@ def _ends(told: Rows, count_muted: bool) -> Ends:
     order = in_order(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
     time_us, node, peer, is_link, value, needs = (column[order] for column in told)
     low, high = np.minimum(node, peer), np.maximum(node, peer)
-    begins = np.ones(len(order), bool)
-    begins[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    begins = begin(low, high)
     numbers = np.arange(len(order), dtype=np.int32)
     first = np.maximum.accumulate(np.where(begins, numbers, 0))
-    settled = np.flatnonzero(np.append(begins[1:] | (time_us[1:] > time_us[:-1]), True)[: len(order)])
+    rows = settled(begins, time_us)
     forgets = np.zeros(len(automaton.STATE_NAMES), bool)
     forgets[[automaton.GONE, automaton.UNMUTING, *(() if count_muted else (automaton.MUTED,))]] = True
     # What a neighbor told ends with its link; such a row tells of no bits.
@@ -273,9 +270,9 @@ def _ends(told: Rows, count_muted: bool) -> Ends:
     tells[is_link] = forgets[value[is_link]]
 
     def newest(which: np.ndarray) -> np.ndarray:
-        """The last row of some in the pair up to each settled row; -1 if there is none."""
-        found = np.maximum.accumulate(np.where(which, numbers, -1))[settled]
-        return np.where(found >= first[settled], found, -1)
+        """The last row of some in the pair up to each row that counts; -1 if there is none."""
+        found = np.maximum.accumulate(np.where(which, numbers, -1))[rows]
+        return np.where(found >= first[rows], found, -1)
 
     state, bits, wanted = [], [], []
     for end in (low, high):
@@ -285,22 +282,14 @@ def _ends(told: Rows, count_muted: bool) -> Ends:
         state.append(np.where(link >= 0, value[link], automaton.GONE))
         bits.append(np.where(is_told, value[filter_], UNTOLD))
         wanted.append(np.where(is_told, needs[filter_], 0))
-    starts = np.ones(len(settled), bool)
-    starts[1:] = first[settled[1:]] != first[settled[:-1]]
-    ends = np.stack([low[settled], high[settled]])
-    return Ends(time_us[settled], starts, ends, np.stack(state), np.stack(bits), np.stack(wanted))
+    ends = np.stack([low[rows], high[rows]])
+    return Ends(time_us[rows], begin(first[rows]), ends, np.stack(state), np.stack(bits), np.stack(wanted))
 
 
 def _sums(told: Rows, duration_us: int) -> Table:
     order = in_order(told.node)
     time_us, node, bits, needs = (column[order] for column in (told.time_us, told.node, told.value, told.needs))
-    is_last = np.append((node[1:] != node[:-1]) | (time_us[1:] > time_us[:-1]), True)[: len(order)]
-    time_us, node, bits, needs = (column[is_last] for column in (time_us, node, bits, needs))
-    begins = np.ones(len(node), bool)
-    begins[1:] = node[1:] != node[:-1]
-    is_new = begins.copy()
-    is_new[1:] |= (bits[1:] != bits[:-1]) | (needs[1:] != needs[:-1])
-    at, until = runs(is_new, begins, time_us, duration_us)
+    at, until = spans(begin(node), time_us, duration_us, bits, needs)
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
 
 
@@ -323,15 +312,31 @@ def in_time(**columns: Any) -> Table:
     return table(**{name: column[order] for name, column in columns.items()})
 
 
-def runs(is_new: np.ndarray, begins: np.ndarray, times_us: np.ndarray, end_us: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows at which something new begins, and when the next new thing of the same key does (else ``end_us``).
+def begin(*keys: np.ndarray) -> np.ndarray:
+    """Whether a row is the first one of its keys, which rows are in order of; bool, shape (rows,)."""
+    begins = np.ones(len(keys[0]), bool)
+    begins[1:] = False
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    return begins
+
+
+def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+    """Of the rows of a key that are at the same time the last one. Rows are in order of keys and then of time."""
+    return np.flatnonzero(np.append(begins[1:] | (times_us[1:] > times_us[:-1]), True)[: len(begins)])
+
+
+def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows from which on some values of a key are others than before, and until when they stay so.
 
     Rows are in order of keys and then of time; ``begins``: the first row of a key.
     """
-    at = np.flatnonzero(is_new)
+    rows = settled(begins, times_us)
+    starts = begin(np.cumsum(begins)[rows])
+    at = np.flatnonzero(starts | begin(*(value[rows] for value in values)))
     until = np.full(len(at), end_us, np.int64)
-    until[:-1] = np.where(begins[at[1:]], end_us, times_us[at[1:]])
-    return at, until
+    until[:-1] = np.where(starts[at[1:]], end_us, times_us[rows[at[1:]]])
+    return rows[at], until
 
 
 def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarray]:
@@ -342,8 +347,9 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     """
     muted = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
     changes = [some[name] for some in (seen.sums, muted) for name in ("from_us", "until_us")]
-    times = np.unique(np.concatenate([[0], *changes]))
-    times = times[times < seen.duration_us]
+    times = np.concatenate([[0], *changes])
+    times = times[in_order(times)]
+    times = times[begin(times) & (times < seen.duration_us)]
     if most is not None and len(times) > most:
         times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
     total = _running(seen.sums, seen.sums["value"], times)
@@ -359,14 +365,14 @@ def _running(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarra
     """The sum of the values of the rows that are alive at each of some times."""
     change = np.zeros(len(times_us) + 1, np.int64)
     for name, sign in (("from_us", 1), ("until_us", -1)):
-        np.add.at(change, np.searchsorted(times_us, some[name]), sign * values)
+        change += sign * np.bincount(np.searchsorted(times_us, some[name]), values, len(change)).astype(np.int64)
     return np.cumsum(change[:-1])
 
 
 def _highest(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
     """The highest value of the rows that are alive at each of some times; 0 where there is none.
 
-    A row covers a range of times with two ranges of 2^k of them. Ranges are shared out from the largest to the smallest.
+    A row covers its times with two ranges of 2^k of them. Ranges are shared out from the largest to the smallest.
     """
     first, last = (np.searchsorted(times_us, some[name]) for name in ("from_us", "until_us"))
     kept = first < last

@@ -35,7 +35,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
     """The mesh of processes now. With an ``outcome`` of `DPSMesh.publish` also who has answered, after how many ms."""
     mesh, plan = standing_now(processes), lay_out(processes.graph)
     words = {node: str(node) for node in plan.ids.tolist()}
-    roles = {node: 2 for node in processes.subscriptions} | dict.fromkeys(mesh.down_at(0), 0)
+    roles = dict.fromkeys(processes.subscriptions, 2) | dict.fromkeys(mesh.down_at(0), 0)
     rings: dict[int, int] = {}
     said = f"{len(mesh.links['node'])} links, {int((mesh.links['look'] == 1).sum())} of them muted"
     if outcome is not None:
