@@ -9,8 +9,9 @@ Theory of operation
         take_apart(frame, broadcast)    the fields of a frame, one after the other
 
     The fields are of all bytes, without gaps or overlaps, and so are the children of a field. What cannot be read is a
-    field called `NOT_READ` that says why: any bytes at all have fields. `cut` and its `Cutter` hold all of this, so a
-    protocol only says in which order what is read. A protocol that names no module has a single field, the frame.
+    field called `NOT_READ` that says why: any bytes at all have fields. A frame that ends too soon has a last field of
+    no bytes, `REFUSED`. `cut` and its `Cutter` hold all of this, so a protocol only says in which order what is read. A
+    protocol that names no module has a single field, the frame.
 
 Cost
     Linear in the bytes of the frame.
@@ -33,6 +34,7 @@ from workbench.errors import AttributeFormatError, DecodeError, ParameterError
 from workbench.protocols.protocol import Protocol
 
 NOT_READ = "not read"
+REFUSED = "refused"
 NODE = "node {}"
 # What a number says: a template for `str.format`, or a function of it.
 Say = str | Callable[[int], str]
@@ -105,7 +107,9 @@ class Dissection(NamedTuple):
 
 
 def byte_range(field: Any) -> str:
-    """The bytes of a field for a reader: "4", or "4–7" with the last one."""
+    """The bytes of a field for a reader: "4", "4–7" with the last one, or "" for none."""
+    if field.start == field.end:
+        return ""
     return f"{field.start}" if field.end - field.start == 1 else f"{field.start}–{field.end - 1}"
 
 
@@ -141,15 +145,16 @@ def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field
     """The fields that ``read(cutter, *arguments)`` cuts a frame into.
 
     Where ``read`` raises DecodeError it has met what it cannot read: all bytes from there on are one field that says
-    why. So are those that it leaves over.
+    why; if there are none, it is a field of no bytes. What ``read`` leaves over is one field, too.
     """
     cutter = Cutter(frame)
     try:
         read(cutter, *arguments)
-        why = "nothing should follow here"
+        cutter.leave(len(frame), "nothing should follow here")
     except DecodeError as error:
-        why = str(error)
-    cutter.leave(len(frame), why)
+        if cutter.at == len(frame):
+            cutter.fields.append(Field(REFUSED, cutter.at, cutter.at, str(error)))
+        cutter.leave(len(frame), str(error))
     return tuple(cutter.fields)
 
 

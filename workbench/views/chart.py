@@ -201,6 +201,9 @@ class _Frame:
         self.x_ticks, self.x_labels, self.turned = list(map(float, range(len(names)))), list(names), turned
         self.x0, self.x1 = -0.5, len(names) - 0.5
         self.bottom -= math.sin(math.radians(turned)) * widest
+        if turned:  # the first one begins on the left of its tick
+            reach = math.cos(math.radians(turned)) * text_width(names[0], SIZE)
+            self.left = max(self.left, reach - 0.5 * (self.right - self.left) / len(names) + 8 + 1.5 * SIZE)
 
     def x(self, value: float) -> float:
         return self.left + (value - self.x0) / (self.x1 - self.x0) * (self.right - self.left)

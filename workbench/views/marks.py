@@ -27,6 +27,7 @@ ROOM_FOR_DETAILS = 3.0  # px of a node's radius, from which on what lies between
 LOST_AT = 0.6
 MOST_NAMES = 12
 MOST_LABELS = 120
+MOST_KEPT_CLEAR = 300  # lines of a layer that names should not hide
 LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", palette.WALL, least=2.5)
 
 
@@ -135,7 +136,7 @@ class LayerScene(Scene):
         self.is_roomy = self.node >= ROOM_FOR_DETAILS
         self.diameter = 2 * self.node
         self.groups = moment(seen, self.time_us, names, way, self.is_roomy)
-        self.samples: dict[tuple[str, str, str], Sample] = {}
+        self.samples: dict[tuple[int, str, str, str], Sample] = {}  # by layer, mark, words and colour
         self.scales: list[Scale] = []
         self.named: list[tuple[int, str]] = []
 
@@ -161,7 +162,8 @@ class LayerScene(Scene):
         """The legend: nodes, links and walls, then what is drawn over them."""
         ground = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
         ground += [Sample("line", WALL)] if len(self.walls) else []
-        found = list(self.samples.values())
+        order = {id(layer): place for place, layer in enumerate(self.seen.layers)}
+        found = [self.samples[key] for key in sorted(self.samples, key=lambda key: order.get(key[0], -1))]
         nodes = sorted((one for one in found if one.mark == "node"), key=lambda one: one.look.rank)
         return [*nodes, *ground, *(one for one in found if one.mark != "node")]
 
@@ -172,9 +174,8 @@ class LayerScene(Scene):
             self.scales.append(scale)
         if group.look.said:
             shown = scale.colours if scale is not None else ()
-            self.samples.setdefault(
-                (group.mark, group.look.said, group.look.colour), Sample(group.mark, group.look, tuple(shown))
-            )
+            key = (id(group.layer), group.mark, group.look.said, group.look.colour)
+            self.samples.setdefault(key, Sample(group.mark, group.look, tuple(shown)))
 
     # Lengths and places
 
@@ -217,8 +218,7 @@ class LayerScene(Scene):
         look: dict[str, Any] = {"width": self._stroke(group.look), "opacity": group.look.alpha, "dash": dash}
         for colour, some in shades(group.layer, group.look, group.column("weight")[rows]):
             self.drawing.segments(ends[some], colour=colour, **look)
-        if self.is_roomy:
-            self._keep_clear(ends)
+        self._keep_clear(ends[:MOST_KEPT_CLEAR])
 
     def _half(self, group: Group) -> None:
         ends, rows = self._ends(group)
@@ -231,14 +231,14 @@ class LayerScene(Scene):
         look = group.look
         ends, rows = self._ends(group)
         weight = group.column("weight")[rows]
-        thick = (1.0 if self.is_roomy else 0.7) * self._stroke(look)
+        thick = 0.65 * self._stroke(look)
         for colour, some in shades(group.layer, look, weight):
             for heavy in np.unique(weight[some]) if group.layer.scale is None else np.zeros(1):
                 chosen = some[weight[some] == heavy] if group.layer.scale is None else some
                 shown = self._aside(ends[chosen], look.lane)
                 self._arrows(shown, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
         if group.layer.of_way:
-            self._keep_clear(ends)
+            self._keep_clear(ends[:MOST_KEPT_CLEAR])
 
     def _arrows(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
         shown: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}
@@ -340,7 +340,7 @@ class LayerScene(Scene):
             if of is not None:
                 self.explain(of)
             else:
-                self.samples["node", "", ""] = Sample("node", look)
+                self.samples[0, "node", "", ""] = Sample("node", look)
 
     # Words
 

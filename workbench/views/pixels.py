@@ -85,13 +85,15 @@ def _outlined(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) ->
     around = np.concatenate([angle + turn, angle + math.pi + turn], axis=1)
     at = np.repeat(ends[:, [2, 3, 0, 1]].reshape(-1, 2, 2), corners + 1, axis=1)
     outlines = at + half * np.stack([np.cos(around), np.sin(around)], axis=2)
-    for outline in outlines.reshape(len(ends), -1).tolist():
+    for outline in outlines.reshape(len(ends), 4 * (corners + 1)).tolist():
         pen.polygon(outline, fill=ink)
 
 
 def _dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, float, float, float]]:
     x0, y0, x1, y1 = row
     length = math.hypot(x1 - x0, y1 - y0)
+    if not length:
+        return [(x0, y0, x1, y1)]
     pieces, start, which = [], 0.0, 0
     while start < length:
         end = min(start + dash[which % len(dash)], length)

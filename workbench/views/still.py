@@ -41,6 +41,7 @@ class Scene:
         self.walls = corner + self.scale * flip * plan.walls
         self.node = float(np.clip(0.15 * plan.spacing_m * self.scale, 1.8, 6.0))
         self.band: list[tuple[float, float]] = []
+        self._band = np.zeros((0, 2))  # the same as an array, when it was last looked at
         self.drawing = Drawing(width, self.height)
 
     def _between(self, a: int, b: int, share: float) -> tuple[float, float]:
@@ -92,11 +93,19 @@ class Scene:
         bad += 50.0 * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
         over = (self.x > left - reach) & (self.x < right + reach) & (self.y > top - reach) & (self.y < bottom + reach)
         bad += 4.0 * float(over.sum())
-        bad += 0.5 * sum(left < x < right and top < y < bottom for x, y in self.band)
+        bad += 0.5 * self._in_band(box)
         x0, y0, x1, y1 = self.walls.T
         crossed = np.maximum(np.minimum(x0, x1), left) <= np.minimum(np.maximum(x0, x1), right)
         crossed &= np.maximum(np.minimum(y0, y1), top) <= np.minimum(np.maximum(y0, y1), bottom)
         return bad + 4.0 * float(crossed.sum())
+
+    def _in_band(self, box: Box) -> int:
+        """How many of the points in ``band`` a box would hide."""
+        if len(self._band) != len(self.band):
+            self._band = np.array(self.band)
+        left, top, right, bottom = box
+        x, y = self._band.T
+        return int(((x > left) & (x < right) & (y > top) & (y < bottom)).sum())
 
     def write(self, place: int, text: str, taken: list[Box], bold: bool = False) -> None:
         """Write beside a node, where that hides as little as possible; ``taken``: where names are by now."""
@@ -181,5 +190,4 @@ class StillScene(Scene):
     def _hidden(self, box: Box, taken: Sequence[Box]) -> float:
         # Names are long and many here: a line below one counts more than in a picture of a few names.
         left, top, right, bottom = box
-        crossed = sum(left - 2 < x < right + 2 and top - 2 < y < bottom + 2 for x, y in self.band)
-        return super()._hidden(box, taken) + 1.5 * crossed
+        return super()._hidden(box, taken) + 1.5 * self._in_band((left - 2, top - 2, right + 2, bottom + 2))

@@ -7,14 +7,18 @@ What is in a map are its children. A message by itself has more to look at: bits
 from collections.abc import Iterator
 
 from workbench.protocols.dps.views.message import ENVELOPE, FRAME, REST, SEALED, Part, inspect_message
-from workbench.protocols.frame_fields import NOT_READ, Field
+from workbench.protocols.frame_fields import NOT_READ, REFUSED, Field
 
 _LONGEST_NOTATION = 72
 
 
 def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame."""
-    return tuple(_fields(inspect_message(frame).parts))
+    inspection = inspect_message(frame)
+    fields = tuple(_fields(inspection.parts))
+    if inspection.error and not any(field.name == NOT_READ for field in fields):
+        fields += (Field(REFUSED, len(frame), len(frame), inspection.error),)
+    return fields
 
 
 def _fields(parts: tuple[Part, ...]) -> Iterator[Field]:
