@@ -237,7 +237,9 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int, count_muted: b
     is_told = np.array([word == "interests_set" for word in columns.words["event"]] or [False])
     needs = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
     told = Rows(
-        *(columns[name][rows] for name in ("time_us", "node", "peer")),
+        columns["time_us"][rows],
+        columns["node"][rows],
+        columns["peer"][rows],
         ~is_told[columns.codes["event"][rows]],
         columns["value"][rows].astype(np.int32),
         needs[columns.codes["detail"][rows]],
@@ -355,8 +357,8 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     total = _running(seen.sums, seen.sums["value"], times)
     return {
         "time_us": times,
-        "mean": seen.fill(total) / max(nodes, 1),
-        "most": seen.fill(_highest(seen.sums, seen.sums["value"], times)),
+        "mean": total / seen.filter_bits / max(nodes, 1),
+        "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
         "muted": _running(muted, np.ones(len(muted["look"]), np.int64), times),
     }
 
