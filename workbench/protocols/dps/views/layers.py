@@ -23,7 +23,7 @@ import numpy as np
 
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import looks
-from workbench.protocols.dps.views.mesh import LOOKS, Mesh, begin, in_order, in_time, mesh_in, spans, steps
+from workbench.protocols.dps.views.mesh import LOOKS, Mesh, begin, in_order, in_time, mesh_in, settled, spans, steps
 from workbench.protocols.dps.views.paths import (
     ACKNOWLEDGEMENT,
     HOPS,
@@ -165,7 +165,9 @@ def asks(seen: Mesh) -> Table:
     for one in range(looks.DARKEST, -1, -1):
         # All that begins ends, so the count of a node is 0 when that of the next one begins.
         least[np.cumsum(np.where(shade == one, change, 0), dtype=np.int32) > 0] = one
-    at, until = spans(begins, time_us, seen.duration_us, least)
+    rows = settled(begins, time_us)
+    node, time_us, least = node[rows], time_us[rows], least[rows]
+    at, until = spans(begin(node), time_us, seen.duration_us, least)
     kept = (time_us[at] < until) & (least[at] > 0)
     at, until = at[kept], until[kept]
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "weight": least[at] / looks.DARKEST}

@@ -249,9 +249,9 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int, count_muted: b
 
 def standing(told: Rows, filter_bits: int, failed: Table, duration_us: int, count_muted: bool = True) -> Mesh:
     """The mesh from what was told of it."""
-    of_link = told.peer >= 0
-    links = Rows(*(column[of_link] for column in told))
-    sums = Rows(*(column[~of_link] for column in told))
+    links, sums = (
+        Rows(*(column[rows] for column in told)) for rows in map(np.flatnonzero, (told.peer >= 0, told.peer < 0))
+    )
     return Mesh(filter_bits, _ends(links, count_muted), _sums(sums, duration_us), failed, duration_us)
 
 
@@ -290,6 +290,7 @@ def _ends(told: Rows, count_muted: bool) -> Ends:
 
 def _sums(told: Rows, duration_us: int) -> Table:
     order = in_order(told.node)
+    order = order[settled(begin(told.node[order]), told.time_us[order])]
     time_us, node, bits, needs = (column[order] for column in (told.time_us, told.node, told.value, told.needs))
     at, until = spans(begin(node), time_us, duration_us, bits, needs)
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
@@ -331,14 +332,12 @@ def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
 def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows from which on some values of a key are others than before, and until when they stay so.
 
-    Rows are in order of keys and then of time; ``begins``: the first row of a key.
+    Rows are `settled`; ``begins``: the first row of a key.
     """
-    rows = settled(begins, times_us)
-    starts = begin(np.cumsum(begins)[rows])
-    at = np.flatnonzero(starts | begin(*(value[rows] for value in values)))
+    at = np.flatnonzero(begins | begin(*values))
     until = np.full(len(at), end_us, np.int64)
-    until[:-1] = np.where(starts[at[1:]], end_us, times_us[rows[at[1:]]])
-    return rows[at], until
+    until[:-1] = np.where(begins[at[1:]], end_us, times_us[at[1:]])
+    return at, until
 
 
 def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarray]:
