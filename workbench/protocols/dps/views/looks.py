@@ -1,7 +1,8 @@
 """What filters, links and publications look like in all views of DPS.
 
-The more bits of a filter are set, the darker its blue; what nobody asks for is white. Muted links are dashed. What
-leads to a delivery is green, and what was in vain is vermilion and has a cross.
+The more bits of a filter are set, the darker it is, from pale blue to purple: on a dark ground, where strong colors are
+about equally light, hues tell shades apart. What nobody asks for has no color. Muted links are dashed. What leads to a
+delivery is green, and what was in vain is vermilion and has a cross.
 
 Shades
     Filters of large networks are all but empty: the fullest has some per mille of its bits set. And in the end most
@@ -18,7 +19,7 @@ MUTED = "#A0623A"
 PENDING = palette.LINK_GOOD
 USEFUL, IN_VAIN, REPEATED, ACKNOWLEDGED = palette.DELIVERED, palette.LOST, "#8A93A0", palette.REINFORCED
 # Nobody asks for anything; then the fewest bits to the most.
-COLOURS = (palette.BACKGROUND, "#C4DFF3", "#9CCBEA", "#6FB2E0", "#4396D0", "#2377B6", "#145A93", "#0A3C6E", "#06224A")
+COLOURS = (palette.BACKGROUND, "#CFE3F4", "#A3CDEE", "#6FB0E3", "#4690D6", "#3F6FC4", "#4C4FAE", "#5A3292", "#5C1A6E")
 DARKEST = len(COLOURS) - 1
 
 
