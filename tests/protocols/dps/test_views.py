@@ -198,14 +198,6 @@ def test_arrays_tell_the_same_of_publications_as_rows_one_by_one(wild):
         assert sorted(way.marks) == sorted(expected.marks)
 
 
-def test_numbers_of_any_size_are_put_in_order():
-    random = np.random.default_rng(1)
-    for most in (1, 300, 70_000, 1 << 40):
-        numbers = random.integers(0, most, 2_000)
-        assert (dps.in_order(numbers) == np.argsort(numbers, kind="stable")).all()
-    assert len(dps.in_order(np.zeros(0, np.int64))) == 0
-
-
 # Layers
 
 

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -243,7 +244,7 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
     from workbench.protocols.dps import DPS
     from workbench.protocols.dps.views.mesh import mesh_of
 
-    protocol_of(_Scenario(scenario))
+    protocol_of(SimpleNamespace(scenario=scenario))
     rows = []
     for length in lengths:
         for count in hashes:
@@ -266,13 +267,6 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
                 }
             )
     return pd.DataFrame(rows)
-
-
-class _Scenario:
-    """What `protocol_of` looks at."""
-
-    def __init__(self, scenario: Any) -> None:
-        self.scenario = scenario
 
 
 def vain_chart(table: Any, width: int = 620, height: int = 340) -> Drawing:

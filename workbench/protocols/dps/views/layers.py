@@ -23,9 +23,8 @@ import numpy as np
 
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import looks
-from workbench.protocols.dps.views.mesh import LOOKS, Mesh, begin, in_order, in_time, mesh_in, settled, spans, steps
+from workbench.protocols.dps.views.mesh import LOOKS, Mesh, begin, in_time, mesh_in, settled, spans, steps
 from workbench.protocols.dps.views.paths import (
-    ACKNOWLEDGEMENT,
     HOPS,
     LOST_HOP,
     MOST_PATHS,
@@ -38,6 +37,7 @@ from workbench.protocols.dps.views.paths import (
 )
 from workbench.views import palette
 from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, Table, Way, Ways, select
+from workbench.views.sorting import order_of
 
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
@@ -155,8 +155,8 @@ def asks(seen: Mesh) -> Table:
     time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
     shade = np.concatenate([halves["look"], halves["look"], seen.shade_of[sums["value"]]])
     change = np.concatenate([np.ones(count), -np.ones(count), np.zeros(len(sums["node"]))]).astype(np.int8)
-    order = in_order(time_us)
-    order = order[in_order(node[order])]
+    order = order_of(time_us)
+    order = order[order_of(node[order])]
     node, time_us, shade, change = (column[order] for column in (node, time_us, shade, change))
     begins = begin(node)
     numbers = np.arange(len(order), dtype=np.int32)
@@ -204,8 +204,7 @@ def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> Ways
     made = []
     numbers = (counts.tolist(), found.matches.tolist(), last_us.tolist())
     for one, count, matches, last in zip(published, *numbers, strict=True):
-        frames = tuple((one.node, one.sequence, name) for name in (PUBLICATION, ACKNOWLEDGEMENT))
-        made.append(Way(one.name, one.at_us, frames, in_words(count, matches, last - one.at_us)))
+        made.append(Way(one.name, one.at_us, one.frames, in_words(count, matches, last - one.at_us)))
     is_part = len(every) > ways
     notes = (f"Of {len(every):,} publications the first {ways:,} can be followed.",) if is_part else ()
     return Ways(tuple(made), is_newest=True, notes=notes)

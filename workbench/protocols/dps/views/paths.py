@@ -32,10 +32,13 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import ParameterError
-from workbench.protocols.dps.views.mesh import in_order, protocol_of
-from workbench.views.layers import Table, select
+from workbench.protocols.dps.views.mesh import protocol_of
+from workbench.views.frames import ways_of
+from workbench.views.layers import Table, Way, Ways, select
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
+from workbench.views.sorting import order_of
+from workbench.views.spans import first_of_each, groups
 
 PUBLICATION, ACKNOWLEDGEMENT = "publication", "acknowledgement"
 REASONS = ("dead_end", "no_match", "out_of_range")
@@ -43,7 +46,6 @@ HOPS = ("useful", "in vain", "repeated", "lost", "acknowledged")
 MARKS = ("delivered", *REASONS)
 USEFUL_HOP, IN_VAIN_HOP, REPEATED_HOP, LOST_HOP, ACKNOWLEDGED_HOP = range(len(HOPS))
 MOST_PATHS = 200
-_WHAT = ("origin", "sequence")  # by these a row of a trace tells which publication it is about
 
 
 class Published(NamedTuple):
@@ -58,6 +60,11 @@ class Published(NamedTuple):
     def name(self) -> str:
         """What it is called in figures."""
         return f"{self.text or 'a publication'} of node {self.node}, {self.at_us / 1e6:,.2f} s"
+
+    @property
+    def frames(self) -> tuple[tuple[int, int, str], ...]:
+        """Its frames and those of its acknowledgements, as `views.layers.Way` has them."""
+        return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 
 class Hop(NamedTuple):
@@ -204,17 +211,7 @@ def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
 
 def _ways(columns: Columns, rows: np.ndarray, wanted: Sequence[Published]) -> np.ndarray:
     """Which of some publications each row of the trace is about; -1 none."""
-    if not wanted:
-        return np.full(len(rows), -1)
-    told = [(np.array([one[which] for one in wanted]), columns[name][rows]) for which, name in enumerate(_WHAT)]
-    (nodes, node), (numbers, number) = [(np.unique(known), known) for known, _ in told]
-    way_of = np.full((len(nodes) + 1, len(numbers) + 1), -1)
-    way_of[np.searchsorted(nodes, node), np.searchsorted(numbers, number)] = np.arange(len(wanted))
-    places = []
-    for values, (_, column) in zip((nodes, numbers), told, strict=True):
-        place = np.minimum(np.searchsorted(values, column), len(values) - 1)
-        places.append(np.where(values[place] == column, place, len(values)))
-    return way_of[places[0], places[1]]
+    return ways_of(columns, rows, Ways(tuple(Way(one.name, one.at_us, one.frames) for one in wanted)))
 
 
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
@@ -226,13 +223,12 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     way = _ways(columns, rows, wanted)
     kept = (way >= 0) & (columns["peer"][rows] >= 0)
     rows, way = rows[kept], way[kept]
-    is_sent, is_answer = _is(columns, "event", "sent", rows), _is(columns, "message", ACKNOWLEDGEMENT, rows)
+    is_sent, is_answer = columns.says("event", rows, "sent"), columns.says("message", rows, ACKNOWLEDGEMENT)
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     # A row that tells of a frame's arrival is about the last frame of its kind between these nodes.
-    scale = int(max(node.max(initial=0), peer.max(initial=0))) + 1
-    key = ((way * 2 + is_answer) * scale + sender) * scale + receiver
-    order = in_order(key)
+    key = groups(way, is_answer.astype(np.int8), sender, receiver)
+    order = order_of(key)
     before, after = order[:-1], order[1:]
     is_arrival = (key[before] == key[after]) & is_sent[before] & ~is_sent[after]
     arrived = time_us.copy()
@@ -245,15 +241,10 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     return select(made, is_sent)
 
 
-def _is(columns: Columns, name: str, wanted: str, rows: np.ndarray) -> np.ndarray:
-    is_wanted = np.array([word == wanted for word in columns.words[name]] or [False])
-    return is_wanted[columns.codes[name][rows]]
-
-
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     """The frames of some publications, of which those that led to a delivery are found from their ends."""
     hops = _frames(columns, wanted)
-    hops = select(hops, in_order(hops["from_us"]))
+    hops = select(hops, order_of(hops["from_us"]))
     way, node, peer, look = (hops[name] for name in ("way", "node", "peer", "look"))
     publisher = np.array([one.node for one in wanted] or [-1])
     scale = 1 + int(max(publisher.max(), node.max(initial=0), peer.max(initial=0), marks["node"].max(initial=0)))
@@ -277,11 +268,10 @@ def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.nda
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
     way = _ways(columns, rows, wanted)
     reasons = np.array([REASONS.index(word) + 1 if word in REASONS else -1 for word in columns.words["detail"]] or [-1])
-    look = np.where(_is(columns, "event", "delivered", rows), 0, reasons[columns.codes["detail"][rows]])
+    look = np.where(columns.says("event", rows, "delivered"), 0, reasons[columns.codes["detail"][rows]])
     kept = (way >= 0) & (look >= 0)
     rows, way, look = rows[kept], way[kept], look[kept]
     matches = np.bincount(way[look == 0], minlength=len(wanted))
     node, time_us = columns["node"][rows], columns["time_us"][rows]
-    scale = int(node.max(initial=0)) + 1
-    first = np.sort(np.unique((way * len(MARKS) + look) * scale + node, return_index=True)[1])
+    first = first_of_each(groups(way, look, node))
     return {"way": way[first], "node": node[first], "look": look[first], "from_us": time_us[first]}, matches
