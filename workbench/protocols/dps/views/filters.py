@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.errors import ParameterError
-from workbench.protocols.dps.views.layers import FILL, curves
+from workbench.protocols.dps.views.layers import FILL, MOST_LABELS, curves
 from workbench.protocols.dps.views.looks import percent
 from workbench.protocols.dps.views.mesh import MUTED, Mesh, mesh_of
 from workbench.views import caption
@@ -27,7 +27,6 @@ from workbench.views.see import see
 from workbench.views.stepper import Stepper
 
 WIDTH = 760
-MOST_NAMES = 60  # nodes beside which something is written
 NAMES = "names"
 MESH = ("nodes", "links of the mesh", "muted links", "links on their way")
 
@@ -56,7 +55,7 @@ def _drawn(seen: Seen, mesh: Mesh, time_us: int, width: int, names: bool | None)
     fills = {node: mesh.fill(one.bits) for node, one in mesh.sums_at(time_us).items() if one.bits}
     ids = seen.plan.ids.tolist()
     words = {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in ids}
-    is_named = names if names is not None else len(ids) <= MOST_NAMES
+    is_named = names if names is not None else len(ids) <= MOST_LABELS
     drawing = draw(named(seen, words if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
     states = list(mesh.links_at(time_us).values())
     mean, most = (percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0)))

@@ -42,6 +42,7 @@ from workbench.views.sorting import order_of
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
 FEW_MUTED = 2  # for each node: with more of them the others are hard to see
+MOST_LABELS = 60
 
 PUBLICATIONS = "publication"
 GROUND = Look("active link", "#8A94A0", 0.12, 1.6)
@@ -53,16 +54,16 @@ DISC = Look("", looks.PENDING, 2.0, 9.0, 0.8)
 FILL = Look("", palette.TEXT, 0.7)
 STATES = tuple(Look(name) for name in automaton.STATE_NAMES)
 
-DELIVERED = Look("delivered", looks.USEFUL, 2.9, 17, 3, mark="ring")
-_HOP = Look("", looks.USEFUL, 0.3, 2.5, lane=0.45, head=0.95)
-_CROSS = Look("got it in vain", looks.IN_VAIN, 1.6, 10, 3, mark="cross")
+DELIVERED = Look("delivered", looks.USEFUL, 2.6, 15.0, 2.6, mark="ring")
+_HOP = Look("", looks.USEFUL, 0.25, 1.9, lane=0.45, head=0.95)
+_CROSS = Look("", looks.IN_VAIN, 1.1, 7.0, 1.8, mark="cross")
 # In the order of `HOPS`, and then of `MARKS`.
 WAY = (
     _HOP._replace(said="led to a delivery"),
     _HOP._replace(said="in vain: a filter said yes", colour=looks.IN_VAIN),
-    _HOP._replace(said="repeated: the node had it already", colour=looks.REPEATED, size=0.18, least=1.5),
+    _HOP._replace(said="repeated: the node had it already", colour=looks.REPEATED, size=0.15, least=1.2),
     Look("lost on this link", looks.IN_VAIN, 0.95, 8, 2.4, mark="loss"),
-    _HOP._replace(said="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.18, least=1.5, lane=0.9),
+    _HOP._replace(said="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.15, least=1.2, lane=0.9),
     DELIVERED,
     _CROSS._replace(said="in vain: dead end"),
     _CROSS._replace(said="in vain: topics do not match"),
@@ -81,7 +82,8 @@ def layers(recorded: Recorded) -> list[Part]:
     found = steps_of(columns, published)
     return [
         *link_layers(seen, len(recorded.plan.ids)),
-        *filter_layers(seen),
+        *filter_layers(seen, len(recorded.plan.ids)),
+        sights_layer(seen),
         way_layer(found, recorded.duration_us),
         ways_of(columns.where(event="originated", message=PUBLICATION), published, found),
         *curves(seen, len(recorded.plan.ids)),
@@ -89,7 +91,7 @@ def layers(recorded: Recorded) -> list[Part]:
 
 
 def link_layers(seen: Mesh, nodes: int) -> list[Layer]:
-    """Links as both ends see them, and for the inspector what each end knows."""
+    """Links as both ends see them, and what each end was told."""
     active, muted, pending = (select(seen.links, seen.links["look"] == look) for look in range(len(LOOKS)))
     for one in (active, muted, pending):
         del one["look"]
@@ -102,11 +104,10 @@ def link_layers(seen: Mesh, nodes: int) -> list[Layer]:
         _layer("links of the mesh", halves, (HALF,), "half", scale=scale),
         _layer("muted links", muted, (CROWDED if is_crowded else MUTED,), "line", is_on=not is_crowded, level=8),
         _layer("links on their way", pending, (PENDING,), "line", level=9),
-        _sights(seen),
     ]
 
 
-def filter_layers(seen: Mesh) -> list[Layer]:
+def filter_layers(seen: Mesh, nodes: int) -> list[Layer]:
     """The filters of nodes, as discs and in words."""
     some = select(seen.sums, seen.sums["value"] > 0)
     known = {name: some[name] for name in ("node", "from_us", "until_us")}
@@ -119,7 +120,16 @@ def filter_layers(seen: Mesh) -> list[Layer]:
     return [
         _layer("filters", asks(seen), (DISC,), "disc", scale=asked),
         _layer("all it knows of", known, (DISC,), "disc", scale=whole, is_on=False),
-        _layer("fill in %", fills, (FILL,), "label", section=FILTER, words=words, is_detail=True),
+        _layer(
+            "fill in %",
+            fills,
+            (FILL,),
+            "label",
+            section=FILTER,
+            words=words,
+            is_detail=True,
+            is_on=nodes <= MOST_LABELS,
+        ),
     ]
 
 
@@ -127,8 +137,8 @@ def _scale(seen: Mesh, said: str) -> Scale:
     return looks.scale(said, seen.fewest_bits, seen.most_bits, seen.filter_bits)
 
 
-def _sights(seen: Mesh) -> Layer:
-    """Links as each end sees them, with what it was told in words."""
+def sights_layer(seen: Mesh) -> Layer:
+    """For the inspector: links as each end sees them, with what it was told in words."""
     sights = dict(seen.sights)
     bits, needs = np.maximum(sights.pop("value"), 0), sights.pop("sequence")
     scale = int(needs.max(initial=0)) + 1

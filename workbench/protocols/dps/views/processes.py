@@ -45,7 +45,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
         said = f"{outcome.topic}: {len(outcome.answers)} of {len(outcome.wanted)} subscribers have acknowledged; {said}"
     layers = (
         *link_layers(mesh, len(words)),
-        *filter_layers(mesh),
+        *filter_layers(mesh, len(words)),
         Layer("nodes", _now(roles), _NODES, "node"),
         Layer("answers", _now(rings), _RINGS, "ring"),
     )

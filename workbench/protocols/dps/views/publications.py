@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workbench.protocols.dps.views.filters import MESH, MOST_NAMES, NAMES, WIDTH, named, noted
-from workbench.protocols.dps.views.layers import PUBLICATIONS, way_layer
+from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
+from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, way_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw
@@ -57,7 +57,7 @@ def _up_to(seen: Seen, way: Path, hops: int, width: int) -> Drawing:
     if len(part.hops) == len(way.hops):
         arrived += [mark.at_us for mark in way.marks]
     ids = seen.plan.ids.tolist()
-    words = {node: str(node) for node in ids} if len(ids) <= MOST_NAMES else {}
+    words = {node: str(node) for node in ids} if len(ids) <= MOST_LABELS else {}
     for number, hop in reversed(list(enumerate(part.hops, 1))):
         if hop.look in ("useful", "in vain") and hop.receiver in words:
             words[hop.receiver] = f"{hop.receiver}: hop {number}"
