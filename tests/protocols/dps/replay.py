@@ -42,17 +42,15 @@ def both_ends(states: list[str]) -> str:
 class Replay:
     """One pass over the rows: spans, closed as they end."""
 
-    EVENTS = ("link_set", "interests_set", "failed", "recovered")
+    EVENTS = ("link_set", "interests_set")
 
     def __init__(self, duration_us, count_muted):
         self.duration_us = duration_us
         self._forgetful = ("gone", "unmuting") if count_muted else ("gone", "unmuting", MUTED)
         self.links: list[LinkSpan] = []
         self.filters: list[FilterSpan] = []
-        self.failed: list[tuple[int, int, int]] = []
         self._links: dict[tuple[int, int], LinkSpan] = {}
         self._filters: dict[tuple[int, int], FilterSpan] = {}
-        self._down: dict[int, int] = {}
 
     def run(self, columns):
         """All rows, and then the end of the run."""
@@ -62,17 +60,11 @@ class Replay:
         for time_us, node, peer, value, event, detail in zip(*numbers, *words, strict=True):
             if event == "link_set":
                 self._link_set(LinkSpan(node, peer, detail, time_us, self.duration_us))
-            elif event == "interests_set":
+            else:
                 told = FilterSpan(node, peer, value, int(detail), time_us, self.duration_us)
                 self._begin(self.filters, self._filters, told)
-            elif event == "failed":
-                self._down.setdefault(node, time_us)
-            elif node in self._down:
-                self._end_failure(node, time_us)
         self.links += [span for span in self._links.values() if span.from_us < self.duration_us]
         self.filters += [span for span in self._filters.values() if span.from_us < self.duration_us]
-        for node in list(self._down):
-            self._end_failure(node, self.duration_us)
 
     def _link_set(self, link: LinkSpan) -> None:
         ends = (link.node, link.peer)
@@ -95,11 +87,6 @@ class Replay:
         span = kept.pop(key, None)
         if span is not None and span.from_us < time_us:
             spans.append(span._replace(until_us=time_us))
-
-    def _end_failure(self, node: int, time_us: int) -> None:
-        since_us = self._down.pop(node)
-        if since_us < time_us:
-            self.failed.append((node, since_us, time_us))
 
 
 def steps(seen, fill, nodes):

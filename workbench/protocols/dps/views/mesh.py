@@ -43,7 +43,6 @@ from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
 from workbench.views.layers import Table, select, table
-from workbench.views.nodes import failing
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
 from workbench.views.sorting import order_of
@@ -104,13 +103,12 @@ class Mesh:
     """The mesh of a run in time. Its tables are in order of nodes or pairs of nodes, and then of time.
 
     ends: how links stood; sums: of each node what is asked for there and behind its links (value: bits, sequence:
-    needs); failed: outages of nodes.
+    needs).
     """
 
     filter_bits: int
     ends: Ends
     sums: Table
-    failed: Table
     duration_us: int
 
     @cached_property
@@ -157,10 +155,6 @@ class Mesh:
         """node -> all that is asked for there and behind its links; nodes that know of nothing are left out."""
         rows = self._alive(self.sums, time_us)
         return dict(zip(self.sums["node"][rows].tolist(), _filters(self.sums, rows), strict=True))
-
-    def down_at(self, time_us: int) -> set[int]:
-        """The nodes that are down."""
-        return set(self.failed["node"][self._alive(self.failed, time_us)].tolist())
 
     def fill(self, bits: int) -> float:
         """The share of a filter's bits, 0 to 1."""
@@ -244,15 +238,15 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int, count_muted: b
         columns["value"][rows].astype(np.int32),
         needs[columns.codes["detail"][rows]],
     )
-    return standing(told, filter_bits, failing(columns, duration_us), duration_us, count_muted)
+    return standing(told, filter_bits, duration_us, count_muted)
 
 
-def standing(told: Rows, filter_bits: int, failed: Table, duration_us: int, count_muted: bool = True) -> Mesh:
+def standing(told: Rows, filter_bits: int, duration_us: int, count_muted: bool = True) -> Mesh:
     """The mesh from what was told of it."""
     links, sums = (
         Rows(*(column[rows] for column in told)) for rows in map(np.flatnonzero, (told.peer >= 0, told.peer < 0))
     )
-    return Mesh(filter_bits, _ends(links, count_muted), _sums(sums, duration_us), failed, duration_us)
+    return Mesh(filter_bits, _ends(links, count_muted), _sums(sums, duration_us), duration_us)
 
 
 def _ends(told: Rows, count_muted: bool) -> Ends:

@@ -33,9 +33,10 @@ _RINGS = (DELIVERED._replace(said="has acknowledged"), DELIVERED._replace(said="
 
 def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -> Drawing:
     """The mesh of processes now. With an ``outcome`` of `DPSMesh.publish` also who has answered, after how many ms."""
-    mesh, plan = standing_now(processes), lay_out(processes.graph)
+    state, plan = processes.state(), lay_out(processes.graph)
+    mesh = standing_now(state, processes.filter_bits)
     words = {node: str(node) for node in plan.ids.tolist()}
-    roles = dict.fromkeys(processes.subscriptions, 2) | dict.fromkeys(mesh.down_at(0), 0)
+    roles = dict.fromkeys(processes.subscriptions, 2) | dict.fromkeys(words.keys() - state, 0)
     rings: dict[int, int] = {}
     said = f"{len(mesh.links['node'])} links, {int((mesh.links['look'] == 1).sum())} of them muted"
     if outcome is not None:
@@ -71,9 +72,8 @@ def _now(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
     return table(node=list(looks), look=list(looks.values()), from_us=[0] * count, until_us=[1] * count)
 
 
-def standing_now(processes: Any) -> Mesh:
+def standing_now(state: Mapping[int, Any], filter_bits: int) -> Mesh:
     """The state of a mesh of processes, as that of a run at time 0."""
-    state = processes.state()
     told = [
         (node, peer, True, STATE_NAMES.index(said))
         for node, one in state.items()
@@ -82,10 +82,8 @@ def standing_now(processes: Any) -> Mesh:
     told += [(node, peer, False, bits) for node, one in state.items() for peer, bits in one["told"].items()]
     told += [(node, -1, False, one["bits"]) for node, one in state.items()]
     node, peer, is_link, value = np.array(told, np.int64).reshape(-1, 4).T
-    down = [node for node in processes.graph if node not in state]
-    failed = table(node=down, from_us=[0] * len(down), until_us=[1] * len(down))
     nothing = np.zeros(len(node), np.int64)
-    return standing(Rows(nothing, node, peer, is_link == 1, value, nothing), processes.filter_bits, failed, 1)
+    return standing(Rows(nothing, node, peer, is_link == 1, value, nothing), filter_bits, 1)
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:
