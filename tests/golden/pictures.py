@@ -29,7 +29,6 @@ LEFT_OUT = {
     "show": "displays network_figure",
     "show_live": "needs motes that run",
     "show_overlay": "displays overlay_figure",
-    "show_dps": "displays dps_figure",
 }
 # Names of what Bokeh has a part in, which is written otherwise by another version of it.
 OF_BOKEH = ("player", "section ", "save_html", "network_figure")
@@ -227,8 +226,6 @@ def of_golden(name):
         yield from players(run, views.overlay_figure(run), views.overlay_sections(run))
     if name.startswith("dps"):
         yield from of_mesh(run)
-    if name == "dps-grid":
-        yield from players(run, views.dps_figure(run), views.dps_sections(run))
 
 
 # What is not of one run
