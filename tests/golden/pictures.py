@@ -28,7 +28,6 @@ SILENT = {"runner": wb.LocalRunner(), "progress": False}
 LEFT_OUT = {
     "show": "displays network_figure",
     "show_live": "needs motes that run",
-    "show_overlay": "displays overlay_figure",
     "show_dps": "displays dps_figure",
 }
 # Names of what Bokeh has a part in, which is written otherwise by another version of it.
@@ -223,8 +222,6 @@ def of_golden(name):
         yield from players(run, views.network_figure(run))
     if name.startswith(("tinymq", "pub2sub")):
         yield from of_overlay(run)
-    if name in ("tinymq-own", "pub2sub-grid"):
-        yield from players(run, views.overlay_figure(run), views.overlay_sections(run))
     if name.startswith("dps"):
         yield from of_mesh(run)
     if name == "dps-grid":
