@@ -203,10 +203,17 @@ def _places(columns: Columns, rows: np.ndarray, duration_us: int, every_tree: bo
     rows = rows[which]
     found = {"node": node[which], "tree": tree[which], "parent": columns["peer"][rows]}
     keys, key = np.unique(columns.codes["detail"][rows], return_inverse=True)
-    # Each hop from the root has put a 1 at the end of the key.
-    depth = np.array([columns.words["detail"][code].count("1") for code in keys.tolist()], np.int64)
+    depth = _depths([columns.words["detail"][code] for code in keys.tolist()])
     found |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until}
     return within(found, duration_us)
+
+
+def _depths(keys: list[str]) -> np.ndarray:
+    """Hops to the root: each of them has put a 1 at the end of the key."""
+    length = np.fromiter(map(len, keys), np.int64, len(keys))
+    end = np.cumsum(length)
+    ones = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
+    return ones[end] - ones[end - length]
 
 
 def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:

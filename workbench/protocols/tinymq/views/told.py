@@ -66,7 +66,12 @@ def coded(columns: Columns, rows: np.ndarray, name: str, numbers: Mapping[str, i
 
 
 def _numbers(columns: Columns, name: str, numbers: Mapping[str, int]) -> np.ndarray:
-    return np.array([numbers.get(word, -1) for word in columns.words[name]] or [-1], np.int8)
+    words = columns.words[name]
+    found = np.full(max(len(words), 1), -1, np.int8)
+    for word, number in numbers.items():
+        if word in words:
+            found[words.index(word)] = number
+    return found
 
 
 def joined(some: Table, *names: str) -> Table:
