@@ -46,6 +46,7 @@ HOME = PROTOCOLS | {
     "WorkbenchError": "errors",
     "Filter": "protocols.diffusion.filters",
     "register_filter": "protocols.diffusion.filters",
+    "take_apart": "protocols.frame_fields",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",
     "range_queries": "sim.random_workload",

@@ -5,7 +5,7 @@ rule, each with a sentence that says where the thing belongs. Sources are read (
 
 Rules
     inside     within a protocol imports point one way (`MAY_IMPORT`): wire, rules and events -> node and its other
-               parts -> the package's page -> fast, metrics -> views; udp -> cli, processes
+               parts -> the package's page -> fast, metrics, frame -> views; udp -> cli, processes
     between    a protocol imports no other one, unless its page says ``KIND_OF = "the other one"``
     rooms      generic rooms import from left to right (`ROOMS`), and of protocols only the contract
     names      generic rooms name no protocol: neither as an identifier nor in a text; a docstring may name one in its
@@ -46,7 +46,7 @@ ROOMS = (
     ("cli",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
-CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent")
+CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "frame_fields")
 NAMELESS = ("sim", "motes", "sweeps", "pipelines", "views", "widgets", "cli")
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what
@@ -59,7 +59,8 @@ MAY_IMPORT = {
     "page": {*DEFINITION, "page"},
     "fast": {*DEFINITION, "page", "fast"},
     "metrics": {*DEFINITION, "page", "metrics"},
-    "views": {*DEFINITION, "page", "fast", "metrics", "views"},
+    "frame": {*DEFINITION, "page", "frame"},
+    "views": {*DEFINITION, "page", "fast", "metrics", "frame", "views"},
     "udp": {*DEFINITION, "page", "udp"},
     "cli": {*DEFINITION, "page", "udp", "cli"},
     "processes": {*DEFINITION, "page", "udp", "processes"},
@@ -69,6 +70,7 @@ REACH = {
     **dict.fromkeys((*DEFINITION, "page"), "contract"),
     "fast": "sim",
     "metrics": "sim",
+    "frame": "contract",
     "views": "views",
     "udp": "contract",
     "processes": "topology",

@@ -73,6 +73,12 @@ def test_protocol_of_the_page_has_an_event_and_a_metric_of_its_own(coin_flooding
     assert "silenced_share" not in scenario(wb.Flooding()).run().metrics
 
 
+def test_frames_of_the_pages_protocol_are_taken_apart(coin_flooding):
+    run = scenario(coin_flooding.CoinFlooding()).run(engine="reference")
+    fields = wb.take_apart(run, run.frames(most=1)["frame"][0].as_py()).fields
+    assert [fields[0].text, fields[-1].text] == ["flood", "TEMP IS 26"]
+
+
 def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
     for seed, probability, radio in ((1, 0.7, wb.Radio()), (2, 0.9, wb.Radio(loss=0.2, collisions=True))):
         one = scenario(coin_flooding.CoinFlooding(probability=probability), seed=seed, radio=radio)

@@ -74,6 +74,8 @@ BROKEN = [
     ("inside", {"ants/trails.py": "def f():\n    from workbench.protocols.ants.views import map"}, "rules.py, wire.py"),
     ("inside", {"ants/__init__.py": "from workbench.protocols.ants import fast"}, "belongs into the definition"),
     ("inside", {"ants/metrics.py": "from workbench.protocols.ants.views import map"}, "belongs into the definition"),
+    ("inside", {"ants/node.py": "from workbench.protocols.ants import frame",
+                "ants/frame.py": ""}, "a part of the node, from where"),
     ("inside", {"ants/fast/__init__.py": "from workbench.protocols.ants import udp",
                 "ants/udp/__init__.py": ""}, "belongs into the definition"),
     ("inside", {"bees/node.py": "from workbench.protocols.ants import Ants"}, "protocols/ants/rules.py"),

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -592,22 +593,57 @@ def test_a_chart_of_what_is_not_there_is_told(x, y, by, sentence):
         table.plot(x, y, by)
 
 
+def items_of(page, kind):
+    return [item for item in page.items if type(item).__name__ == kind]
+
+
 def test_a_figure_of_numbers_has_a_line_in_a_band_for_each_series():
     table = wb.Sweep(scenario(), {"protocol.ttl": [3, 4, 9], "radio.loss": [0.0, 0.5], "seed": range(3)}).run(**SILENT)
-    figure = table.plot("protocol.ttl", "latency_ms_p50", by="radio.loss")
-    assert figure.xaxis.axis_label == "ttl (hops)"
-    assert figure.yaxis.axis_label == "median latency (ms)"
-    assert figure.title.text == "mean and 95 % confidence interval over seed"
-    assert [item.label.value for item in figure.legend[0].items] == ["0.0", "0.5"]
-    assert [type(renderer.glyph).__name__ for renderer in figure.renderers] == ["VArea", "Line", "Scatter"] * 2
+    page = table.plot("protocol.ttl", "transmissions", by="radio.loss")
+    texts = {item.text for item in items_of(page, "Text")}
+    assert {"ttl (hops)", "transmissions", "mean and 95 % confidence interval over seed"} <= texts
+    assert {"loss (share of frames): 0.0", "loss (share of frames): 0.5"} <= texts
+    assert len(items_of(page, "Polyline")) == len([one for one in items_of(page, "Polygon") if one.opacity < 1]) == 2
 
 
 def test_a_figure_of_names_has_intervals_side_by_side():
-    table = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Diffusion()], "seed": range(3)}).run(**SILENT)
-    figure = table.plot("protocol", "energy_mJ")
-    assert figure.x_range.factors == ["Flooding", "Diffusion"]
-    assert figure.yaxis.axis_label == "energy (mJ)"
-    assert not figure.legend
+    table = wb.Sweep(
+        scenario(), {"protocol": [wb.Flooding(), wb.Diffusion()], "radio.loss": [0.2, 0.5], "seed": range(3)}
+    ).run(**SILENT)
+    page = table.plot("protocol", "energy_mJ", by="radio.loss")
+    assert {"Flooding", "Diffusion", "energy (mJ)"} <= {item.text for item in items_of(page, "Text")}
+    assert items_of(page, "Polyline") == []  # names have nothing between them
+    said = [item for item in page.items if getattr(item, "said", "")]
+    places = [item.x if hasattr(item, "x") else sum(x for x, _ in item.points) / len(item.points) for item in said]
+    assert len(places) == 4
+    assert places[0] < places[2] < places[1] < places[3]  # two of either name beside each other
+    intervals = {item.x0 for item in items_of(page, "Segment") if item.width == 1.2}
+    assert sorted(intervals) == pytest.approx(sorted(places))
+
+
+def test_who_points_at_a_mark_of_a_figure_reads_its_numbers():
+    table = wb.Sweep(scenario(), {"protocol.ttl": [3, 4], "seed": range(3)}).run(**SILENT)
+    row = table.summary("protocol.ttl", "transmissions").iloc[0]
+    said = re.findall("<title>(.*?)</title></circle>", table.plot("protocol.ttl", "transmissions").to_svg())
+    assert said[0] == (
+        f"ttl (hops) 3: transmissions {row['mean']:.4g}, 95 % from {row.low:.4g} to {row.high:.4g}, 3 runs"
+    )
+
+
+def test_a_figure_draws_itself_in_a_notebook_and_stands_in_a_page(tmp_path):
+    table = wb.Sweep(scenario(), {"protocol.ttl": [3, 4]}).run(**SILENT)
+    page = table.plot("protocol.ttl")
+    assert "<svg" in page._repr_mimebundle_()["text/html"]
+    path = scenario().run().save_html(tmp_path / "page.html", [("A sweep", "", page)])
+    assert "ttl (hops) 3: " in path.read_text(encoding="utf-8")
+
+
+def test_names_that_are_too_long_to_stand_beside_each_other_are_turned():
+    names = [f"a rather long name of a protocol, number {number}" for number in range(5)]
+    protocols = {name: wb.Flooding(ttl=ttl) for ttl, name in enumerate(names, 1)}
+    table = wb.Sweep(scenario(), {"protocol": protocols}).run(**SILENT)
+    written = {item.text: item for item in items_of(table.plot("protocol", "transmissions"), "Text")}
+    assert all(written[name].turn > 0 for name in names)
 
 
 def test_a_drawing_is_the_same_chart_for_a_paper():

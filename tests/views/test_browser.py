@@ -1,37 +1,90 @@
-"""The player in a real browser: an exported page, opened from a file, with no network and no kernel behind it."""
+"""The player in a real browser: exported pages, opened from a file, with no network and no kernel behind them."""
 
+import html
 import re
 from pathlib import Path
 
 import pytest
 
 import workbench as wb
-from workbench.views.ground import lay_out
-from workbench.views.player.inspector import inspect_node
-from workbench.views.player.intervals import intervals
+from workbench.views.player.embed import player_html
+from workbench.views.player.parcel import pack, poster_us
+from workbench.views.see import see
 
 pytestmark = pytest.mark.browser
 CHROMIUM = Path("/usr/bin/chromium")
 SECOND = 1_000_000
-MAP = "Bokeh.documents[0].get_model_by_name('map')"
-NODES = "Bokeh.documents[0].get_model_by_name('nodes').data_source"
+PLAYER = "document.querySelector('.wb-player').workbenchPlayer"
+AIR = wb.Radio(loss="links", collisions=True)
+
+
+def diffusion():
+    """Diffusion in the default office: sink 1, source 60, a node that fails at 12 s."""
+    workload = [
+        wb.subscribe(at=1, what="TEMP GE 25", expires_s=300),
+        wb.publish(at=60, what="TEMP IS 26.5", every_s=5),
+        wb.outage(at=30, start_s=12),
+    ]
+    return wb.Scenario(wb.topology.office(), wb.Diffusion(), workload, AIR, duration_s=25, seed=7)
+
+
+def coded():
+    protocol = wb.CodedDiffusion(generation_size=4, bootstrap_factor=4)
+    workload = [wb.publish(at=0, what="TEMP IS 26", every_s=1, start_s=1)]
+    return wb.Scenario(wb.topology.grid(4, 4), protocol, workload, AIR, duration_s=4)
+
+
+def tinymq(protocol=wb.TinyMQ):
+    workload = [
+        wb.subscribe(at=5, what="TEMP GE 20", start_s=30),
+        wb.publish(at=[0, 24], what="TEMP IS 30", every_s=5, start_s=40),
+        wb.outage(at=12, start_s=55),
+    ]
+    made = protocol(roots=(0, 24), dimensions=("TEMP 0 50",))
+    return wb.Scenario(wb.topology.grid(5, 5), made, workload, AIR, duration_s=90)
+
+
+def dps():
+    workload = [
+        wb.subscribe(at=2, what="TEMP GE 25", start_s=5),
+        wb.publish(at=[0, 8], what="TEMP IS 30", every_s=4, start_s=12),
+        wb.publish(at=4, what="TEMP IS 10", every_s=4, start_s=12),
+        wb.outage(at=5, start_s=20),
+    ]
+    return wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), workload, wb.Radio(loss="none"), duration_s=40)
+
+
+def flooding(protocol=wb.Flooding):
+    workload = [wb.subscribe(at=8, what="TEMP GE 1"), wb.publish(at=0, what="TEMP IS 5", every_s=1, start_s=1)]
+    return wb.Scenario(wb.topology.grid(3, 3), protocol(), workload, AIR, duration_s=4)
+
+
+SCENARIOS = {
+    "diffusion": diffusion,
+    "coded diffusion": coded,
+    "TinyMQ": tinymq,
+    "PUB-2-SUB+": lambda: tinymq(wb.Pub2Sub),
+    "DPS": dps,
+    "flooding": flooding,
+    "gossip": lambda: flooding(wb.Gossip),
+}
 
 
 @pytest.fixture(scope="module")
-def run():
-    """Diffusion in the default office: sink 1, source 60, a node that fails at 12 s."""
-    return wb.Scenario(
-        topology=wb.topology.office(),
-        protocol=wb.Diffusion(),
-        workload=[
-            wb.subscribe(at=1, what="TEMP GE 25", expires_s=300),
-            wb.publish(at=60, what="TEMP IS 26.5", every_s=5),
-            wb.outage(at=30, start_s=12),
-        ],
-        radio=wb.Radio(loss="links", collisions=True),
-        duration_s=25,
-        seed=7,
-    ).run()
+def runs():
+    """A run of each protocol, made when it is asked for."""
+
+    class Runs(dict):
+        def __missing__(self, name):
+            self[name] = SCENARIOS[name]().run(engine="reference")
+            return self[name]
+
+    return Runs()
+
+
+@pytest.fixture(scope="module")
+def run(runs):
+    return runs["diffusion"]
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +103,15 @@ def chromium():
 class Player:
     """A page with a player, and what its browser had to say about it."""
 
-    def __init__(self, browser, path):
-        self.page = browser.new_page(viewport={"width": 1040, "height": 1200})
+    def __init__(self, browser, path, size=(1366, 768), **how):
+        self.page = browser.new_page(viewport={"width": size[0], "height": size[1]}, **how)
         self.page.set_default_timeout(10_000)
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", self._console)
         self.page.goto(path.as_uri())
-        self.page.wait_for_function(f"window.Bokeh?.documents.length && {NODES}.player?.rolesNow")
+        self.wait("p.paints > 0")
 
     def _console(self, message):
         if message.type in ("error", "warning"):
@@ -66,43 +119,47 @@ class Player:
 
     def ask(self, expression):
         """The value of an expression in which ``p`` is the player."""
-        return self.page.evaluate(f"() => {{ const p = {NODES}.player; return {expression} }}".replace("p.map", MAP))
-
-    def data(self, name):
-        """The columns that a part of the picture shows now."""
-        columns = self.ask(f"Object.entries(p.drawn.{name}.data).map(([k, v]) => [k, Array.from(v)])")
-        return dict(columns)
-
-    def text(self, name):
-        """The HTML of the clock or the panel."""
-        return self.ask(f"p.widgets.{name}.text")
-
-    def press(self, label):
-        self.page.get_by_role("button", name=label, exact=False).first.click()
-
-    def jump(self, time_s):
-        self.page.evaluate(f"() => {NODES}.player.jump({time_s})")
-
-    def tap(self, plot, x, y):
-        """Click on data coordinates of a figure."""
-        where = self.page.evaluate(
-            """([name, x, y]) => {
-                const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name));
-                const box = view.canvas_view.el.getBoundingClientRect();
-                const sx = view.frame.x_scale.compute(x), sy = view.frame.y_scale.compute(y);
-                return [box.left + sx, box.top + sy]
-            }""",
-            [plot, x, y],
-        )
-        self.page.mouse.click(*where)
+        return self.page.evaluate(f"() => {{ const p = {PLAYER}; return {expression} }}")
 
     def wait(self, condition):
-        self.page.wait_for_function(f"() => {{ const p = {NODES}.player; return {condition} }}".replace("p.map", MAP))
+        """Until a condition on the player ``p`` holds."""
+        self.page.wait_for_function(
+            f"() => {{ const p = document.querySelector('.wb-player')?.workbenchPlayer; return p && ({condition}) }}"
+        )
+
+    def alive(self):
+        """What is drawn now: (layer, mark) -> numbers of nodes, ascending, of the layers on the map."""
+        drawn = self.ask(
+            "[...p.map.shown, ...p.map.inTheAir].map(([layer, rows]) => [layer.name, layer.mark, rows.map((row) =>"
+            " p.plan.id[layer.table.node[row]])])"
+        )
+        return {(name, mark, i): sorted(nodes) for i, (name, mark, nodes) in enumerate(drawn)}
+
+    def text(self, selector):
+        return self.page.locator(f".wb-player {selector}").inner_text()
+
+    def press(self, label):
+        self.page.get_by_role("button", name=label, exact=True).first.click()
+
+    def jump(self, time_s):
+        """Go to a time, and wait until it has been painted."""
+        self.ask(f"(p.jump({time_s}), p.paint())")
+
+    def click_node(self, node):
+        x, y = self.ask(
+            f"((i) => {{ const box = p.mapBox.getBoundingClientRect();"
+            f" return [box.left + p.map.px[i], box.top + p.map.py[i]] }})([...p.plan.id].indexOf({node}))"
+        )
+        self.page.mouse.click(x, y)
+
+
+def paged(folder, run, name="page"):
+    return run.save_html(folder / f"{name}.html")
 
 
 @pytest.fixture(scope="module")
 def page_path(run, tmp_path_factory):
-    return run.save_html(tmp_path_factory.mktemp("page") / "page.html")
+    return paged(tmp_path_factory.mktemp("page"), run)
 
 
 @pytest.fixture
@@ -113,110 +170,324 @@ def player(chromium, page_path):
     opened.page.close()
 
 
-def test_a_page_needs_nothing_from_outside_and_opens_with_a_picture(player, page_path):
+def test_a_page_needs_nothing_from_outside_and_opens_with_a_telling_picture(player, page_path, run):
     assert [url for url in player.requests if not url.startswith(("data:", "blob:"))] == [page_path.as_uri()]
-    assert len(player.data("packets")["x"]) > 0
-    assert len(player.data("band")["x0"]) > 0
-    assert "1</b><span>deliveries" in player.text("clock") or "2</b><span>deliveries" in player.text("clock")
-    shown = player.page.screenshot()
-    assert len(shown) > 60_000  # an empty page makes a PNG of a tenth of that
+    assert player.ask("p.time") == pytest.approx(poster_us(see(run)) / SECOND)
+    drawn = {name: nodes for (name, _, _), nodes in player.alive().items() if nodes}
+    assert {"nodes", "gradients", "reinforced path", "frames"} <= set(drawn)
+    assert player.text(".wb-page-node").split()[:3] == ["Node", "1", "sink"]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_browser_has_the_rows_that_are_alive_in_python(chromium, runs, tmp_path, name):
+    run = runs[name]
+    opened = Player(chromium, paged(tmp_path, run))
+    seen = see(run)
+    shown = [layer for layer in seen.layers if len(layer)]
+    for time_us in (poster_us(seen), seen.duration_us // 7, seen.duration_us // 2, seen.duration_us):
+        opened.jump(time_us / SECOND)
+        told = opened.ask(
+            "p.picture.layers.filter((one) => one.rows).map((one) => aliveNodes(one, p))".replace(
+                "aliveNodes(one, p)",
+                "{ const { from, until, node } = one.table; const found = [];"
+                " for (let i = 0; i < from.length; i++) if (from[i] <= p.tick && until[i] > p.tick)"
+                " found.push(node ? p.plan.id[node[i]] : -1); return [one.name, found] }".join(("(() => ", ")()")),
+            )
+        )
+        expected = [
+            [layer.name, layer.column("node")[layer.alive(min(time_us, seen.duration_us - 1))].tolist()]
+            for layer in shown
+        ]
+        assert told == expected
+    assert opened.complaints == []
+    opened.page.close()
+
+
+INK = """((name) => {
+  p.hidden = new Set([...p.picture.chips.map((chip) => chip.name), ...p.picture.layers.map((layer) => layer.name)])
+  p.hidden.delete(name)
+  const named = p.picture.layers.filter((layer) => layer.name == name)
+  for (const layer of named) for (const look of layer.looks) p.hidden.delete(look.chip)
+  p.map.shown = null
+  for (const one of p.lanes) one.shown = null
+  p.paint()
+  const inked = (canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+    let count = 0
+    for (let i = 3; i < data.length; i += 4) count += data[i] > 0
+    return count
+  }
+  return [...p.map.canvases.slice(1), ...p.lanes.map((one) => one.canvas)].reduce((sum, one) => sum + inked(one), 0)
+})
+"""
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_layer_of_every_protocol_leaves_ink_when_it_is_alive(chromium, runs, tmp_path, name):
+    run = runs[name]
+    seen = see(run)
+    opened = Player(chromium, paged(tmp_path, run))
+    checked = set()
+    for layer in seen.layers:
+        marks = {look.mark or layer.mark for look in layer.looks} - {""}
+        if not len(layer) or not marks or marks == {"node"} or layer.name in checked:
+            continue
+        if layer.of_way:
+            opened.ask(f"(p.selection.way = {int(layer.column('way').max())})")
+            row = int(layer.column("way").argmax())
+        else:
+            row = len(layer) // 2
+        middle_us = (int(layer.table["from_us"][row]) + int(layer.table["until_us"][row])) // 2
+        opened.jump(min(middle_us, seen.duration_us - 1) / SECOND)
+        opened.ask("(p.selection.node = -1, p.map.zoom(1))")
+        plain = opened.ask(f"{INK}('nothing of that name')")
+        assert opened.ask(f"{INK}({layer.name!r})") > plain, f"layer {layer.name!r} of {name} draws nothing"
+        checked.add(layer.name)
+    assert checked and opened.complaints == []
+    opened.page.close()
 
 
 def test_play_begins_at_the_beginning_moves_time_and_pauses(player):
     player.press("Play")
     player.wait("p.time > 0 && p.time < 1")
-    player.wait("p.time > 0.004 && p.drawn.waves.data.x.length > 0")
-    assert player.ask("p.widgets.play.label").endswith("Pause")
+    player.wait("p.map.inTheAir.some(([, rows]) => rows.length)")
     player.press("Pause")
     time_s = player.ask("p.time")
     assert player.ask("new Promise((done) => setTimeout(() => done(p.time), 120))") == time_s
-    assert player.ask("p.widgets.slider.value") == pytest.approx(player.ask("p.momentOf(p.time)"))
+    share = player.ask("p.momentOf(p.time) / p.filmLength")
+    assert float(player.ask("p.slider.value")) == pytest.approx(2000 * share, abs=1)
 
 
-def test_at_a_higher_speed_the_film_ends_by_itself(player):
-    player.page.evaluate(f"() => {{ {NODES}.player.widgets.speed.value = '8' }}")
+def test_at_a_higher_speed_the_film_ends_by_itself_and_begins_anew(player):
+    player.page.get_by_label("Speed").select_option("8")
     player.jump(24)
     player.press("Play")
-    player.wait("!p.playing && p.time == 25")
-    assert "25.000" in player.text("clock")
-    player.press("Play")  # and from the end it begins anew
+    player.wait("!p.isPlaying && p.time == 25")
+    assert player.text(".wb-clock").startswith("25.000")
+    player.press("Play")
     player.wait("p.time < 20")
 
 
-def test_scrubbing_changes_what_is_drawn(player):
-    before = player.data("nodes")["role"]
-    handle = player.page.locator(".noUi-handle")
-    handle.focus()
-    player.page.keyboard.press("Home")
-    player.wait("p.time == 0 && p.drawn.gradients.data.x0.length == 0")
-    after = player.data("nodes")["role"]
-    assert before != after
-    assert set(after) <= {"node", "sink", "source"}
-    player.page.keyboard.press("End")
+def test_the_slider_scrubs(player):
+    slider = player.page.get_by_label("Time", exact=True)
+    slider.focus()
+    slider.press("Home")
+    player.wait("p.time == 0")
+    assert not [name for (name, _, _), nodes in player.alive().items() if name == "gradients" and nodes]
+    slider.press("End")
     player.wait("p.time == 25")
-    assert "failed node" in player.data("nodes")["role"]
+    assert player.ask("p.map.nodeLooks.map((look) => look.said)").count("failed node") == 1
 
 
-def test_step_goes_from_frame_to_frame_and_back(player, run):
+def test_one_steps_from_frame_to_frame_and_back(player, run):
     player.jump(0)
-    seen = intervals(run.trace, 25 * SECOND)
-    starts = sorted({*seen["interest_wave"]["from_us"].tolist(), *seen["data_packet"]["from_us"].tolist()})
+    starts = sorted(set(see(run).layer("frames").table["from_us"].tolist()))
     for expected in starts[:3]:
-        player.press("Step ▶")
-        player.wait(f"Math.abs(p.steppedTo - {expected / SECOND}) < 1e-9")
+        player.press("One message on")
+        player.wait(f"p.steppedTo == {expected}")
         assert player.ask("p.time") > expected / SECOND
-    player.press("◀ Step")
-    player.wait(f"Math.abs(p.steppedTo - {starts[1] / SECOND}) < 1e-9")
+    player.press("One message back")
+    player.wait(f"p.steppedTo == {starts[1]}")
 
 
-def test_the_browser_draws_what_the_intervals_say(player, run):
-    plan = lay_out(run.scenario.topology)
-    seen = intervals(run.trace, 25 * SECOND)
-    for time_us in (0, 7_000, 1_010_000, 11_000_000, 24_999_999):
-        player.jump(time_us / SECOND)
-        gradients = seen.alive("gradient", time_us)
-        heads = gradients["look"] == "head"
-        assert len(player.data("gradients")["x0"]) == heads.sum()
-        assert len(player.data("reserve")["x0"]) == (~heads).sum()
-        band = seen.alive("reinforced", time_us)
-        assert player.data("band")["x0"] == plan.x_m[plan.place(band["node"])].tolist()
-        packets = len(seen.alive("data_packet", time_us)["node"]) + len(
-            seen.alive("reinforcement_packet", time_us)["node"]
-        )
-        assert len(player.data("packets")["x"]) == packets
-        assert len(player.data("losses")["x"]) == len(seen.alive("lost", time_us)["node"])
-
-
-def test_a_tap_on_a_node_fills_the_inspector_as_python_would(player, run):
-    x, y = run.scenario.topology.nodes[60]["pos"]
+def test_a_click_on_a_node_shows_what_python_says_of_it(player, run):
     player.jump(11.0)
-    player.tap("map", x, y)
-    player.wait("p.widgets.panel.text.includes('Node 60')")
-    shown = player.text("panel")
-    state = inspect_node(run, 60, 11.0)
+    player.click_node(60)
+    player.wait("p.inspector.innerText.includes('Node 60')")
+    shown = player.ask("p.inspector.innerHTML")
+    state = wb.views.inspect_node(run, 60, 11.0)
     for title, (_, rows) in state.tables.items():
         assert f"<h4>{title} ({len(rows)})</h4>" in shown
         for row in rows:
-            assert "".join(f"<td>{cell}</td>" for cell in row) in shown
+            assert "".join(f"<td>{html.escape(cell)}</td>" for cell in row) in shown
     counters = re.findall(r"<td>([a-z _]+)</td><td>([\d,]+)</td></tr>", shown.split("Counters")[1])
     assert {name: int(number.replace(",", "")) for name, number in counters} == state.counters
+    player.page.mouse.click(*player.ask("((b) => [b.left + b.width / 2, b.top + 3])(p.mapBox.getBoundingClientRect())"))
+    player.wait("p.selection.node == -1 && p.inspector.innerText.includes('Click a node')")
 
 
-def test_a_tap_beside_all_nodes_empties_the_inspector(player):
-    right, bottom = player.ask("[p.map.x_range.end, p.map.y_range.start]")
-    player.tap("map", right - 0.1, bottom + 1.0)
-    player.wait("p.picked == -1 && p.widgets.panel.text.includes('Click a node')")
+@pytest.mark.parametrize("name", ["coded diffusion", "TinyMQ", "DPS"])
+def test_the_inspector_knows_the_nodes_of_each_protocol_as_python_does(chromium, runs, tmp_path, name):
+    run = runs[name]
+    opened = Player(chromium, paged(tmp_path, run))
+    nodes = sorted(run.scenario.topology)
+    time_s = 0.8 * run.scenario.duration_s if name != "coded diffusion" else poster_us(see(run)) / SECOND
+    opened.jump(time_s)
+    titles = set()
+    for node in nodes:
+        opened.ask(f"(p.pickNode([...p.plan.id].indexOf({node})), p.paint())")
+        shown = opened.ask("p.inspector.innerHTML")
+        state = wb.views.inspect_node(run, node, time_s)
+        for title, (_, rows) in state.tables.items():
+            titles.add(title)
+            for row in rows:
+                assert "".join(f"<td>{html.escape(cell)}</td>" for cell in row) in shown
+    assert len(titles) >= (1 if name == "coded diffusion" else 3)
+    opened.page.close()
 
 
-def test_a_tap_on_the_timeline_jumps_there(player):
-    player.tap("timeline", 15.0, 40)
-    player.wait("Math.abs(p.time - 15) < 0.2")
-    assert player.data("cursor")["x"] == [player.ask("p.time")] * 2
+def test_a_press_on_the_timeline_goes_there(player):
+    box = player.page.locator(".wb-timeline").bounding_box()
+    player.page.mouse.click(box["x"] + player.ask("p.timeline.at(15)"), box["y"] + 20)
+    player.wait("Math.abs(p.time - 15) < 0.1")
 
 
-def test_layers_can_be_hidden(player):
-    def visible(name):
-        return f"p.map.renderers.filter((one) => one.name == '{name}').every((one) => one.visible)"
+def test_layers_can_be_hidden_and_shown_again(player):
+    def gradients():
+        return [name for (name, _, _), _ in player.alive().items() if name == "gradients"]
 
-    player.press("in reserve")
-    player.wait(f"!{visible('reserve')} && {visible('gradients')}")
+    player.jump(11)
+    assert gradients()
+    player.press("gradients")
+    player.wait("p.map.shown && !p.isOn('gradients')")
+    player.ask("p.paint()")
+    assert not gradients() and player.ask("p.chips.querySelector('[aria-pressed=false]').innerText") == "gradients"
+    player.press("gradients")
+    player.ask("p.paint()")
+    assert gradients()
+
+
+def test_a_message_picked_in_the_table_is_picked_everywhere_and_its_bytes_are_taken_apart(player, run):
+    player.page.get_by_role("tab", name="Messages").click()
+    player.jump(10.1)
+    line = player.page.locator(".wb-spacer .wb-line").nth(4)
+    cells = line.locator("span").all_inner_texts()
+    line.click()
+    row = player.ask("p.selection.frame")
+    assert player.ask("p.plan.id[p.selection.node]") == int(cells[1])
+    assert player.ask(f"p.frames.table.from[{row}] <= p.tick && p.tick < p.frames.table.until[{row}]")
+    frame = run.frames([player.ask(f"p.frames.table.row[{row}]")]).to_pylist()[0]
+    assert (frame["node"], len(frame["frame"]), frame["message"]) == (int(cells[1]), int(cells[4]), cells[3])
+    fields = wb.take_apart(run, frame["frame"], frame["peer"] < 0).fields
+    shown = player.text(".wb-detail")
+    assert all(field.name in shown and field.text in shown for field in fields)
+
+
+def test_a_followed_message_shows_its_way_as_far_as_it_has_come(player, run):
+    seen = see(run)
+    delivered = seen.layer("deliveries").table
+    way = next(i for i, one in enumerate(seen.ways.ways) if (60, int(delivered["sequence"][0])) == one.frames[0][:2])
+    player.page.get_by_label("The message that is followed").select_option(str(way))
+    player.jump(25)
+    drawn = [nodes for (name, _, _), nodes in player.alive().items() if name == "way"]
+    layer = seen.layer("way")
+    assert drawn == [sorted(layer.column("node")[layer.column("way") == way].tolist())]
+    assert player.text(".wb-followed").startswith("publication")
+
+
+def test_the_keyboard_plays_steps_zooms_and_walks_from_node_to_node(player):
+    keys = player.page.keyboard
+    player.page.locator(".wb-map").focus()
+    keys.press("Home")
+    player.wait("p.time == 0")
+    keys.press("ArrowRight")
+    player.wait("p.time > 0")
+    before = player.ask("p.map.px_m")
+    keys.press("+")
+    player.wait(f"p.map.px_m > {before} * 1.4")
+    keys.press("0")
+    player.wait(f"p.map.px_m == {before}")
+    keys.press("Escape")
+    player.wait("p.selection.node == -1")
+    keys.press("Tab")
+    keys.press("Tab")
+    player.wait("p.selection.node == 1")
+    keys.press("?")
+    assert player.page.locator(".wb-help").is_visible()
+    keys.press("Space")
+    player.wait("p.isPlaying")
+    keys.press("Space")
+    player.wait("!p.isPlaying")
+
+
+def test_the_map_zooms_at_the_pointer_is_dragged_and_says_what_is_under_it(player):
+    box = player.page.locator(".wb-map").bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    player.page.locator(".wb-map").focus()
+    player.page.mouse.move(*middle)
+    ground = player.ask("p.map.groundAt(p.map.width / 2, p.map.height / 2)")
+    player.page.mouse.wheel(0, -120)
+    player.wait("p.map.px_m > p.map.fitted")
+    assert player.ask("p.map.groundAt(p.map.width / 2, p.map.height / 2)") == pytest.approx(ground, abs=0.05)
+    left = player.ask("p.map.left")
+    player.page.mouse.down()
+    player.page.mouse.move(middle[0] + 60, middle[1], steps=4)
+    player.page.mouse.up()
+    assert player.ask("p.map.left") == pytest.approx(left + 60, abs=1)
+    player.press("Show all")
+    player.wait("p.map.px_m == p.map.fitted")
+    x, y = player.ask("((i) => [p.map.px[i], p.map.py[i]])([...p.plan.id].indexOf(1))")
+    player.page.mouse.move(box["x"] + x, box["y"] + y)
+    assert player.text(".wb-tip") == "node 1\nsink"
+
+
+@pytest.mark.parametrize("name", ["diffusion", "TinyMQ", "DPS"])
+@pytest.mark.parametrize("width", [1920, 1366, 768, 390])
+def test_a_page_fits_its_width(chromium, runs, tmp_path, name, width):
+    opened = Player(chromium, paged(tmp_path, runs[name]), (width, 768))
+    wide, seen = opened.page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide <= seen
+    beyond = opened.page.evaluate(
+        "() => [...document.querySelectorAll('.wb-player button, .wb-player canvas, .wb-player select')]"
+        ".filter((one) => !one.closest('.wb-chips') && one.getBoundingClientRect().right > innerWidth + 1).length"
+    )
+    assert beyond == 0
+    top, bottom = opened.page.evaluate(
+        "() => ((box) => [box.top, box.bottom])(document.querySelector('.wb-map').getBoundingClientRect())"
+    )
+    assert top >= 0 and bottom <= 768 and bottom - top >= 140
+    if width >= 1366:  # down to its timeline it is in sight at once
+        assert opened.page.locator(".wb-timeline").bounding_box()["y"] + 84 <= 768
+    assert opened.complaints == []
+    opened.page.close()
+
+
+def test_it_is_dark_where_the_readers_system_is_and_turns_with_it(chromium, page_path):
+    opened = Player(chromium, page_path, color_scheme="dark")
+
+    def ground():
+        return opened.page.evaluate("() => getComputedStyle(document.querySelector('.wb-player')).backgroundColor")
+
+    assert opened.ask("p.isDark") == 1 and ground() == "rgb(20, 24, 29)"
+    opened.page.emulate_media(color_scheme="light")
+    opened.wait("p.isDark == 0")
+    assert ground() == "rgb(255, 255, 255)"
+    # JupyterLab says what its theme is; that is asked first.
+    opened.page.evaluate("() => { document.body.dataset.jpThemeLight = 'false' }")
+    opened.wait("p.isDark == 1")
+    opened.page.close()
+
+
+def test_a_player_that_is_fed_is_not_made_anew_and_nothing_grows(chromium, runs, tmp_path):
+    parcels = [pack(see(diffusion_of(seed))) for seed in (1, 2)]
+    path = tmp_path / "fed.html"
+    path.write_text(f"<!doctype html><body>{player_html(parcels[0])}</body>", encoding="utf-8")
+    opened = Player(chromium, path)
+    opened.page.evaluate("(all) => { window.parcels = all.map((one) => Uint8Array.from(one)) }", [*map(list, parcels)])
+    feed = (
+        "async () => { const p = %s; for (let i = 0; i < %d; i++) { p.feed(parcels[(i + 1) %% 2].buffer.slice(0)) } }"
+    )
+    client = opened.page.context.new_cdp_session(opened.page)
+
+    def state():
+        client.send("HeapProfiler.collectGarbage")
+        counters = client.send("Memory.getDOMCounters")
+        return {name: counters[name] for name in ("documents", "nodes", "jsEventListeners")}
+
+    def heap():
+        return opened.page.evaluate("() => performance.memory.usedJSHeapSize")
+
+    opened.page.evaluate(feed % (PLAYER, 10))
+    before, used = state(), heap()
+    opened.page.evaluate(feed % (PLAYER, 100))
+    after = state()
+    assert after["documents"] == before["documents"]
+    assert after["nodes"] <= before["nodes"] + 40 and after["jsEventListeners"] <= before["jsEventListeners"] + 4
+    assert heap() < used + 2_000_000
+    assert opened.complaints == []
+    opened.page.close()
+
+
+def diffusion_of(seed):
+    workload = [wb.subscribe(at=0, what="TEMP GE 1"), wb.publish(at=15, what="TEMP IS 5", every_s=1)]
+    return wb.Scenario(wb.topology.grid(4, 4), wb.Diffusion(), workload, AIR, duration_s=5, seed=seed).run()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from workbench.views import spans
 from workbench.views.layers import table
+from workbench.views.sorting import order_of
 
 KEYS = st.integers(0, 3)
 ROWS = st.lists(st.tuples(KEYS, st.booleans(), st.integers(0, 2)), max_size=30)
@@ -49,11 +50,24 @@ def test_rows_are_ranked_and_compared_within_their_key(rows):
     assert spans.changed(keys, flags, values).tolist() == is_new
 
 
-@given(st.lists(st.tuples(KEYS, st.integers(-5, 5), st.integers(0, 1 << 40)), max_size=30))
+LARGE = st.integers(-(1 << 61), 1 << 61)
+
+
+@given(st.lists(st.tuples(KEYS, st.one_of(st.integers(-5, 5), LARGE), st.integers(0, 1 << 40)), max_size=30))
 def test_a_group_is_a_combination_of_keys(rows):
     found = spans.groups(*(np.array([row[which] for row in rows], np.int64) for which in range(3)))
-    numbers = {row: number for number, row in enumerate(sorted(set(rows)))}
-    assert found.tolist() == [numbers[row] for row in rows]
+    for one, row in zip(found.tolist(), rows, strict=True):
+        assert [one < other for other in found.tolist()] == [row < other for other in rows]
+    number, count = spans.numbered(found)
+    assert number.tolist() == [sorted(set(rows)).index(row) for row in rows]
+    assert count == len(set(rows))
+    assert spans.first_of_each(found).tolist() == [i for i, row in enumerate(rows) if row not in rows[:i]]
+
+
+@given(st.lists(st.one_of(st.integers(0, 9), st.integers(-(1 << 20), 1 << 40), LARGE), max_size=60))
+def test_rows_are_sorted_as_numpy_sorts_them(keys):
+    some = np.array(keys, np.int64)
+    assert order_of(some).tolist() == np.argsort(some, kind="stable").tolist()
 
 
 INTERVALS = st.lists(st.tuples(KEYS, st.integers(0, 60), st.integers(1, 30)), max_size=12)

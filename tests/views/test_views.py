@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 import subprocess
 import sys
 import textwrap
@@ -21,9 +22,9 @@ from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
 from workbench.views.ground import hops_to, lay_out
+from workbench.views.inspector import count
 from workbench.views.player import film
 from workbench.views.player.counters import counted, running
-from workbench.views.player.inspector import count, inspect_node, node_state
 from workbench.views.player.intervals import FIELDS, LOST_AT, intervals, read
 from workbench.views.player.packing import marks, poster_us, timeline_rows
 from workbench.views.rich import bundle
@@ -344,7 +345,7 @@ def test_at_any_time_each_interest_of_a_node_has_one_head_among_its_gradients(of
         assert set(heads) == set(spans(alive, "node", "origin", "sequence"))
 
 
-# Counters and the inspector
+# Counters
 
 
 def test_running_totals_end_where_the_metrics_do(office):
@@ -370,27 +371,6 @@ def test_counters_of_long_runs_are_sampled_per_node_and_kind():
     assert (exact.step, len(exact.node)) == (1, 1001)
     assert thinned.step == 11
     assert np.bincount(thinned.node).tolist()[:2] == [500 // 11] * 2
-
-
-def test_the_inspector_shows_a_node_as_it_was(office):
-    source = inspect_node(office, 60, 12)
-    assert source.role == "source"
-    header, rows = source.tables["Gradients"]
-    assert header == ("to", "for sink", "place", "data", "until")
-    assert [row[2] for row in rows].count("head") == 1
-    assert all(row[1] == "1" for row in rows)
-    sink = inspect_node(office, 1, 12)
-    assert (sink.role, sink.tables["Subscriptions"][1]) == ("sink", [("0", "TEMP GE 25", "300.0 s")])
-    assert "Gradients" not in inspect_node(office, 60, 0).tables
-    assert "<td>TEMP GE 25</td>" in sink._repr_html_()
-    with pytest.raises(wb.DataError, match="no node 999"):
-        inspect_node(office, 999)
-
-
-def test_a_node_that_is_down_is_said_to_be_failed():
-    trace = trace_of((10, 3, "published"), (20, 3, "failed"))
-    seen = intervals(trace, 100)
-    assert [node_state(seen, trace, 3, time).role for time in (5, 15, 25)] == ["node", "source", "failed"]
 
 
 # Plan and timeline
@@ -640,18 +620,20 @@ def test_roles_of_the_same_shape_are_told_apart_by_everyone(deficiency):
 # Rich display, lazy import, show
 
 
-def test_a_runs_display_stands_without_scripts(office):
+def test_a_runs_display_is_text_that_stands_without_scripts_and_says_how_to_see_more(office):
     made = bundle(office)
-    assert set(made) == {"text/plain", "text/html", "image/png"}
-    assert Image.open(io.BytesIO(made["image/png"])).width == 1050
-    assert "<script" not in made["text/html"]
+    assert set(made) == {"text/plain", "text/html"}
+    assert not {"<script", "<img", "<svg"} & set(re.findall("<[a-z]+", made["text/html"]))
+    assert "delivery ratio" in made["text/html"].partition("<details>")[0]
+    assert "run.show()" in made["text/html"]
     for name in office.metrics.index:
         assert f">{name}</th>" in made["text/html"]
 
 
-def test_a_run_without_a_trace_is_displayed_by_its_metrics(office):
+def test_a_run_without_a_trace_is_displayed_by_its_metrics_and_says_how_to_get_one(office):
     made = bundle(office.scenario.replace(duration_s=5).run(record="metrics"))
     assert set(made) == {"text/plain", "text/html"}
+    assert "run.show()" not in made["text/html"] and "scenario.run()" in made["text/html"]
 
 
 def test_importing_the_package_loads_neither_bokeh_nor_pillow():

@@ -41,6 +41,8 @@ class Protocol:
     # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
     # that function asks for.
     metrics = ""
+    # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
+    frame = ""
 
     def __init__(self, **settings):
         table = {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from workbench import draws
@@ -26,13 +27,23 @@ def play(
 
     ``nodes``, in that order, play in place of the protocol's own: those that live elsewhere.
     """
-    duration_us = round(scenario.duration_s * 1_000_000)
+    kernel = begin(scenario, recorder, nodes)
+    kernel.play(duration_us(scenario), progress)
+    return kernel.nodes
+
+
+def begin(scenario: Any, recorder: Recorder, nodes: Sequence[Node] | None = None) -> Kernel:
+    """The kernel of a run at time 0: with its air and its application, the workload planned and the nodes started."""
     kernel = Kernel(make_nodes(scenario) if nodes is None else nodes, recorder)
     Application(scenario, kernel, Outages(kernel, Air(scenario, kernel)))
-    plan(scenario, kernel, duration_us)
+    plan(scenario, kernel, duration_us(scenario))
     kernel.start()
-    kernel.play(duration_us, progress)
-    return kernel.nodes
+    return kernel
+
+
+def duration_us(scenario: Any) -> int:
+    """How long a scenario is played, in the kernel's time."""
+    return round(scenario.duration_s * 1_000_000)
 
 
 def make_nodes(scenario: Any) -> list[Node]:
@@ -47,18 +58,27 @@ def make_nodes(scenario: Any) -> list[Node]:
 def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Recorder:
     """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Returns what was recorded."""
     recorder = MetricsRecorder(_sinks(scenario), kept_events(scenario.protocol)) if record == "metrics" else Recorder()
-    # Nothing here makes reference cycles by the row, and the collector would walk millions of rows again and again.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         nodes = play(scenario, recorder, progress)
-    finally:
-        if collects:
-            gc.enable()
     if isinstance(recorder, MetricsRecorder):
         for node in nodes:
             recorder.count_drops(node.drops)
     return recorder
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Play a run without Python's collector of cycles.
+
+    Nothing here makes reference cycles by the row, and the collector would walk millions of rows again and again.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _sinks(scenario: Any) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,19 @@ class Run:
             counts, sizes = trace_module.tally(self._rows)
         return metrics_module.compute(self.scenario, self._rows, counts, sizes)
 
+    def frames(
+        self, rows: Iterable[int] | None = None, until_s: float | None = None, most: int | None = None
+    ) -> pa.Table:
+        """The frames that were sent, with their bytes; the columns are described in `workbench.sim.frames`.
+
+        A trace has no bytes, so the scenario is played once more, as far as is needed. ``rows``: of these rows of the
+        trace alone. ``until_s``: those whose airtime has ended by then. ``most``: the first so many. ScenarioError if
+        the run cannot be played again, or comes out otherwise.
+        """
+        from workbench.sim import frames
+
+        return frames.frames(self, rows, until_s, most)
+
     def save(self, folder: str | Path) -> Path:
         """Write scenario.json, metrics.json and trace.parquet (if there is a trace) into a folder; returns it."""
         import pyarrow.parquet as pq
@@ -78,11 +92,14 @@ class Run:
 
         return views.show(self)
 
-    def figure(self, time_s: float | None = None) -> Any:
-        """The network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``."""
+    def figure(self, time_s: float | None = None, dark: bool = False, layers: Iterable[str] | None = None) -> Any:
+        """The network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``.
+
+        dark: for a dark ground. layers: the names of those to draw, as the player has them; None: those on at first.
+        """
         from workbench import views
 
-        return views.network_drawing(self, time_s)
+        return views.network_drawing(self, time_s, dark=dark, layers=None if layers is None else tuple(layers))
 
     def save_html(self, path: str | Path, extra: tuple = ()) -> Path:
         """Write what ``show()`` shows as one page that needs neither kernel nor network."""

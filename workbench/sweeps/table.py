@@ -81,14 +81,17 @@ class SweepTable:
         return chart.summary(self._frame, x, y, by)
 
     def plot(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
-        """A Bokeh figure of `summary`: a line of means in a confidence band, or bars where ``x`` is no number."""
-        from workbench.sweeps import chart
-        from workbench.views.sweeps import figure as chart_bokeh
+        """`summary` as a chart: a line of means in a confidence band, or intervals where ``x`` is no number.
 
-        return chart_bokeh.draw(self.summary(x, y, by), chart.texts(self._plan, x, y, by))
+        It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG.
+        """
+        from workbench.sweeps import chart
+        from workbench.views.sweeps import figure
+
+        return figure.draw(self.summary(x, y, by), chart.texts(self._plan, x, y, by))
 
     def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
-        """`summary` as a static chart for a paper, with ``to_svg()`` and ``to_png()``; ``x`` has to be a number."""
+        """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
         from workbench import views
         from workbench.sweeps import chart
 

@@ -1,10 +1,11 @@
 """Views: a player for notebooks and pages, figures for papers, tables.
 
-Of a run over time. They draw the same table, ``intervals.intervals(trace, duration_us)``::
+Of a run over time. All of them draw its layers (`layers`), those of every run and those of its protocol::
 
     show(run, event=None)                 the player, in a notebook or as a page
     show_live(run)                        a run on motes, while it goes on
-    network_figure(run)                   the player's Bokeh layout
+    PlayerView(run)                       a player that stays, and is fed other runs
+    see(run)                              what they draw: layers, curves, ways
     save_html(run, path, extra=())        the player as one self-contained page
     network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
     inspect_node(run, node, time_s=None)  what a node knew and had counted
@@ -29,7 +30,8 @@ from typing import Any
 _HOME = {
     "show": "notebook",
     "show_live": "player.live",
-    "network_figure": "player.network",
+    "PlayerView": "player.living",
+    "see": "see",
     "save_html": "export",
     "network_drawing": "figure",
     "line_chart": "chart",
@@ -37,7 +39,7 @@ _HOME = {
     "equal_coverage_savings": "sweeps.savings",
     "sweep_chart": "sweeps.savings",
     "cost_chart": "sweeps.savings",
-    "inspect_node": "player.inspector",
+    "inspect_node": "inspector",
     "bundle": "rich",
 }
 

@@ -6,28 +6,31 @@
     drawing.to_svg(), drawing.to_png(scale=2), drawing.save("line.png")
 
 Lengths are in px (96 to the inch), x to the right and y down, from the upper left corner. What is drawn later lies on
-top. PNGs are drawn by Pillow at twice their size and scaled down, for smooth edges; Pillow brings its own font, so a
-picture is the same on every machine.
+top. Many segments, discs or polygons of one look are one item each, made of arrays: `Segments`, `Circles`, `Polygons`.
+PNGs are drawn by Pillow (`pixels`), which brings its own font, so a picture is the same on every machine.
+
+Colours are those of a light ground. ``in_dark()`` is the same drawing for a dark one (`palette.in_dark`), and
+``to_html()`` has both: it follows the theme of JupyterLab, or else what the reader's system prefers.
 """
 
 from __future__ import annotations
 
-import io
-import math
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.sax import saxutils
 
+import numpy as np
+
 from workbench.errors import ParameterError
-from workbench.views.palette import BACKGROUND, TEXT, rgb
+from workbench.views.palette import BACKGROUND, TEXT, in_dark
 
 FONT_FAMILY = "Aileron, Helvetica, Arial, 'DejaVu Sans', sans-serif"
-OVERSAMPLING = 2
+IN_A_PATH = 32  # browsers draw a path of many parts slowly
 Points = Sequence[tuple[float, float]]
 
 
@@ -47,7 +50,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Circle:
-    """A disc, a ring, or both."""
+    """A disc, a ring, or both; ``dash``: of its outline. ``said``: what a reader sees who points at it."""
 
     x: float
     y: float
@@ -56,6 +59,8 @@ class Circle:
     stroke: str | None = None
     width: float = 1.0
     opacity: float = 1.0
+    said: str = ""
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,45 @@ class Polyline:
 
 @dataclass(frozen=True)
 class Polygon:
-    """A filled area; with ``stroke`` also its outline."""
+    """A filled area; with ``stroke`` also its outline. ``said`` as in `Circle`."""
 
     points: Points
+    fill: str | None = None
+    stroke: str | None = None
+    width: float = 1.0
+    opacity: float = 1.0
+    said: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segments of one look; ``ends``: float64, shape (segments, 4), as x0, y0, x1, y1."""
+
+    ends: np.ndarray
+    colour: str = TEXT
+    width: float = 1.0
+    opacity: float = 1.0
+    dash: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Circles:
+    """Circles of one look; ``centers``: float64, shape (circles, 2)."""
+
+    centers: np.ndarray
+    radius: float
+    fill: str | None = None
+    stroke: str | None = None
+    width: float = 1.0
+    opacity: float = 1.0
+    dash: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Polygons:
+    """Polygons of one look; ``corners``: float64, shape (polygons, corners of each, 2)."""
+
+    corners: np.ndarray
     fill: str | None = None
     stroke: str | None = None
     width: float = 1.0
@@ -94,17 +135,27 @@ class Text:
     turn: float = 0.0
 
 
-Item = Segment | Circle | Polyline | Polygon | Text
+Item = Segment | Circle | Polyline | Polygon | Text | Segments | Circles | Polygons
+_COLOURED = ("colour", "fill", "stroke", "halo")
 
 
 @dataclass
 class Drawing:
-    """Items in the order in which they are drawn, on a white page of ``width`` x ``height`` px."""
+    """Items in the order in which they are drawn, on a page of ``width`` x ``height`` px.
+
+    is_dark: whether the page is dark, and the colours of the items are meant for that.
+    """
 
     width: float
     height: float
     title: str = ""
     items: list[Item] = field(default_factory=list)
+    is_dark: bool = False
+
+    @property
+    def ground(self) -> str:
+        """The page's colour."""
+        return in_dark(BACKGROUND) if self.is_dark else BACKGROUND
 
     def segment(self, x0: float, y0: float, x1: float, y1: float, **look: Any) -> None:
         """Add a `Segment`."""
@@ -116,18 +167,9 @@ class Drawing:
         """Add a segment with a triangular head, ``head`` px long, at a share of its length."""
         line = Segment(x0, y0, x1, y1, **look)
         self.items.append(line)
-        length = math.hypot(x1 - x0, y1 - y0)
-        if length:
-            ux, uy = (x1 - x0) / length, (y1 - y0) / length
-            tip_x, tip_y = x0 + at * (x1 - x0) + ux * head / 2, y0 + at * (y1 - y0) + uy * head / 2
-            back_x, back_y = tip_x - ux * head, tip_y - uy * head
-            side = 0.42 * head
-            points = [
-                (tip_x, tip_y),
-                (back_x - uy * side, back_y + ux * side),
-                (back_x + uy * side, back_y - ux * side),
-            ]
-            self.items.append(Polygon(points, fill=line.colour, opacity=line.opacity))
+        if (x0, y0) != (x1, y1):
+            (corners,) = _heads(np.array([[x0, y0, x1, y1]]), head, at).tolist()
+            self.items.append(Polygon([(x, y) for x, y in corners], fill=line.colour, opacity=line.opacity))
 
     def circle(self, x: float, y: float, radius: float, **look: Any) -> None:
         """Add a `Circle`."""
@@ -154,15 +196,17 @@ class Drawing:
         self.segment(x - radius, y - radius, x + radius, y + radius, **look)
         self.segment(x - radius, y + radius, x + radius, y - radius, **look)
 
-    def marker(self, kind: str, x: float, y: float, radius: float, fill: str, stroke: str, width: float = 1.0) -> None:
-        """Add a marker by Bokeh's name: circle, square, triangle, diamond or x."""
+    def marker(
+        self, kind: str, x: float, y: float, radius: float, fill: str, stroke: str, width: float = 1.0, said: str = ""
+    ) -> None:
+        """Add a marker by its name: circle, square, triangle, diamond or x. ``said`` as in `Circle`."""
         if kind == "circle":
-            self.circle(x, y, radius, fill=fill, stroke=stroke, width=width)
+            self.circle(x, y, radius, fill=fill, stroke=stroke, width=width, said=said)
         elif kind == "x":
             self.cross(x, y, 0.8 * radius, colour=fill, width=0.45 * radius)
         else:
             points = [(x + radius * dx, y + radius * dy) for dx, dy in _MARKERS[kind]]
-            self.polygon(points, fill=fill, stroke=stroke, width=width)
+            self.polygon(points, fill=fill, stroke=stroke, width=width, said=said)
 
     def text(self, x: float, y: float, text: str, **look: Any) -> None:
         """Add a `Text`, unless it is empty."""
@@ -173,53 +217,109 @@ class Drawing:
         """Add all items of another drawing, moved by (x, y)."""
         self.items += [_moved(item, x, y) for item in other.items]
 
-    def to_svg(self) -> str:
-        """The drawing as an SVG document."""
-        body = "\n".join(_SVG[type(item)](item) for item in self.items)
+    # Many of one look; none at all adds nothing
+
+    def segments(self, ends: np.ndarray, **look: Any) -> None:
+        """Add `Segments`."""
+        if len(ends):
+            self.items.append(Segments(ends, **look))
+
+    def circles(self, centers: np.ndarray, radius: float, **look: Any) -> None:
+        """Add `Circles`."""
+        if len(centers):
+            self.items.append(Circles(centers, radius, **look))
+
+    def polygons(self, corners: np.ndarray, **look: Any) -> None:
+        """Add `Polygons`."""
+        if len(corners):
+            self.items.append(Polygons(corners, **look))
+
+    def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
+        """Add what `arrow` adds, for each row of ``ends``; ``head``: one length, or one for each."""
+        self.segments(ends, **look)
+        moved = (ends[:, :2] != ends[:, 2:]).any(axis=1)
+        fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
+        self.polygons(_heads(ends[moved], np.broadcast_to(head, len(ends))[moved], at), **fill)
+
+    def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
+        """Add what `cross` adds, around each row of ``centers``, shape (crosses, 2)."""
+        both = np.tile(centers, 2)
+        down, up = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
+        self.segments(np.stack([both + down, both + up], axis=1).reshape(-1, 4), **look)
+
+    def markers(
+        self,
+        kind: str,
+        centers: np.ndarray,
+        radius: float,
+        fill: str,
+        stroke: str | None = None,
+        width: float = 1.0,
+        opacity: float = 1.0,
+    ) -> None:
+        """Add what `marker` adds, around each row of ``centers``, shape (markers, 2)."""
+        look: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
+        if kind == "circle":
+            self.circles(centers, radius, **look)
+        elif kind == "x":
+            self.crosses(centers, 0.8 * radius, colour=fill, width=0.45 * radius, opacity=opacity)
+        else:
+            self.polygons(centers[:, None, :] + radius * np.array(_MARKERS[kind]), **look)
+
+    # Writing
+
+    def in_dark(self) -> Drawing:
+        """The same drawing for a dark ground."""
+        if self.is_dark:
+            return self
+        return replace(self, items=[_in_dark(item) for item in self.items], is_dark=True)
+
+    def elements(self) -> list[str]:
+        """The items as SVG elements, in their order."""
+        return [element for item in self.items for element in _SVG[type(item)](item)]
+
+    def to_svg(self, dark: bool = False) -> str:
+        """The drawing as an SVG document, ``dark``: for a dark ground."""
+        if dark:
+            return self.in_dark().to_svg()
+        return self.frame_svg("\n".join(self.elements()))
+
+    def to_html(self) -> str:
+        """The drawing as an SVG element for a page, light or dark as the page is."""
+        body = "\n".join(self.elements())
+        return self.frame_svg(body, themed(body, self.ground))
+
+    def frame_svg(self, body: str, style: str = "") -> str:
+        """The SVG document around some elements; with a ``style`` (`themed`), an element for a page."""
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         title = f"<title>{escape(self.title)}</title>\n" if self.title else ""
+        page = f' class="{THEMED}" style="max-width:100%;height:auto"' if style else ""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT_FAMILY}">\n{title}'
-            f'<rect width="100%" height="100%" fill="{BACKGROUND}"/>\n{body}\n</svg>\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT_FAMILY}"{page}>\n{title}{style}'
+            f'<rect width="100%" height="100%" fill="{self.ground}"/>\n{body}\n</svg>\n'
         )
 
-    def to_png(self, scale: float = 2, colours: int | None = None) -> bytes:
-        """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it.
-
-        ``colours``, 2 to 256, makes a file of a quarter of the size that is a little off in its colours.
-        """
-        from PIL import Image, ImageDraw
+    def to_png(self, scale: float = 2, dark: bool = False) -> bytes:
+        """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it."""
+        from workbench.views.pixels import png
 
         if not 0 < scale <= 16:
             raise ParameterError(f"to_png: scale is {scale!r}; it must be a number above 0 and at most 16")
-        zoom = scale * OVERSAMPLING
-        size = max(1, round(self.width * scale)), max(1, round(self.height * scale))
-        image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), BACKGROUND)
-        pen = ImageDraw.Draw(image, "RGBA")
-        for item in self.items:
-            _PNG[type(item)](item, image, pen, zoom)
-        image = image.resize(size, Image.Resampling.LANCZOS)
-        if colours is not None:
-            image = image.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        file = io.BytesIO()
-        image.save(file, "PNG", dpi=(96 * scale, 96 * scale), optimize=True)
-        return file.getvalue()
+        return png(self.in_dark() if dark else self, scale)
 
-    def save(self, path: str | Path, scale: float = 2) -> Path:
+    def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
         """Write an .svg or .png file, by the path's ending; returns the path."""
         path = Path(path)
         if path.suffix.lower() == ".svg":
-            path.write_text(self.to_svg(), encoding="utf-8")
+            path.write_text(self.to_svg(dark), encoding="utf-8")
         elif path.suffix.lower() == ".png":
-            path.write_bytes(self.to_png(scale))
+            path.write_bytes(self.to_png(scale, dark))
         else:
             raise ParameterError(f"a drawing cannot be written as {path.name!r}; the name must end in .svg or .png")
         return path
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        # Of two pixels per px, and shown in its own size: a notebook would stretch it to the width of the page.
-        size = {"width": round(self.width), "height": round(self.height)}
-        return {"text/plain": repr(self), "image/png": self.to_png()}, {"image/png": size}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/plain": repr(self), "text/html": self.to_html()}
 
     def __repr__(self) -> str:
         return f"Drawing({self.title!r}, {self.width:g} x {self.height:g} px, {len(self.items)} items)"
@@ -264,26 +364,67 @@ def _spell(character: str) -> str:
 
 def text_width(text: str, size: float = 12.0) -> float:
     """About how wide a line of text is, in px."""
-    return _font(40.0).getlength(spell(text)) * size / 40.0
+    return font(40.0).getlength(spell(text)) * size / 40.0
 
 
 @lru_cache(maxsize=64)
-def _font(size: float) -> Any:
+def font(size: float) -> Any:
+    """Pillow's own font, in a size in px."""
     from PIL import ImageFont
 
     return ImageFont.load_default(size)
 
 
+def _heads(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
+    """The triangles, shape (arrows, 3, 2), of arrows whose ends are apart."""
+    start, way = ends[:, :2], ends[:, 2:] - ends[:, :2]
+    along = way / np.hypot(way[:, :1], way[:, 1:]) * np.reshape(head, (-1, 1))
+    side = 0.42 * np.stack([-along[:, 1], along[:, 0]], axis=1)
+    middle = start + at * way
+    return np.stack([middle + along / 2, middle - along / 2 + side, middle - along / 2 - side], axis=1)
+
+
+def _in_dark(item: Item) -> Item:
+    found = {name: getattr(item, name, None) for name in _COLOURED}
+    return replace(item, **{name: in_dark(colour) for name, colour in found.items() if colour})
+
+
 def _moved(item: Item, dx: float, dy: float) -> Item:
-    values = {one.name: getattr(item, one.name) for one in fields(item)}
-    for name in values:
+    changed: dict[str, Any] = {}
+    for one in fields(item):
+        name = one.name
         if name in ("x", "x0", "x1"):
-            values[name] += dx
+            changed[name] = getattr(item, name) + dx
         elif name in ("y", "y0", "y1"):
-            values[name] += dy
+            changed[name] = getattr(item, name) + dy
         elif name == "points":
-            values[name] = tuple((x + dx, y + dy) for x, y in values[name])
-    return type(item)(**values)
+            changed[name] = tuple((x + dx, y + dy) for x, y in getattr(item, name))
+        elif name in ("ends", "centers", "corners"):
+            array = getattr(item, name)
+            changed[name] = array + np.resize([dx, dy], array.shape[-1])
+    return replace(item, **changed)
+
+
+# Light and dark
+
+THEMED = "wb-themed"
+_COLOUR_USED = re.compile(r'\b(fill|stroke)="(#[0-9A-Fa-f]{6})"')
+# What a page needs so that ``light-dark()`` follows its theme inside of ``class="wb-themed"``.
+THEMES = (
+    'body[data-jp-theme-light="true"]{--wb-scheme:light}body[data-jp-theme-light="false"]{--wb-scheme:dark}'
+    f".{THEMED}{{color-scheme:var(--wb-scheme,light dark)}}"
+)
+
+
+def themed(body: str, ground: str) -> str:
+    """The style that turns the colours of SVG elements to those of a dark ground where the page is dark.
+
+    A page that knows its theme sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
+    2024) the drawing stays light.
+    """
+    used = dict.fromkeys([("fill", ground), *_COLOUR_USED.findall(body)])
+    rules = (f'.{THEMED} [{what}="{colour}"]{{{what}:light-dark({colour},{in_dark(colour)})}}' for what, colour in used)
+    return f"<style>{THEMES}{''.join(rules)}</style>\n"
 
 
 # SVG
@@ -303,7 +444,7 @@ def _line_look(colour: str, width: float, opacity: float) -> str:
     return f'stroke="{colour}" stroke-width="{_number(width)}" stroke-linecap="round"{faded}'
 
 
-def _area_look(item: Circle | Polygon) -> str:
+def _area_look(item: Circle | Polygon | Circles | Polygons) -> str:
     stroke = f' stroke="{item.stroke}" stroke-width="{_number(item.width)}"' if item.stroke else ""
     faded = f' opacity="{_number(item.opacity)}"' if item.opacity < 1 else ""
     return f'fill="{item.fill or "none"}"{stroke}{faded}'
@@ -313,150 +454,81 @@ def _svg_points(points: Points) -> str:
     return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
 
 
-def _svg_segment(item: Segment) -> str:
-    ends = " ".join(f'{name}="{_number(getattr(item, name[0] + str(int(name[1]) - 1)))}"' for name in _SVG_ENDS)
-    dash = f' stroke-dasharray="{" ".join(map(_number, item.dash))}"' if item.dash else ""
-    return f"<line {ends} {_line_look(item.colour, item.width, item.opacity)}{dash}/>"
+def _dash(item: Segment | Segments | Circle | Circles) -> str:
+    return f' stroke-dasharray="{" ".join(map(_number, item.dash))}"' if item.dash else ""
 
 
-_SVG_ENDS = ("x1", "y1", "x2", "y2")
+def _closed(element: str, said: str) -> str:
+    """An element without its end, closed; ``said``: what is shown to who points at it."""
+    kind = element[1:].partition(" ")[0]
+    return f"{element}><title>{escape(said)}</title></{kind}>" if said else f"{element}/>"
 
 
-def _svg_circle(item: Circle) -> str:
-    return f'<circle cx="{_number(item.x)}" cy="{_number(item.y)}" r="{_number(item.radius)}" {_area_look(item)}/>'
-
-
-def _svg_polyline(item: Polyline) -> str:
+def _svg_segment(item: Segment) -> list[str]:
+    x0, y0, x1, y1 = map(_number, (item.x0, item.y0, item.x1, item.y1))
     look = _line_look(item.colour, item.width, item.opacity)
-    return f'<polyline points="{_svg_points(item.points)}" fill="none" stroke-linejoin="round" {look}/>'
+    return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {look}{_dash(item)}/>']
 
 
-def _svg_polygon(item: Polygon) -> str:
-    return f'<polygon points="{_svg_points(item.points)}" stroke-linejoin="round" {_area_look(item)}/>'
+def _svg_circle(item: Circle) -> list[str]:
+    where = f'cx="{_number(item.x)}" cy="{_number(item.y)}" r="{_number(item.radius)}"'
+    return [_closed(f"<circle {where} {_area_look(item)}{_dash(item)}", item.said)]
 
 
-def _svg_text(item: Text) -> str:
+def _svg_polyline(item: Polyline) -> list[str]:
+    look = _line_look(item.colour, item.width, item.opacity)
+    return [f'<polyline points="{_svg_points(item.points)}" fill="none" stroke-linejoin="round" {look}/>']
+
+
+def _svg_polygon(item: Polygon) -> list[str]:
+    return [
+        _closed(f'<polygon points="{_svg_points(item.points)}" stroke-linejoin="round" {_area_look(item)}', item.said)
+    ]
+
+
+def _paths(numbers: np.ndarray, shape: str) -> list[str]:
+    """The ``d`` of paths of a shape for each row of numbers; a % in the shape is one of them."""
+    rows = np.round(numbers, 1) + 0.0  # which makes 0 of -0
+    whole = shape.replace("%", "%g")
+    parts = (rows[start : start + IN_A_PATH] for start in range(0, len(rows), IN_A_PATH))
+    return [whole * len(part) % tuple(part.ravel().tolist()) for part in parts]
+
+
+def _svg_segments(item: Segments) -> list[str]:
+    look = f'fill="none" {_line_look(item.colour, item.width, item.opacity)}{_dash(item)}'
+    return [f'<path d="{d}" {look}/>' for d in _paths(item.ends, "M% %L% %")]
+
+
+def _svg_circles(item: Circles) -> list[str]:
+    radius, around = _number(item.radius), _number(2 * item.radius)
+    shape = f"M% %a{radius} {radius} 0 1 0 {around} 0a{radius} {radius} 0 1 0-{around} 0"
+    look = _area_look(item) + _dash(item)
+    return [f'<path d="{d}" {look}/>' for d in _paths(item.centers - (item.radius, 0), shape)]
+
+
+def _svg_polygons(item: Polygons) -> list[str]:
+    count, corners, _ = item.corners.shape
+    shape = "M% %" + "L% %" * (corners - 1) + "Z"
+    look = f'stroke-linejoin="round" {_area_look(item)}'
+    return [f'<path d="{d}" {look}/>' for d in _paths(item.corners.reshape(count, 2 * corners), shape)]
+
+
+def _svg_text(item: Text) -> list[str]:
     x, y = _number(item.x), _number(item.y)
     turn = f' transform="rotate({_number(-item.turn)} {x} {y})"' if item.turn else ""
     weight = ' font-weight="600"' if item.bold else ""
     halo = f' stroke="{item.halo}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"' if item.halo else ""
     look = f'font-size="{_number(item.size)}" fill="{item.colour}" text-anchor="{item.anchor}"{weight}{halo}{turn}'
-    return f'<text x="{x}" y="{y}" {look}>{escape(item.text)}</text>'
+    return [f'<text x="{x}" y="{y}" {look}>{escape(item.text)}</text>']
 
 
-_SVG: dict[type, Callable[[Any], str]] = {
+_SVG: dict[type, Callable[[Any], list[str]]] = {
     Segment: _svg_segment,
     Circle: _svg_circle,
     Polyline: _svg_polyline,
     Polygon: _svg_polygon,
     Text: _svg_text,
-}
-
-
-# PNG
-
-
-def _ink(colour: str, opacity: float) -> tuple[int, int, int, int]:
-    return (*rgb(colour), round(255 * opacity))
-
-
-def _png_segment(item: Segment, _: Any, pen: Any, zoom: float) -> None:
-    ink = _ink(item.colour, item.opacity)
-    for x0, y0, x1, y1 in _dashes(item):
-        _stroke(pen, (x0 * zoom, y0 * zoom), (x1 * zoom, y1 * zoom), item.width * zoom, ink)
-
-
-def _dashes(item: Segment) -> list[tuple[float, float, float, float]]:
-    length = math.hypot(item.x1 - item.x0, item.y1 - item.y0)
-    if not item.dash or not length:
-        return [(item.x0, item.y0, item.x1, item.y1)]
-    pieces, start, which = [], 0.0, 0
-    while start < length:
-        end = min(start + item.dash[which % len(item.dash)], length)
-        if which % 2 == 0:
-            a, b = start / length, end / length
-            dx, dy = item.x1 - item.x0, item.y1 - item.y0
-            pieces.append((item.x0 + a * dx, item.y0 + a * dy, item.x0 + b * dx, item.y0 + b * dy))
-        start, which = end, which + 1
-    return pieces
-
-
-def _stroke(pen: Any, start: tuple[float, float], end: tuple[float, float], width: float, ink: tuple) -> None:
-    """A line with round ends, in one piece, so that a translucent one is evenly so."""
-    (x0, y0), (x1, y1) = start, end
-    angle = math.atan2(y1 - y0, x1 - x0)
-    half = max(width, 1.0) / 2
-    corners = 2 if half < 2 else 8
-    outline = []
-    for x, y, facing in ((x1, y1, angle - math.pi / 2), (x0, y0, angle + math.pi / 2)):
-        for i in range(corners + 1):
-            turn = facing + math.pi * i / corners
-            outline.append((x + half * math.cos(turn), y + half * math.sin(turn)))
-    pen.polygon(outline, fill=ink)
-
-
-def _png_circle(item: Circle, _: Any, pen: Any, zoom: float) -> None:
-    x, y, radius = item.x * zoom, item.y * zoom, item.radius * zoom
-    # SVG draws half of a stroke's width outside of the shape, Pillow all of it inside.
-    outer = radius + item.width * zoom / 2 if item.stroke else radius
-    pen.ellipse(
-        (x - outer, y - outer, x + outer, y + outer),
-        fill=_ink(item.fill, item.opacity) if item.fill else None,
-        outline=_ink(item.stroke, item.opacity) if item.stroke else None,
-        width=max(1, round(item.width * zoom)) if item.stroke else 0,
-    )
-
-
-def _png_polyline(item: Polyline, _: Any, pen: Any, zoom: float) -> None:
-    ink = _ink(item.colour, item.opacity)
-    points = [(x * zoom, y * zoom) for x, y in item.points]
-    if len(points) > 1 and item.opacity < 1:
-        pen.line(points, fill=ink, width=max(1, round(item.width * zoom)), joint="curve")
-        return
-    for start, end in pairwise(points):
-        _stroke(pen, start, end, item.width * zoom, ink)
-
-
-def _png_polygon(item: Polygon, _: Any, pen: Any, zoom: float) -> None:
-    points = [(x * zoom, y * zoom) for x, y in item.points]
-    if item.fill:
-        pen.polygon(points, fill=_ink(item.fill, item.opacity))
-    if item.stroke:
-        for start, end in zip(points, [*points[1:], points[0]], strict=True):
-            _stroke(pen, start, end, item.width * zoom, _ink(item.stroke, item.opacity))
-
-
-def _png_text(item: Text, image: Any, pen: Any, zoom: float) -> None:
-    font = _font(item.size * zoom)
-    anchor = {"start": "ls", "middle": "ms", "end": "rs"}[item.anchor]
-    if item.turn:
-        _png_turned(item, image, font, zoom)
-        return
-    where, text = (item.x * zoom, item.y * zoom), spell(item.text)
-    if item.halo:
-        pen.text(where, text, font=font, anchor=anchor, fill=item.halo, stroke_width=round(2 * zoom))
-    # The font has one weight; a rim of its own colour makes it bold.
-    bold = max(1, round(0.022 * item.size * zoom)) if item.bold else 0
-    pen.text(where, text, font=font, anchor=anchor, fill=item.colour, stroke_width=bold)
-
-
-def _png_turned(item: Text, image: Any, font: Any, zoom: float) -> None:
-    from PIL import Image, ImageDraw
-
-    text = spell(item.text)
-    reach = round(font.getlength(text) + 2 * item.size * zoom)
-    mask = Image.new("L", (2 * reach, 2 * reach))
-    anchor = {"start": "ls", "middle": "ms", "end": "rs"}[item.anchor]
-    ImageDraw.Draw(mask).text((reach, reach), text, font=font, anchor=anchor, fill=255)
-    mask = mask.rotate(item.turn, resample=Image.Resampling.BICUBIC)
-    corner = round(item.x * zoom) - reach, round(item.y * zoom) - reach
-    image.paste(Image.new("RGB", mask.size, item.colour), corner, mask)
-
-
-_PNG: dict[type, Callable[[Any, Any, Any, float], None]] = {
-    Segment: _png_segment,
-    Circle: _png_circle,
-    Polyline: _png_polyline,
-    Polygon: _png_polygon,
-    Text: _png_text,
+    Segments: _svg_segments,
+    Circles: _svg_circles,
+    Polygons: _svg_polygons,
 }

@@ -1,47 +1,17 @@
-"""The player as one page that needs neither kernel nor network: BokehJS is in it, and so are all columns."""
+"""The player as one page that needs neither kernel nor network: its script is in it, and so are all columns."""
 
-import base64
 import html
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import ParameterError
-from workbench.views import caption, palette, rich
+from workbench.views import caption, rich
 from workbench.views.drawing import Drawing
 
 LONGEST_SCENARIO = 20_000
 
-_STYLE = f"""
-main {{ display: block; font: 14px/1.45 system-ui, 'DejaVu Sans', sans-serif; color: {palette.TEXT};
-  margin: 20px auto; max-width: 1000px; padding: 0 10px; }}
-h2 {{ font-size: 18px; margin: 30px 0 6px; }}
-details {{ margin-top: 10px; font-size: 13px; }}
-p {{ max-width: 44em; }}
-/* One table that flows into columns: rows, not cells, are its boxes. */
-.metrics, .metrics tbody {{ display: block; }}
-.metrics tbody {{ columns: 3; column-gap: 40px; font-size: 13px; font-variant-numeric: tabular-nums; }}
-.metrics tr {{ display: flex; justify-content: space-between; break-inside: avoid;
-  border-bottom: 1px solid {palette.GRID}; }}
-pre {{ font-size: 12px; overflow-x: auto; background: #F5F7F9; padding: 10px; }}
-footer {{ color: {palette.FAINT_TEXT}; font-size: 12px; margin-top: 34px; }}
-"""
-_TEMPLATE = """
-{% block preamble %}<style>{{ style }}</style>{% endblock %}
-{% block contents %}
-<main>
-{{ embed(roots[0]) }}
-<noscript>{{ picture }}<p>The player needs JavaScript; this is the end of the run.</p></noscript>
-<section><h2>Metrics</h2>{{ metrics }}{{ scenario }}</section>
-{% for section in sections %}
-<section><h2>{{ section.title }}</h2>
-{% if section.text %}<p>{{ section.text }}</p>{% endif %}
-{% if section.root is none %}{{ section.drawing }}{% else %}{{ embed(roots[section.root]) }}{% endif %}</section>
-{% endfor %}
-<footer>{{ footer }}</footer>
-</main>
-{% endblock %}
-"""
+_HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
 
 
 def save_html(
@@ -62,40 +32,46 @@ def save_html(
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
     """The page as text."""
-    from bokeh.embed import file_html
-    from bokeh.resources import Resources
+    from workbench.views.player.embed import SMALL, part, player_html
+    from workbench.views.player.parcel import pack
+    from workbench.views.player.taken_apart import told
+    from workbench.views.see import see
 
-    from workbench.views.player.network import network_figure
-
-    roots = [network_figure(run, event)]
-    sections = [_section(title, text, figure, roots) for title, text, figure in extra]
-    picture = base64.b64encode(rich.picture_png(run, 1) or b"").decode("ascii")
-    values = {
-        "style": _STYLE,
-        "sections": sections,
-        "picture": f'<img alt="The network at the end of the run" src="data:image/png;base64,{picture}">',
-        "metrics": _metrics(run),
-        "scenario": _scenario(run),
-        "footer": html.escape(_footer(run)),
-    }
-    # Inline resources; Bokeh leaves out the components that no model of the page needs.
-    return file_html(roots, Resources(mode="inline"), caption.title(run), template=_TEMPLATE, template_variables=values)
+    sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
+    head, drawn = _embedded([figure for _, _, figure in sections])
+    parts = [player_html(pack(see(run, event), told(run)), level=SMALL)]
+    parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
+    parts.append(f"<section><h2>Metrics</h2>{_metrics(run)}{_scenario(run)}</section>")
+    for (title, text, _), figure in zip(sections, drawn, strict=True):
+        said = f"<p>{html.escape(text)}</p>" if text else ""
+        parts.append(f"<section><h2>{html.escape(title)}</h2>{said}{figure}</section>")
+    parts.append(f"<footer>{html.escape(_footer(run))}</footer>")
+    title = f"<title>{html.escape(caption.title(run))}</title><style>{part('page.css')}</style>"
+    return f"{_HEAD}{title}{head}</head><body><main>{''.join(parts)}</main></body></html>\n"
 
 
-def _section(title: str, text: str, figure: Any, roots: list[Any]) -> dict[str, Any]:
+def _checked(title: str, figure: Any) -> Any:
     from bokeh.model import Model
 
-    section: dict[str, Any] = {"title": html.escape(title), "text": html.escape(text), "root": None}
-    if isinstance(figure, Drawing):
-        section["drawing"] = figure.to_svg()
-    elif isinstance(figure, Model):
-        section["root"] = len(roots)
-        roots.append(figure)
-    else:
+    if not isinstance(figure, (Drawing, Model)):
         raise ParameterError(
             f"save_html: the figure of {title!r} is a {type(figure).__name__}; it must be a Bokeh model or a Drawing"
         )
-    return section
+    return figure
+
+
+def _embedded(figures: list[Any]) -> tuple[str, list[str]]:
+    """What the page's head needs for some figures, and the HTML of each: BokehJS comes along if one is Bokeh's."""
+    models = [figure for figure in figures if not isinstance(figure, Drawing)]
+    if not models:
+        return "", [figure.to_svg() for figure in figures]
+    from bokeh.embed import components
+    from bokeh.resources import Resources
+
+    script, divisions = components(models)
+    rest = iter(divisions)
+    drawn = [figure.to_svg() if isinstance(figure, Drawing) else next(rest) for figure in figures]
+    return Resources(mode="inline", components=["bokeh"]).render() + script, drawn
 
 
 def _metrics(run: Any) -> str:

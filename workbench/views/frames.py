@@ -11,7 +11,7 @@ from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Ways, table
 from workbench.views.player.columns import Columns
 from workbench.views.player.film import Film, shoot
-from workbench.views.spans import thinned
+from workbench.views.spans import groups, numbered, sampled, thinned
 
 MOST = 60_000
 LOST_AT = 0.6
@@ -80,18 +80,24 @@ def frame_layers(recorded: Recorded, sent: Sent, ways: Ways, quiet: Collection[s
 
 
 def _frames(recorded: Recorded, sent: Sent, visible_us: np.ndarray, ways: Ways, quiet: Collection[str]) -> Layer:
-    columns, rows = recorded.columns, sent.rows
-    step = max(1, -(-len(rows) // MOST))
-    kept = np.arange(0, len(rows), step)
-    rows = rows[kept]
+    columns = recorded.columns
+    is_quiet = np.array([message in quiet for message in columns.words["message"]] or [False])
+    kept = sampled(~is_quiet[columns.codes["message"][sent.rows]], MOST)
+    rows = sent.rows[kept]
     look, looks = _looks(recorded, rows, quiet)
     text, words = _fates(columns, sent, kept)
     made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
     made |= {"from_us": sent.from_us[kept], "until_us": visible_us[kept], "value": sent.until_us[kept]}
-    made |= {"weight": np.where(sent.reason[kept] >= 0, LOST_AT, 1.0), "look": look, "text": text, "row": rows}
-    made |= {"size": columns["size_B"][rows], "way": ways_of(columns, rows, ways)}
-    note = f"Of {len(sent.rows):,} frames one in {step} is drawn; all of them are counted."
-    return Layer("frames", table(**made), looks, words=words, notes=(note,) if step > 1 else ())
+    made |= {"weight": np.where(sent.reason[kept] >= 0, LOST_AT, 1.0), "look": look, "text": text}
+    made |= {"size": columns["size_B"][rows], "row": columns.at[rows], "way": ways_of(columns, rows, ways)}
+    notes = _left_out("frames", len(rows), len(sent.rows))
+    return Layer("frames", table(**made), looks, words=words, notes=notes)
+
+
+def _left_out(what: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
+    if drawn == all_of_them:
+        return ()
+    return (f"Of {all_of_them:,} {what} {drawn:,} are drawn; all of them are counted.",)
 
 
 def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
@@ -117,11 +123,11 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
 
 def _fates(columns: Columns, sent: Sent, kept: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """What became of frames: codes of words, and these."""
-    reasons = columns.words["detail"]
-    words = ["received", *(f"lost: {reason}" for reason in reasons)]
     is_unicast = columns["peer"][sent.rows[kept]] >= 0
     received, lost, reason = sent.received[kept], sent.lost[kept], sent.reason[kept]
-    text = np.where(reason >= 0, reason + 1, np.where(received > 0, 0, -1))
+    reasons, which = np.unique(reason, return_inverse=True)
+    words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
+    text = np.where(reason >= 0, which + 1, np.where(received > 0, 0, -1))
     most = int((received + lost).max(initial=0)) + 1
     pairs, code = np.unique(received * most + received + lost, return_inverse=True)
     heard = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
@@ -138,31 +144,27 @@ def ways_of(columns: Columns, rows: np.ndarray, ways: Ways) -> np.ndarray:
         return found
     told = [columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]]
     columns_of = [np.concatenate([known[:, which], told[which]]) for which in range(3)]
-    key = np.unique(np.stack(columns_of), axis=1, return_inverse=True)[1].reshape(-1)
-    way_of = np.full(int(key.max()) + 1, -1)
+    key, keys = numbered(groups(*columns_of))
+    way_of = np.full(keys, -1, np.int32)
     way_of[key[: len(known)]] = known[:, 3]
-    return way_of[key[len(known) :]].astype(np.int32)
+    return way_of[key[len(known) :]]
 
 
 def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, film: Film, duration_us: int) -> Layer:
-    """What was lost, from where the picture of its frame ends."""
+    """What was lost, from where the picture of its frame ends; weight 1 if it was sent to this node alone."""
     lost = columns.where(event="lost")
-    every = len(lost)
-    lost = lost[:: max(1, -(-every // MOST))]
     of = _of_frame(sent.rows, lost)
-    node, start = columns["node"][lost], columns["time_us"][lost]
-    is_unicast = np.zeros(len(lost), bool)
-    if len(sent.rows):
-        start = np.where(of >= 0, visible_us[np.maximum(of, 0)], start)
-        is_unicast = (of >= 0) & (columns["peer"][sent.rows[np.maximum(of, 0)]] == node)
+    frame = np.append(sent.rows, 0)[np.maximum(of, 0)]
+    is_unicast = (of >= 0) & (columns["peer"][frame] == columns["node"][lost]) if len(lost) else of > 0
+    kept = sampled(is_unicast, MOST)
+    rows, of = lost[kept], of[kept]
+    start = np.where(of >= 0, np.append(visible_us, 0)[np.maximum(of, 0)], columns["time_us"][rows])
     start = np.minimum(start, duration_us - 1)
-    made = {"node": node, "peer": columns["peer"][lost], "from_us": start, "weight": is_unicast}
-    made |= {"until_us": np.minimum(film.visible_until(start, start), duration_us)}
-    made |= {"text": columns.codes["detail"][lost], "row": lost}
-    step = max(1, -(-every // MOST))
-    note = f"Of {every:,} losses one in {step} is drawn; all of them are counted."
-    notes = (note,) if step > 1 else ()
-    return Layer("losses", table(**made), (LOST,), "loss", words=columns.words["detail"], notes=notes)
+    text, words = columns.coded("detail", rows)
+    made = {"node": columns["node"][rows], "peer": columns["peer"][rows], "from_us": start, "weight": is_unicast[kept]}
+    made |= {"until_us": np.minimum(film.visible_until(start, start), duration_us), "text": text}
+    notes = _left_out("losses", len(rows), len(lost))
+    return Layer("losses", table(**made, row=columns.at[rows]), (LOST,), "loss", words=words, notes=notes)
 
 
 def _deliveries(columns: Columns, film: Film, duration_us: int) -> Layer:
@@ -171,6 +173,6 @@ def _deliveries(columns: Columns, film: Film, duration_us: int) -> Layer:
     start = np.minimum(columns["time_us"][rows], duration_us - 1)
     until = np.minimum(film.visible_until(start, start), duration_us)
     made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    made |= {"from_us": start, "until_us": until, "row": rows}
+    made |= {"from_us": start, "until_us": until, "row": columns.at[rows]}
     few, notes = thinned(table(**made), MOST, "deliveries")
     return Layer("deliveries", few, (DELIVERED,), "ring", notes=notes)

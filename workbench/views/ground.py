@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import chain
 
 import networkx as nx
 import numpy as np
@@ -94,14 +94,16 @@ def hops_to(graph: nx.DiGraph, sink: int) -> dict[int, int]:
 
 def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
     """Each pair of linked nodes once, with the delivery ratio of either direction."""
-    arcs: Any = list(graph.edges(data="pdr", default=1.0))
-    if not arcs:
+    adjacency = list(graph.adjacency())  # of an undirected graph either direction of a link
+    counts = [len(neighbors) for _, neighbors in adjacency]
+    if not sum(counts):
         empty = np.array([], dtype=np.int64)
         return {"a": empty, "b": empty, "pdr_ab": empty.astype(float), "pdr_ba": empty.astype(float)}
-    ends = plan.place(np.array([arc[:2] for arc in arcs]).reshape(-1)).reshape(-1, 2)
-    pdr = np.array([arc[2] for arc in arcs], dtype=float)
-    if not graph.is_directed():
-        ends, pdr = np.concatenate([ends, ends[:, ::-1]]), np.concatenate([pdr, pdr])
+    hearers = chain.from_iterable(neighbors for _, neighbors in adjacency)
+    links = (link for _, neighbors in adjacency for link in neighbors.values())
+    pdr = np.fromiter((link.get("pdr", 1.0) for link in links), float, sum(counts))
+    one = np.repeat(plan.place(np.array([node for node, _ in adjacency])), counts)
+    ends = np.stack([one, plan.place(np.fromiter(hearers, np.int64, sum(counts)))], axis=1)
     low, high = ends.min(axis=1), ends.max(axis=1)
     key, pair = np.unique(low * len(plan.ids) + high, return_inverse=True)
     is_up = ends[:, 0] < ends[:, 1]

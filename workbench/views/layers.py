@@ -50,6 +50,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from workbench.views.sorting import order_of
+
 if TYPE_CHECKING:
     from workbench.views.ground import Plan
     from workbench.views.player.columns import Columns
@@ -253,14 +255,14 @@ class Recorded:
         return round(self.run.scenario.duration_s * 1e6)
 
 
-def table(rows: int = 0, **columns: Any) -> Table:
+def table(rows: int = 0, /, **columns: Any) -> Table:
     """A table from some of its columns, as arrays of their types, in order of ``from_us``."""
     made = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
         made.setdefault(name, np.zeros(rows, np.int64))
     start = made["from_us"]
     if len(start) > 1 and (start[1:] < start[:-1]).any():
-        order = np.argsort(start, kind="stable")
+        order = order_of(start)
         made = {name: column[order] for name, column in made.items()}
     return made
 

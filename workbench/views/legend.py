@@ -1,65 +1,194 @@
-"""The legend below a static figure: entries side by side, each a sample of what is drawn and a text.
+"""Legends: entries side by side, each a sample of what is drawn and a text, and bars of colours for scales.
 
-The player, and the network as it draws it, explain roles (`player.legend`).
+    Sample(mark, look)                   of a layer: drawn with the mark, as the look says
+    (how, colour, said)                  of a picture that has no layers: one of ``HOW``
+    legend_drawing(entries, width)       the legend of a figure
+    scales_drawing(scales, width)        the colours of scales, with words at their ends
+
+MARGIN, SMALL, LINE: what figures keep free at their sides, the size of their small text, the height of its lines; px.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from workbench.views import palette
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.figure import LINE, MARGIN, SMALL
+from workbench.views.layers import Look, Scale
 
-Entry = tuple[str, str, str]  # how it is drawn (`swatch`), its color, what it says
+MARGIN = 16
+SMALL = 11.0
+LINE = 17.0
+BAR = 110.0
+_WIDER = 1.06  # fonts that show an SVG may be a little wider than Pillow's
+
+
+class Sample(NamedTuple):
+    """What a layer's mark looks like; shades: some colours of its scale."""
+
+    mark: str
+    look: Look
+    shades: tuple[str, ...] = ()
+
+
+Entry = Sample | tuple[str, str, str]
 
 
 def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
     """Entries side by side, in as many lines as they need."""
     drawing = Drawing(width, 0)
     x, y = float(MARGIN), 18.0
-    for how, colour, said in entries:
-        wide = 27 + 1.06 * text_width(said, SMALL)
+    for entry in entries:
+        said = entry.look.said if isinstance(entry, Sample) else entry[2]
+        wide = 27 + _WIDER * text_width(said, SMALL)
         if x + wide > width - MARGIN and x > MARGIN:
             x, y = float(MARGIN), y + LINE
-        swatch(drawing, how, colour, x + 10, y - 4)
+        swatch(drawing, entry, x + 10, y - 4)
         drawing.text(x + 25, y, said, size=SMALL)
         x += wide + 14
     drawing.height = y + 10
     return drawing
 
 
-def swatch(drawing: Drawing, how: str, colour: str, x: float, y: float) -> None:
+def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
+    """A line for each scale: what it is, its colours from low to high, and what they mean at their ends."""
+    drawing = Drawing(width, 0)
+    for scale in scales:
+        y = drawing.height + 12
+        before = f"{scale.said}:  {scale.low}"
+        drawing.text(MARGIN, y, before, size=SMALL)
+        left = MARGIN + _WIDER * text_width(before, SMALL) + 6
+        part = BAR / len(scale.colours)
+        for which, colour in enumerate(scale.colours):
+            drawing.rectangle(
+                left + which * part, y - 9, part + (0.4 if scale.colours[which + 1 :] else 0), 11, fill=colour
+            )
+        drawing.frame(left, y - 9, BAR, 11, stroke=palette.OUTLINE, width=0.6)
+        drawing.text(left + BAR + 7, y, scale.high, size=SMALL)
+        drawing.height += LINE
+    drawing.height += 5 if scales else 0
+    return drawing
+
+
+def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
     """A sample, 20 px wide, around a point."""
-    if how == "tree":
-        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=2.5)
-        drawing.circle(x, y, 5, fill=colour, stroke=palette.BACKGROUND, width=0.7)
-    elif how in ("square", "triangle"):
-        drawing.marker(how, x, y, 5.5, colour, palette.OUTLINE, 1)
-    elif how == "root":
-        drawing.marker("square", x, y, 7, colour, palette.TEXT, 1.4)
-    elif how == "rekeyed":
-        drawing.circle(x, y, 4, fill=palette.LINK_GOOD)
-        drawing.circle(x, y, 7, stroke=colour, width=1.4)
-    elif how == "orphan":
-        drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=colour, width=2)
-    elif how == "down":
-        drawing.cross(x, y, 5, colour=colour, width=2.4)
-    elif how == "lost":
-        drawing.cross(x, y, 4, colour=colour, width=1.8)
-    elif how == "ring":
-        drawing.circle(x, y, 6.5, stroke=colour, width=2.4)
-    elif how == "box":
-        drawing.frame(x - 9, y - 5, 18, 10, fill=colour, stroke=palette.OUTLINE, width=0.6)
-    elif how == "frame":
-        drawing.frame(x - 9, y - 5, 18, 10, stroke=colour, width=2)
-    elif how == "arrow":
-        drawing.arrow(x - 10, y, x + 10, y, head=8, at=0.7, colour=colour, width=2.6)
-    elif how == "diamond":
-        drawing.marker("diamond", x, y, 6.5, colour, palette.TEXT, 1.4)
-    elif how == "dot":
-        drawing.circle(x, y, 4.5, fill=colour, stroke=palette.TEXT, width=1)
-    elif how == "dash":
-        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4, dash=(4, 3))
+    if not isinstance(entry, Sample):
+        how, colour, _ = entry
+        HOW.get(how, _line)(drawing, Look(colour=colour), x, y)
+    elif entry.shades and entry.mark in ("node", "disc"):
+        for at, shade in zip(
+            (-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True
+        ):
+            drawing.circle(x + at, y, 4.4, fill=shade, stroke=palette.OUTLINE, width=0.8)
     else:
-        drawing.segment(x - 10, y, x + 10, y, colour=colour, width=1.4)
+        colour = entry.shades[len(entry.shades) // 2] if entry.shades else entry.look.colour
+        shown = palette.blend(palette.BACKGROUND, colour, max(entry.look.alpha, 0.35))
+        _MARKS.get(entry.mark, _line)(drawing, entry.look._replace(colour=shown), x, y)
+
+
+# Marks of layers
+
+Draw = Callable[[Drawing, Look, float, float], None]
+
+
+def _node(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.marker(look.marker, x, y, 5, look.colour, palette.OUTLINE, 0.8)
+
+
+def _ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    dash = (3, 2) if look.is_dashed else ()
+    drawing.circle(x, y, 5.6, stroke=look.colour, width=min(max(look.width, 1.4), 2.4), dash=dash)
+
+
+def _cross(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.cross(x, y, 4, colour=look.colour, width=1.8)
+
+
+def _line(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    width = min(max(10 * look.size if look.size < 1 else 1.4, 0.8 * look.least), 6.0)
+    half = 10 - width / 2
+    dash = (4.0, 3.0) if look.is_dashed else ()
+    drawing.segment(x - half, y, x + half, y, colour=look.colour, width=width, dash=dash)
+
+
+def _half(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.segment(x - 9, y, x, y, colour=look.colour, width=4)
+    drawing.segment(x, y, x + 9, y, colour=palette.LINK_GOOD, width=1)
+
+
+def _arrow(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    width = min(max(look.least, 1.2), 2.6)
+    drawing.arrow(x - 10, y, x + 10, y, head=6 + width, at=0.6, colour=look.colour, width=width)
+
+
+def _wave(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.circle(x, y, 5, stroke=look.colour, width=1.6)
+
+
+def _packet(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.segment(x - 8, y, x + 2, y, colour=look.colour, width=2.2)
+    drawing.circle(x + 3, y, 4.2, fill=look.colour, stroke=palette.BACKGROUND, width=1)
+
+
+def _label(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.text(x, y + 4, "ab", size=SMALL, colour=look.colour, anchor="middle")
+
+
+def _strip(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.frame(x - 9, y - 5, 18, 10, fill=look.colour, stroke=palette.OUTLINE, width=0.6)
+
+
+_MARKS: dict[str, Draw] = {
+    "node": _node,
+    "disc": _node,
+    "ring": _ring,
+    "cross": _cross,
+    "half": _half,
+    "arrow": _arrow,
+    "wave": _wave,
+    "packet": _packet,
+    "loss": _cross,
+    "label": _label,
+    "strip": _strip,
+}
+
+
+# Of pictures that have no layers
+
+
+def _tree(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.segment(x - 10, y, x + 10, y, colour=look.colour, width=2.5)
+    drawing.circle(x, y, 5, fill=look.colour, stroke=palette.BACKGROUND, width=0.7)
+
+
+def _rekeyed(drawing: Drawing, look: Look, x: float, y: float) -> None:
+    drawing.circle(x, y, 4, fill=palette.LINK_GOOD)
+    drawing.circle(x, y, 7, stroke=look.colour, width=1.4)
+
+
+def _marker(kind: str, radius: float, stroke: str, width: float) -> Draw:
+    return lambda drawing, look, x, y: drawing.marker(kind, x, y, radius, look.colour, stroke, width)
+
+
+HOW: dict[str, Draw] = {
+    "tree": _tree,
+    "square": _marker("square", 5.5, palette.OUTLINE, 1),
+    "triangle": _marker("triangle", 5.5, palette.OUTLINE, 1),
+    "root": _marker("square", 7, palette.TEXT, 1.4),
+    "diamond": _marker("diamond", 6.5, palette.TEXT, 1.4),
+    "rekeyed": _rekeyed,
+    "orphan": lambda drawing, look, x, y: drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=look.colour, width=2),
+    "down": lambda drawing, look, x, y: drawing.cross(x, y, 5, colour=look.colour, width=2.4),
+    "lost": _cross,
+    "ring": lambda drawing, look, x, y: drawing.circle(x, y, 6.5, stroke=look.colour, width=2.4),
+    "box": _strip,
+    "frame": lambda drawing, look, x, y: drawing.frame(x - 9, y - 5, 18, 10, stroke=look.colour, width=2),
+    "arrow": lambda drawing, look, x, y: drawing.arrow(
+        x - 10, y, x + 10, y, head=8, at=0.7, colour=look.colour, width=2.6
+    ),
+    "dot": lambda drawing, look, x, y: drawing.circle(x, y, 4.5, fill=look.colour, stroke=palette.TEXT, width=1),
+    "dash": lambda drawing, look, x, y: drawing.segment(
+        x - 10, y, x + 10, y, colour=look.colour, width=1.4, dash=(4, 3)
+    ),
+}

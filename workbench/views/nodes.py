@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from workbench.views import palette
@@ -27,7 +25,7 @@ SUBSCRIPTIONS = Section(
 def node_layers(recorded: Recorded) -> list[Layer]:
     """What nodes are, and, for the inspector, what they subscribed to."""
     columns, duration_us = recorded.columns, recorded.duration_us
-    subscriptions = subscribed(columns, duration_us)
+    subscriptions, wants = subscribed(columns, duration_us)
     held, notes = thinned(holding(columns, duration_us), MOST, "changes of who holds an event")
     roles = [
         (0, failing(columns, duration_us)),
@@ -35,34 +33,34 @@ def node_layers(recorded: Recorded) -> list[Layer]:
         (2, publishing(columns, duration_us)),
         (3, held),
     ]
-    told: dict[str, Any] = {
-        name: np.concatenate([one[name] for _, one in roles]) for name in ("node", "from_us", "until_us")
-    }
+    told = {name: np.concatenate([one[name] for _, one in roles]) for name in ("node", "from_us", "until_us")}
     told["look"] = np.concatenate([np.full(len(one["from_us"]), look) for look, one in roles])
     found = [Layer("nodes", table(**told), LOOKS, "node", notes=notes)]
     if len(subscriptions["from_us"]):
-        words = columns.words["detail"]
-        found.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=words))
+        found.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=wants))
     return found
 
 
-def subscribed(columns: Columns, duration_us: int) -> Table:
-    """Subscriptions, from when a node subscribed until it unsubscribed or they expired (``value``, -1: never)."""
+def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
+    """(subscriptions, from when a node subscribed until it unsubscribed or they expired; words).
+
+    sequence: the subscription's number there; value: when it expires, -1 never; text: what is asked for.
+    """
     rows = columns.where(event=("subscribed", "unsubscribed"))
     keys = groups(columns["node"][rows], columns["sequence"][rows])
-    which, until = opened(keys, columns["time_us"][rows], columns.text("event", rows) == "subscribed")
+    which, until = opened(keys, columns["time_us"][rows], columns.says("event", rows, "subscribed"))
     rows = rows[which]
     start, value = columns["time_us"][rows], columns["value"][rows]
     until = np.where(value > start, np.minimum(until, value), until)
     made = {"node": columns["node"][rows], "sequence": columns["sequence"][rows], "value": value}
-    made |= {"from_us": start, "until_us": until, "text": columns.codes["detail"][rows]}
-    return within(table(**made), duration_us)
+    text, words = columns.coded("detail", rows)
+    return within(table(**made, from_us=start, until_us=until, text=text), duration_us), words
 
 
 def failing(columns: Columns, duration_us: int) -> Table:
     """Outages of nodes."""
     rows = columns.where(event=("failed", "recovered"))
-    is_failure = columns.text("event", rows) == "failed"
+    is_failure = columns.says("event", rows, "failed")
     which, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
     rows = rows[which]
     made = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}

@@ -1,11 +1,19 @@
-"""One colour per role, the same in every view.
+"""One colour per role, the same in every view, and what it becomes on a dark ground.
 
 The hues are those of Okabe and Ito's colour-blind safe set (Color Universal Design, 2008), lightened where a
 role is background. No role is told by colour alone: sinks are squares, sources triangles, failed nodes crosses,
 gradients have arrow heads, and what was lost is a cross on its link.
+
+Dark ground
+    `in_dark` keeps the hue of a colour. Grays, and tints that are all but white, change places with their counterparts
+    between black and white: what steps back on white steps back on black. Strong colours become lighter, the dark ones
+    most, so that marks stay readable and a scale of one hue keeps its order. Lightness, chroma and hue are those of
+    OKLab (B. Ottosson: A perceptual color space for image processing, 2020).
 """
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 SINK = "#0072B2"
 SOURCE = "#009E73"
@@ -29,6 +37,7 @@ LINK_GOOD = "#B3BCC7"
 LINK_POOR = "#E9EDF1"
 WALL = "#5B5048"
 BACKGROUND = "#FFFFFF"
+DARK_BACKGROUND = "#14181D"
 TEXT = "#1F2933"
 FAINT_TEXT = "#6B7785"
 GRID = "#E6EAEE"
@@ -83,6 +92,11 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+def ink_on(colour: str) -> str:
+    """The text colour or white, whichever is easier to read on a colour."""
+    return TEXT if contrast(colour, TEXT) > contrast(colour, BACKGROUND) else BACKGROUND
+
+
 def rank_colour(share: float) -> str:
     """A decoding node's colour by its rank over the generation size (0..1)."""
     return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))
@@ -91,3 +105,91 @@ def rank_colour(share: float) -> str:
 def link_colour(pdr: float) -> str:
     """A link's colour by the share of frames that arrive (0..1)."""
     return blend(LINK_POOR, LINK_GOOD, min(max(pdr, 0.0), 1.0))
+
+
+# The dark ground
+
+_DARK_GRAYS = {
+    BACKGROUND: DARK_BACKGROUND,
+    NODE: "#2B323B",
+    TEXT: "#E4E8ED",
+    FAINT_TEXT: "#9CA7B4",
+    GRID: "#2A313A",
+    OUTLINE: "#98A4B2",
+}
+_GRAY, _STRONG = 0.05, 0.10  # chroma of what counts as gray, and of what counts as a colour
+_DARKEST, _LIGHTEST = 0.22, 0.93  # lightness that white and black turn to
+_READABLE = 0.66  # strong colours that are darker than that become lighter
+_READABLE_GRAY = 0.54
+READABLE = 3.0  # the least contrast of marks
+
+
+@lru_cache(maxsize=4096)
+def in_dark(colour: str) -> str:
+    """How a ``#rrggbb`` colour of the light ground looks on the dark one, `DARK_BACKGROUND`."""
+    known = _DARK_GRAYS.get(colour.upper())
+    if known is not None:
+        return known
+    lightness, a, b = _to_oklab(rgb(colour))
+    chroma = math.hypot(a, b)
+    strength = min(max((chroma - _GRAY) / (_STRONG - _GRAY), 0.0), 1.0)
+    turned = _LIGHTEST - (_LIGHTEST - _DARKEST) * lightness
+    kept = max(lightness, _READABLE + 0.3 * (_READABLE - lightness))
+    found = strength * kept + (1 - strength) * turned
+    # What can be read on white can be read on black.
+    least = _READABLE_GRAY if contrast(colour, BACKGROUND) >= READABLE else 0.0
+    return _from_oklab(max(found, least), a, b)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, from 1 to 21 (W3C: Web Content Accessibility Guidelines 2.1)."""
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (_linear(part) for part in rgb(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(part: int) -> float:
+    share = part / 255
+    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+
+def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
+    """Lightness 0 to 1, and the two coordinates whose length is the chroma and whose angle the hue."""
+    red, green, blue = (_linear(part) for part in parts)
+    long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
+    medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
+    short = math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue)
+    return (
+        0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
+        1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short,
+        0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short,
+    )
+
+
+def _from_oklab(lightness: float, a: float, b: float) -> str:
+    """The colour, with as much of its chroma as there is at this lightness."""
+    for share in range(20, -1, -1):
+        parts = _linear_rgb(lightness, a * share / 20, b * share / 20)
+        if all(-0.0005 <= part <= 1.0005 for part in parts):
+            break
+    return "#" + "".join(f"{_encoded(part):02X}" for part in parts)
+
+
+def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, float]:
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    return (
+        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
+        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
+        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
+    )
+
+
+def _encoded(part: float) -> int:
+    part = min(max(part, 0.0), 1.0)
+    return round(255 * (12.92 * part if part <= 0.0031308 else 1.055 * part ** (1 / 2.4) - 0.055))

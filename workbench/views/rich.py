@@ -1,52 +1,32 @@
-"""A run's rich display: tables and a picture that stand without JavaScript, kernel or trust."""
+"""A run's rich display: what ran and what came of it, as text that stands without scripts, kernel or trust."""
 
-import base64
 import html
 import math
 from typing import Any
 
 from workbench.views import caption
 
-PICTURE_SCALE, COLOURS = 1.5, 128  # notebooks grow by every picture that is looked at
 _STYLE = "text-align:left;padding:1px 14px 1px 0"
 
 
 def bundle(run: Any) -> dict[str, Any]:
-    """The mimebundle of a run: text/plain, text/html and, if it has a trace, image/png."""
-    made: dict[str, Any] = {"text/plain": repr(run)}
-    picture = picture_png(run)
-    if picture is not None:
-        made["image/png"] = picture
-    made["text/html"] = summary_html(run, picture)
-    return made
+    """The mimebundle of a run: text/plain and text/html. A picture is made when one is asked for."""
+    return {"text/plain": repr(run), "text/html": summary_html(run)}
 
 
-def picture_png(run: Any, scale: float = PICTURE_SCALE) -> bytes | None:
-    """The network at the end of the run, or None without a trace."""
-    if not getattr(run, "has_trace", True):
-        return None
-    from workbench.views.figure import network_drawing
-
-    return network_drawing(run).to_png(scale, colours=COLOURS)
-
-
-def summary_html(run: Any, picture: bytes | None = None) -> str:
-    """Title, workload, metrics and picture."""
-    image = ""
-    if picture is not None:
-        encoded = base64.b64encode(picture).decode("ascii")
-        image = (
-            f'<p><img alt="The network at the end of the run" width="700" src="data:image/png;base64,{encoded}"></p>'
-        )
+def summary_html(run: Any) -> str:
+    """Title, workload, key numbers, metrics folded away, and how to see more."""
     said = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
-    return (
-        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(said)}</p>{image}"
-        f"<details><summary>{html.escape(_key_line(run))}</summary>{metrics_table(run)}</details>"
+    numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
+    more = (
+        "<code>run.show()</code> plays it, <code>run.figure(time_s=…)</code> draws the network at a time"
+        if getattr(run, "has_trace", True)
+        else "It kept no trace; <code>scenario.run()</code> keeps one, to look at."
     )
-
-
-def _key_line(run: Any) -> str:
-    return " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run)) or "metrics"
+    return (
+        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(said)}<br>{html.escape(numbers)}</p>"
+        f"<details><summary>{len(run.metrics)} metrics</summary>{metrics_table(run)}</details><p>{more}</p>"
+    )
 
 
 def metrics_table(run: Any) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.views import palette
+from workbench.views.event import Event, of_event
 from workbench.views.frames import film_of, frame_layers, sent_frames
 from workbench.views.ground import lay_out
 from workbench.views.layers import Curves, Layer, Look, Recorded, Seen, Ways
 from workbench.views.nodes import node_layers
-from workbench.views.player.decoding import of_event
-from workbench.views.player.intervals import read
+from workbench.views.player.columns import read
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
 from workbench.views.ways import followed
 
@@ -21,13 +21,13 @@ from workbench.views.ways import followed
 NODE_LOOK = Look("node", palette.NODE)
 
 
-def see(run: Any, event: tuple[int, int] | None = None) -> Seen:
+def see(run: Any, event: Event | None = None) -> Seen:
     """What there is to see of a run.
 
     ``event``, (origin, sequence), leaves out what is about other events. Raises ScenarioError if the run kept no
     trace, DataError if what it has is none, ParameterError if it has no such event.
     """
-    columns = read(of_event(run.trace, event))
+    columns = of_event(read(run.trace), event)
     protocol, plan = run.scenario.protocol, lay_out(run.scenario.topology)
     duration_us = round(run.scenario.duration_s * 1e6)
     sent = sent_frames(columns, duration_us)

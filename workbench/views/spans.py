@@ -1,6 +1,7 @@
 """Intervals out of rows of a trace, with arrays: what layers are computed with.
 
-    groups(*keys)                    one number for each combination of keys
+    groups(*keys)                    a number for each combination of keys; numbered(keys): from 0 on
+    first_of_each(keys)              the first row of each key
     rank_in(keys)                    how many rows of its key came before each row
     changed(keys, *values)           the rows that differ from the row of their key before them
     until_next(keys, times, end)     each row lasts until the next row of its key
@@ -9,6 +10,7 @@
     without(table, outages)          intervals of a node, cut out where the node was down
     within(table, duration_us)       what lasts, cut at the end of the run
     thinned(table, most, what)       every n-th row, and the sentence that says so
+    sampled(is_vital, most)          every n-th row, but more of the vital ones
 
 Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; of several columns
 `groups` makes one. No function here has a Python step for each row.
@@ -21,44 +23,69 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.views.layers import Table, select
+from workbench.views.sorting import order_of
 
 FOREVER_US = 1 << 62
 
 
 def groups(*keys: np.ndarray) -> np.ndarray:
-    """For each row the number of its combination of keys, from 0 on in ascending order; int64, shape (rows,)."""
-    group = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        values, code = np.unique(key, return_inverse=True)
-        group = np.unique(group * max(len(values), 1) + code, return_inverse=True)[1]
+    """For each row a number of its combination of keys, in the order of these; int64, shape (rows,)."""
+    group, groups_before = np.zeros(len(keys[0]), np.int64), 1
+    for key in keys if len(keys[0]) else ():
+        low, high = int(key.min()), int(key.max())
+        code, codes = key - np.int64(low), high - low + 1
+        if groups_before * codes >= 1 << 62:
+            (group, groups_before), (code, codes) = numbered(group), numbered(code)
+        group, groups_before = group * codes + code, groups_before * codes
     return group
+
+
+def numbered(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """(for each row the number of its key among all keys, from 0 on in ascending order; how many keys there are)."""
+    order = order_of(keys)
+    ordered = keys[order]
+    is_new = np.ones(len(keys), bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    number = np.empty(len(keys), np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    return number, int(is_new.sum())
+
+
+def first_of_each(keys: np.ndarray) -> np.ndarray:
+    """The first row of each key, ascending."""
+    order = order_of(keys)
+    is_first = np.ones(len(keys), bool)
+    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
+    return np.sort(order[is_first])
 
 
 def rank_in(keys: np.ndarray) -> np.ndarray:
     """How many rows of the same key came before each row; int64, shape (rows,)."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
+    order = order_of(keys)
+    place = np.arange(len(keys))
+    is_first = np.ones(len(keys), bool)
+    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
     rank = np.empty(len(keys), np.int64)
-    rank[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered, "left")
+    rank[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
     return rank
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
     """Whether each row is the first of its key, or differs in one of the values from the one before; bool, (rows,)."""
     is_new = np.ones(len(keys), bool)
-    order = np.argsort(keys, kind="stable")
-    for first, second in [(order[:-1], order[1:])] if len(order) else []:
-        same = keys[first] == keys[second]
-        for value in values:
-            same &= value[first] == value[second]
-        is_new[second] = ~same
+    order = order_of(keys)
+    first, second = order[:-1], order[1:]
+    same = keys[first] == keys[second]
+    for value in values:
+        same &= value[first] == value[second]
+    is_new[second] = ~same
     return is_new
 
 
 def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int) -> np.ndarray:
     """When the next row of the same key comes, ``end_us`` for the last one of a key; int64, shape (rows,)."""
     until = np.full(len(keys), end_us, np.int64)
-    order = np.argsort(keys, kind="stable")
+    order = order_of(keys)
     is_followed = keys[order[1:]] == keys[order[:-1]]
     until[order[:-1][is_followed]] = times_us[order[1:][is_followed]]
     return until
@@ -98,25 +125,33 @@ def overlaps(
 ) -> Overlaps:
     """Every overlap of a row with an interval of its key, by row and then by time.
 
-    Intervals of one key may not overlap each other; rows may.
+    Intervals of one key may not overlap each other; rows may. The product of the number of keys and the time from the
+    first row to the last, in µs, has to be below 2^62.
     """
-    order = np.lexsort((other_from_us, other_keys))
-    key = np.unique(np.concatenate([other_keys, keys]), return_inverse=True)[1]
-    key, mine = key[: len(other_keys)][order], key[len(other_keys) :]
-    times = np.unique(np.concatenate([from_us, until_us, other_from_us, other_until_us]))
-    scale = len(times) + 1
+    order = order_of(other_from_us)
+    order = order[order_of(other_keys[order])]
+    ordered = other_keys[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    keys_of = np.append(ordered[is_new], 0)
+    mine = np.searchsorted(keys_of[:-1], keys)
+    rows = np.flatnonzero((keys_of[mine] == keys) & (mine < len(keys_of) - 1))
+    low, high = int(from_us[rows].min(initial=FOREVER_US)), int(until_us[rows].max(initial=-FOREVER_US))
+    scale = max(high - low, 0) + 3
 
-    def place(keys: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-        return keys * scale + np.searchsorted(times, times_us)
+    def place(numbers: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+        return numbers * scale + (np.clip(times_us, low - 1, high + 1) - (low - 1))
 
     # Those that end after a row begins, up to those that begin before it ends.
-    first = np.searchsorted(place(key, other_until_us[order]), place(mine, from_us), "right")
-    last = np.searchsorted(place(key, other_from_us[order]), place(mine, until_us), "left")
+    number = np.cumsum(is_new) - 1
+    first = np.searchsorted(place(number, other_until_us[order]), place(mine[rows], from_us[rows]), "right")
+    last = np.searchsorted(place(number, other_from_us[order]), place(mine[rows], until_us[rows]), "left")
     count = np.maximum(last - first, 0)
-    row = np.repeat(np.arange(len(keys)), count)
+    row = np.repeat(rows, count)
     other = order[np.arange(len(row)) - np.repeat(np.cumsum(count) - count - first, count)]
     start, end = np.maximum(from_us[row], other_from_us[other]), np.minimum(until_us[row], other_until_us[other])
-    return Overlaps(row, other, start, end)
+    lasting = start < end
+    return Overlaps(row[lasting], other[lasting], start[lasting], end[lasting])
 
 
 def without(table: Table, outages: Table) -> Table:
@@ -124,24 +159,25 @@ def without(table: Table, outages: Table) -> Table:
 
     An outage within a row makes two of it.
     """
-    order = np.lexsort((outages["from_us"], outages["node"]))
-    node = outages["node"][order]
-    # A node is up before its first outage, between outages, and after the last one.
-    nodes = np.unique(np.concatenate([node, table["node"]]))
-    up = np.concatenate([nodes, node])
-    up_from = np.concatenate([np.full(len(nodes), -FOREVER_US), outages["until_us"][order]])
-    ups = np.lexsort((up_from, up))
-    up, up_from = up[ups], up_from[ups]
-    down = np.append(node, nodes)
-    down_from = np.concatenate([outages["from_us"][order], np.full(len(nodes), FOREVER_US)])
-    downs = np.lexsort((down_from, down))
-    found = overlaps(table["node"], table["from_us"], table["until_us"], up, up_from, down_from[downs])
-    lasting = found.from_us < found.until_us
-    made = select(table, found.row[lasting]) | {
-        "from_us": found.from_us[lasting],
-        "until_us": found.until_us[lasting],
-    }
-    return select(made, np.argsort(made["from_us"], kind="stable"))
+    order = order_of(outages["from_us"])
+    order = order[order_of(outages["node"][order])]
+    node, down_us, up_us = (outages[name][order] for name in ("node", "from_us", "until_us"))
+    # A node is up before its first outage, between its outages, and after the last one.
+    is_down = np.isin(table["node"], node)
+    is_first = np.ones(len(node), bool)
+    is_first[1:] = node[1:] != node[:-1]
+    firsts = np.flatnonzero(is_first)
+    until = np.full(len(node), FOREVER_US)
+    until[:-1] = np.where(is_first[1:], FOREVER_US, down_us[1:])
+    keys = np.concatenate([node[firsts], node])
+    begins = np.concatenate([np.full(len(firsts), -FOREVER_US), up_us])
+    ends = np.concatenate([down_us[firsts], until])
+    some = np.flatnonzero(is_down)
+    rows = select(table, some)
+    found = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
+    cut = select(table, some[found.row]) | {"from_us": found.from_us, "until_us": found.until_us}
+    both = {name: np.concatenate([table[name][~is_down], cut[name]]) for name in table}
+    return select(both, order_of(both["from_us"]))
 
 
 def within(table: Table, duration_us: int) -> Table:
@@ -149,6 +185,18 @@ def within(table: Table, duration_us: int) -> Table:
     until = np.minimum(table["until_us"], duration_us)
     kept = table["from_us"] < until
     return select({**table, "until_us": until}, kept)
+
+
+def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` rows, ascending: every n-th, but of those that are vital as many as there is room for."""
+    if len(is_vital) <= most:
+        return np.arange(len(is_vital))
+    room = most
+    kept = []
+    for some, share in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
+        kept.append(some[:: max(1, -(-len(some) // max(min(share, room), 1)))])
+        room -= len(kept[-1])
+    return np.sort(np.concatenate(kept))
 
 
 def thinned(table: Table, most: int, what: str) -> tuple[Table, tuple[str, ...]]:

@@ -5,7 +5,8 @@
 Theory of operation
     A publication is told by its origin and number. It went from ``peer`` to ``node`` where a node came to hold it from
     a neighbor, and where a frame of it to one node was received. A frame of it is any frame with the name of a message
-    that begins, is held or is delivered somewhere in the run; an interest of that number is not.
+    that begins, is held or is delivered somewhere in the run; an interest of that number is not. It ended where a node
+    dropped it that did not hold it before.
 """
 
 from __future__ import annotations
@@ -14,88 +15,51 @@ import numpy as np
 
 from workbench.views import palette
 from workbench.views.frames import Sent
-from workbench.views.layers import NO_WAYS, Layer, Look, Recorded, Way, Ways, table
+from workbench.views.layers import NO_WAYS, Layer, Look, Recorded, Table, Way, Ways, table
 from workbench.views.player.columns import Columns
+from workbench.views.spans import first_of_each, groups, numbered
 
 MOST_WAYS = 1_000
 MOST_ROWS = 60_000
 
-HOP = Look("its way", palette.DATA, 0.22, 1.6, lane=0.25)
-DELIVERED = Look("delivered", palette.DELIVERED, 2.0, 13, 2.2, mark="ring")
-DROPPED = Look("dropped", palette.LOST, 0.9, 7, 1.8, mark="cross")
+HOPPED, DELIVERED, DROPPED = 0, 1, 2
+LOOKS = (
+    Look("its way", palette.DATA, 0.22, 1.6, lane=0.25),
+    Look("delivered", palette.DELIVERED, 2.0, 13, 2.2, mark="ring"),
+    Look("dropped", palette.LOST, 0.9, 7, 1.8, mark="cross"),
+)
 
 
 def followed(recorded: Recorded, sent: Sent) -> tuple[Ways, list[Layer]]:
     """The publications of a run, and the layer of their ways."""
     columns = recorded.columns
     made = columns.where(event="originated")
-    made = made[_first_of_each(columns, made)]
+    made = made[first_of_each(groups(columns["origin"][made], columns["sequence"][made]))]
     if not len(made):
         return NO_WAYS, []
     carriers = _carriers(columns)
-    hops = _hops(columns, sent, carriers)
-    ends = [(1, columns.where(event="delivered")), (2, columns.where(event="dropped"))]
-    rows = np.concatenate([hops, *(one for _, one in ends)])
-    look = np.concatenate([np.zeros(len(hops)), *(np.full(len(one), which) for which, one in ends)])
-    way = _numbers(columns, made, rows)
-    is_carrier = np.isin(columns.codes["message"][rows], carriers)
-    known = (way >= 0) & is_carrier
-    rows, look, way = rows[known], look[known], way[known]
+    rows, look, way = _steps(columns, made, carriers, sent)
     most = _most(way, len(made))
-    rows, look, way = rows[way < most], look[way < most], way[way < most]
-    notes: tuple[str, ...] = ()
-    if most < len(made):
-        notes = (f"Of {len(made):,} publications the first {most:,} can be followed.",)
+    kept = way < most
+    notes = (f"Of {len(made):,} publications the first {most:,} can be followed.",) if most < len(made) else ()
     ways = Ways(_ways(columns, made[:most], carriers), is_newest=False, notes=notes)
-    found = {name: columns[name][rows] for name in ("peer", "node", "origin", "sequence")}
-    is_hop = look == 0
-    # An arrow goes from its node to its peer.
-    found["node"], found["peer"] = (
-        np.where(is_hop, found["peer"], found["node"]),
-        np.where(is_hop, found["node"], found["peer"]),
-    )
-    start = np.minimum(columns["time_us"][rows], recorded.duration_us - 1)
-    found |= {"from_us": start, "until_us": np.full(len(rows), recorded.duration_us), "look": look, "way": way}
-    found |= {"text": np.where(look == 2, columns.codes["detail"][rows], -1)}
-    layer = Layer("way", table(**found), (HOP, DELIVERED, DROPPED), "arrow", words=columns.words["detail"], of_way=True)
-    return ways, [layer]
-
-
-def _first_of_each(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Of rows the first one of each publication, in order of time."""
-    told = np.stack([columns["origin"][rows], columns["sequence"][rows]])
-    return np.sort(np.unique(told, axis=1, return_index=True)[1])
+    drawn, words = _drawn(columns, rows[kept], look[kept], way[kept], recorded.duration_us)
+    return ways, [Layer("way", drawn, LOOKS, "arrow", words=words, of_way=True)]
 
 
 def _carriers(columns: Columns) -> np.ndarray:
-    """Codes of the names of messages that carry publications."""
+    """Whether each name of a message is that of one that carries publications; bool, shape (names,)."""
     rows = columns.where(event=("originated", "held", "delivered"))
-    return np.unique(columns.codes["message"][rows])
+    return np.bincount(columns.codes["message"][rows], minlength=len(columns.words["message"])) > 0
 
 
-def _hops(columns: Columns, sent: Sent, carriers: np.ndarray) -> np.ndarray:
-    """Rows at which a publication got from ``peer`` to ``node``."""
-    held = columns.where(event="held")
-    held = held[columns["peer"][held] >= 0]
-    received = columns.where(event="received")
-    of = np.searchsorted(sent.rows, received) - 1
-    is_unicast = columns["peer"][sent.rows[of]] >= 0 if len(of) else np.zeros(0, bool)
-    # A node holds what it receives for the first time right away: such a hop counts once.
-    unicast = received[is_unicast & np.isin(columns.codes["message"][received], carriers)]
-    both = np.concatenate([unicast, held])
-    told = [columns[name][both] for name in ("node", "peer", "origin", "sequence", "time_us")]
-    first = np.unique(np.stack(told), axis=1, return_index=True)[1] if len(both) else np.zeros(0, np.int64)
-    return np.sort(both[first])
-
-
-def _numbers(columns: Columns, made: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which publication (a row of ``made``) each row of the trace is about; -1 none."""
-    both = np.concatenate([made, rows])
-    told = np.stack([columns["origin"][both], columns["sequence"][both]])
-    key = np.unique(told, axis=1, return_inverse=True)[1].reshape(-1)
-    number = np.full(int(key.max()) + 1, -1)
-    number[key[: len(made)]] = np.arange(len(made))
-    return number[key[len(made) :]]
+def _ways(columns: Columns, made: np.ndarray, carriers: np.ndarray) -> tuple[Way, ...]:
+    names = [columns.words["message"][code] for code in np.flatnonzero(carriers).tolist()]
+    told = [columns[name][made].tolist() for name in ("origin", "sequence", "time_us")]
+    return tuple(
+        Way(f"publication {sequence} of node {origin}", time_us, tuple((origin, sequence, name) for name in names))
+        for origin, sequence, time_us in zip(*told, strict=True)
+    )
 
 
 def _most(way: np.ndarray, ways: int) -> int:
@@ -104,11 +68,60 @@ def _most(way: np.ndarray, ways: int) -> int:
     return int(np.clip(np.searchsorted(rows, MOST_ROWS, "right"), 1, min(ways, MOST_WAYS)))
 
 
-def _ways(columns: Columns, made: np.ndarray, carriers: np.ndarray) -> tuple[Way, ...]:
-    names = [columns.words["message"][code] for code in carriers.tolist()]
-    told = [columns[name][made].tolist() for name in ("origin", "sequence", "time_us")]
-    ways = []
-    for origin, sequence, time_us in zip(*told, strict=True):
-        frames = tuple((origin, sequence, name) for name in names)
-        ways.append(Way(f"publication {sequence} of node {origin}", time_us, frames))
-    return tuple(ways)
+def _steps(
+    columns: Columns, made: np.ndarray, carriers: np.ndarray, sent: Sent
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What happened on the ways of publications: (rows of the trace, looks, which publication each is about)."""
+    held = columns.where(event="held")
+    received = columns.where(event="received")
+    received = received[carriers[columns.codes["message"][received]]]
+    of = np.searchsorted(sent.rows, received) - 1
+    received = received[(of >= 0) & (columns["peer"][sent.rows[np.maximum(of, 0)]] >= 0)]
+    events = {event: columns.where(event=event) for event in ("delivered", "dropped")}
+    rows = np.concatenate([made, held, received, *events.values()])
+    is_about = carriers[columns.codes["message"][rows]]
+    way = np.where(is_about, _numbers(columns, made, rows), -1)
+    node, time_us = columns["node"][rows], columns["time_us"][rows]
+    origins, holders, hops = len(made), len(made) + len(held), len(made) + len(held) + len(received)
+    drops = hops + len(events["delivered"])
+    # A node holds what it receives for the first time right away: that hop counts once.
+    hop = np.flatnonzero((way >= 0) & (np.arange(len(rows)) < hops) & (columns["peer"][rows] >= 0))
+    hop = hop[hop >= origins]
+    hop = hop[first_of_each(groups(way[hop], node[hop], columns["peer"][rows][hop], time_us[hop]))]
+    # Whoever held it before drops what it has already.
+    at = groups(way, node)
+    first = np.arange(holders)[first_of_each(at[:holders])]
+    order = np.argsort(at[first])
+    place = np.minimum(np.searchsorted(at[first][order], at[drops:]), len(first) - 1)
+    since = first[order][place]
+    is_late = (at[since] == at[drops:]) & (time_us[since] < time_us[drops:])
+    end = drops + np.flatnonzero(~is_late & (way[drops:] >= 0))
+    end = end[first_of_each(at[end])]
+    got = np.flatnonzero(way[hops:drops] >= 0) + hops
+    chosen = np.concatenate([hop, got, end])
+    look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(hop), len(got), len(end)])
+    return rows[chosen], look, way[chosen]
+
+
+def _numbers(columns: Columns, made: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which publication (a row of ``made``) each row of the trace is about; -1 none."""
+    both = np.concatenate([made, rows])
+    key, keys = numbered(groups(columns["origin"][both], columns["sequence"][both]))
+    number = np.full(keys, -1)
+    number[key[: len(made)]] = np.arange(len(made))
+    return number[key[len(made) :]]
+
+
+def _drawn(
+    columns: Columns, rows: np.ndarray, look: np.ndarray, way: np.ndarray, duration_us: int
+) -> tuple[Table, list[str]]:
+    """The layer's table and words: all of it stays until the end of the run."""
+    node, peer = columns["node"][rows], columns["peer"][rows]
+    is_hop, is_end = look == HOPPED, look == DROPPED
+    text, words = columns.coded("detail", rows[is_end])
+    told = np.full(len(rows), -1)
+    told[is_end] = text
+    start = np.minimum(columns["time_us"][rows], duration_us - 1)
+    made = {name: columns[name][rows] for name in ("origin", "sequence")}
+    made |= {"node": np.where(is_hop, peer, node), "peer": np.where(is_hop, node, peer), "look": look, "way": way}
+    return table(**made, text=told, from_us=start, until_us=np.full(len(rows), duration_us)), words

@@ -226,7 +226,7 @@ def test_a_figure_fills_nodes_by_rank_and_explains_it(run):
     time_us = next(t for t in range(SECOND, 2 * SECOND, 1000) if len({s.value for s in spread.at(t).values()}) > 1)
     page = network_drawing(run, time_us / SECOND, event=(12, 0))
     ElementTree.fromstring(page.to_svg())
-    fills = {item.fill for item in page.items if isinstance(item, Circle)}
+    fills = {getattr(item, "fill", None) for item in page.items}
     assert {palette.rank_colour(span.value / M) for span in spread.at(time_us).values()} <= fills
     texts = [item.text for item in page.items if isinstance(item, Text)]
     assert "has coded packets (darker: more)" in texts and "holds the newest event" in texts
@@ -315,9 +315,9 @@ def test_the_papers_example_step_by_step():
     assert steps[3].after == (((1, 0, 0), (1,)), ((0, 1, 0), (1,)), ((0, 0, 1), (1,)))
     assert [step.is_complete for step in steps] == [False, False, False, True]
     assert "P4 is not innovative: it depends on the rows" in steps[2].verdict()
-    bundle, size = steps[2]._repr_mimebundle_()
+    bundle = steps[2]._repr_mimebundle_()
     assert bundle["text/plain"] == steps[2].verdict()
-    assert size["image/png"]["width"] == round(steps[2].drawing().width)
+    assert bundle["text/html"] == steps[2].drawing().to_html()
 
 
 def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
@@ -356,15 +356,10 @@ def boxes(page):
             yield item.text, (left, item.y - 0.7 * item.size, left + wide, item.y)
 
 
-def test_the_slider_shows_the_step_it_is_at_and_without_a_kernel_the_last_is_left():
+def test_steps_can_be_gone_through_with_a_slider():
     stepper = decoding_steps.step_through(decoding_steps.decoding_steps(3, 257, PACKETS))
-    slider, picture = stepper.widget().children
-    assert slider.value == 0 and "P1 is innovative" in picture.value
-    slider.value = 2
-    assert "P4 is not innovative" in picture.value
-    bundle, _ = stepper._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert bundle["image/png"] == stepper.drawings[-1].to_png()
+    assert stepper.names == ("P1", "P2", "P4", "P5")
+    assert "P4 is not innovative" in stepper.drawings[2].to_svg()
     assert len({(page.width, page.height) for page in stepper.drawings}) == 1
 
 

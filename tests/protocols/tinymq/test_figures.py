@@ -204,7 +204,7 @@ def test_route_slides_add_a_hop_at_a_time_and_keep_their_size(run):
         said = "1 hop" if count == 1 else f"{count} hops"
         assert any(text.startswith(f"{said} within") for text in texts(drawing))
     assert len({(one.width, one.height) for one in slides.drawings}) == 1
-    assert slides.widget().children[0].description == "hops"
+    assert slides.description == "hops"
 
 
 def test_overlay_slides_are_the_trees_at_each_time(run):

@@ -71,6 +71,7 @@ class CodedDiffusion(Protocol):
     parameters = PARAMETERS
     disseminates = True
     fast = "workbench.protocols.coded_diffusion.fast"
+    frame = "workbench.protocols.coded_diffusion.frame"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """A packet's algebra costs what twenty receptions of a flood do."""

@@ -42,8 +42,8 @@ Coded = namedtuple(
     ("origin", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
 )
 
-_EVENT = "<BII"
-_CODED = "<BIIHBBH"
+EVENT_LAYOUT = "<BII"
+CODED_LAYOUT = "<BIIHBBH"
 _EVENT_B = 9
 _CODED_B = 15
 LARGEST_GENERATION = 255
@@ -58,7 +58,7 @@ def information_B(length_B, generation_size, order):
 def encode_event(event):
     """The frame of an Event; EncodeError if a field is out of range."""
     check_id(event.origin, event.sequence)
-    return sealed(struct.pack(_EVENT, EVENT, event.origin, event.sequence) + event_bytes(event.attributes))
+    return sealed(struct.pack(EVENT_LAYOUT, EVENT, event.origin, event.sequence) + event_bytes(event.attributes))
 
 
 def encode_coded(coded):
@@ -77,7 +77,7 @@ def encode_coded(coded):
     if len(information) != expected_B:
         raise EncodeError("an information vector has %d bytes; it must have %d" % (len(information), expected_B))
     number = FIELDS.index(order)
-    head = struct.pack(_CODED, CODED, origin, sequence, hops, generation_size, number, length_B)
+    head = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, number, length_B)
     return sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
 
 
@@ -91,12 +91,12 @@ def decode(frame):
         return _decode_coded(frame, end)
     if end - _EVENT_B > LONGEST_EVENT_B:
         raise DecodeError("an event of %d bytes is too long" % (end - _EVENT_B))
-    _, origin, sequence = struct.unpack_from(_EVENT, frame, 0)
+    _, origin, sequence = struct.unpack_from(EVENT_LAYOUT, frame, 0)
     return Event(origin, sequence, event_attributes(frame[_EVENT_B:end]))
 
 
 def _decode_coded(frame, end):
-    _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(_CODED, frame, 0)
+    _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(CODED_LAYOUT, frame, 0)
     if generation_size < 1 or number >= len(FIELDS) or length_B < 1:
         raise DecodeError(
             "a coded packet of generation size %d, field %d and event length %d is none"

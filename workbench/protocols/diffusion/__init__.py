@@ -84,6 +84,7 @@ class Diffusion(Protocol):
     largest_address = 0xFFFE
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
+    frame = "workbench.protocols.diffusion.frame"
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

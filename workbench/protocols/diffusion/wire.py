@@ -31,8 +31,8 @@ PROFILES = {"strict": 29, "wide": 60}
 Interest = namedtuple("Interest", ("sequence", "sink", "round", "previous_hop", "ttl", "expiration_s", "attributes"))
 Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "attributes"))
 
-_INTEREST = "<BIHBHBHB"
-_DATA = "<BIHHBB"
+INTEREST_LAYOUT = "<BIHBHBHB"
+DATA_LAYOUT = "<BIHHBB"
 U8 = 0xFF
 U16 = 0xFFFF
 U32 = 0xFFFFFFFF
@@ -44,7 +44,8 @@ def encode_interest(interest, profile="wide"):
     """The frame of an Interest; EncodeError if it does not fit the profile or a field is out of range."""
     sequence, sink, round_, previous_hop, ttl, expiration_s, attributes = interest
     _check_range("interest", interest, (U32, U16, U8, U16, U8, U16))
-    head = struct.pack(_INTEREST, INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes))
+    fields = (INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes))
+    head = struct.pack(INTEREST_LAYOUT, *fields)
     return _fitted(head + encode_attributes(attributes), profile, "interest")
 
 
@@ -52,7 +53,7 @@ def encode_data(data, profile="wide"):
     """The frame of a Data message; EncodeError if it does not fit the profile or a field is out of range."""
     sequence, source, previous_hop, ttl, attributes = data
     _check_range("data", data, (U32, U16, U16, U8))
-    head = struct.pack(_DATA, DATA, sequence, source, previous_hop, ttl, len(attributes))
+    head = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, len(attributes))
     return _fitted(head + encode_readings(attributes), profile, "data")
 
 
@@ -88,13 +89,15 @@ def decode(frame):
     if len(frame) > 0 and frame[0] == INTEREST:
         if len(frame) < 1 + INTEREST_HEADER_B:
             raise DecodeError("an interest of %d bytes ends within its header" % len(frame))
-        _, sequence, sink, round_, previous_hop, ttl, expiration_s, count = struct.unpack_from(_INTEREST, frame, 0)
+        _, sequence, sink, round_, previous_hop, ttl, expiration_s, count = struct.unpack_from(
+            INTEREST_LAYOUT, frame, 0
+        )
         attributes = decode_attributes(frame, 1 + INTEREST_HEADER_B, count)
         return Interest(sequence, sink, round_, previous_hop, ttl, expiration_s, attributes)
     if len(frame) > 0 and frame[0] == DATA:
         if len(frame) < 1 + DATA_HEADER_B:
             raise DecodeError("a data message of %d bytes ends within its header" % len(frame))
-        _, sequence, source, previous_hop, ttl, count = struct.unpack_from(_DATA, frame, 0)
+        _, sequence, source, previous_hop, ttl, count = struct.unpack_from(DATA_LAYOUT, frame, 0)
         return Data(sequence, source, previous_hop, ttl, decode_readings(frame, 1 + DATA_HEADER_B, count))
     raise DecodeError("a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",))
 

@@ -39,3 +39,4 @@ class Flooding(Protocol):
     parameters = PARAMETERS
     disseminates = True
     fast = "workbench.protocols.flooding.fast"
+    frame = "workbench.protocols.flooding.frame"

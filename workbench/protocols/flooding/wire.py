@@ -18,7 +18,7 @@ from workbench.errors import DecodeError, EncodeError
 Flood = namedtuple("Flood", ("origin", "sequence", "ttl", "attributes"))
 
 TYPE = 0x46
-_HEADER = "<BIIHB"
+HEADER = "<BIIHB"
 HEADER_B = 12
 LONGEST_TTL = 0xFFFF
 TTL_AT = 9
@@ -30,7 +30,7 @@ def encode(flood):
     fits = 0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= LONGEST_TTL
     if not fits or len(attributes) > 255:
         raise EncodeError("%r has a field out of range" % (flood,))
-    return pack(_HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
+    return pack(HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
 
 
 def decode_header(frame):

@@ -46,6 +46,7 @@ class Gossip(Protocol):
     node = GossipNode
     parameters = PARAMETERS
     disseminates = True
+    frame = "workbench.protocols.gossip.frame"
 
     @property
     def fast(self):

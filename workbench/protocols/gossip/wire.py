@@ -21,7 +21,7 @@ Piece = namedtuple("Piece", ("origin", "sequence", "ttl", "pieces", "number", "l
 
 TYPE = 0x50
 MOST_PIECES = 255
-_HEADER = "<BIIHBBH"
+HEADER = "<BIIHBBH"
 _HEADER_B = 15
 _TTL_AT = 9
 
@@ -47,7 +47,7 @@ def encode(piece):
     begin, end = piece_bounds(length_B, pieces, number)
     if begin == end or len(data) != end - begin:
         raise EncodeError("piece %d of %d has %d bytes, not %d, or none" % (number, pieces, len(data), end - begin))
-    return sealed(struct.pack(_HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
+    return sealed(struct.pack(HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
 
 
 def with_ttl(frame, ttl):
@@ -60,7 +60,7 @@ def decode(frame):
     if not len(frame) or frame[0] != TYPE:
         raise DecodeError("a frame that begins with %s is no piece" % (frame[:1] or b"nothing",))
     end = unsealed_B(frame, _HEADER_B)
-    _, origin, sequence, ttl, pieces, number, length_B = struct.unpack_from(_HEADER, frame, 0)
+    _, origin, sequence, ttl, pieces, number, length_B = struct.unpack_from(HEADER, frame, 0)
     first, behind = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
     if first >= behind:
         raise DecodeError("piece %d of %d of an event of %d bytes is none" % (number, pieces, length_B))

@@ -125,6 +125,7 @@ class TinyMQ(Protocol):
     parameters = PARAMETERS
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
+    frame = "workbench.protocols.tinymq.frame"
     is_printed = False  # Whether queries and events go by the algorithms as printed.
 
     def __new__(cls, **settings):

@@ -77,13 +77,13 @@ Notification = namedtuple(
     ("tree", "sink", "query", "by_key", "publisher", "sequence", "hops", "sink_tree", "sink_key", "attributes"),
 )
 
-_HEAD = "<BH"
-_GRANT = "<BI"
-_QUERY = "<BIIBHHB"
-_EVENT = "<BIIH"
-_NOTIFICATION = "<BIIBIIHB"
-_PLACE = "<BII"
-_DISTANCE = "<BIH"
+HEAD_LAYOUT = "<BH"
+GRANT_LAYOUT = "<BI"
+QUERY_LAYOUT = "<BIIBHHB"
+EVENT_LAYOUT = "<BIIH"
+NOTIFICATION_LAYOUT = "<BIIBIIHB"
+PLACE_LAYOUT = "<BII"
+DISTANCE_LAYOUT = "<BIH"
 _RANGES = {"B": U8, "H": U16, "I": U32}
 
 
@@ -127,11 +127,11 @@ def encode_info(info):
         raise EncodeError("%d places and %d distances: an info counts to 255" % (len(info.places), len(info.distances)))
     parts = [bytes((INFO, len(info.places)))]
     for tree, epoch, parent, key in info.places:
-        parts.append(_pack(_PLACE, tree, epoch, U32 if parent == NOBODY else parent))
+        parts.append(_pack(PLACE_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
         parts.append(_encode_key(key))
     parts.append(bytes((len(info.distances),)))
     for distance in info.distances:
-        parts.append(_pack(_DISTANCE, *distance))
+        parts.append(_pack(DISTANCE_LAYOUT, *distance))
     return b"".join(parts)
 
 
@@ -143,7 +143,7 @@ def encode_ack(number):
 def encode(number, message):
     """The unicast frame of a Join, Grant, Query, Event or Notification; EncodeError if a field is out of range."""
     kind, encode_body = _ENCODERS[type(message)]
-    return _pack(_HEAD, kind, number) + encode_body(message)
+    return _pack(HEAD_LAYOUT, kind, number) + encode_body(message)
 
 
 def _encode_join(join):
@@ -151,12 +151,12 @@ def _encode_join(join):
 
 
 def _encode_grant(grant):
-    return _pack(_GRANT, grant.tree, grant.epoch) + _encode_key(grant.key)
+    return _pack(GRANT_LAYOUT, grant.tree, grant.epoch) + _encode_key(grant.key)
 
 
 def _encode_query(query):
     tree, sink, number, round_, lease_s, hops, sink_tree, sink_key, key_bits, region, attributes = query
-    head = _pack(_QUERY, tree, sink, number, round_, lease_s, hops, sink_tree) + _encode_key(sink_key)
+    head = _pack(QUERY_LAYOUT, tree, sink, number, round_, lease_s, hops, sink_tree) + _encode_key(sink_key)
     body = encode_attributes(attributes)
     return head + _encode_region(key_bits, region) + _pack("<B", len(attributes)) + body
 
@@ -164,12 +164,12 @@ def _encode_query(query):
 def _encode_event(event):
     tree, publisher, sequence, hops, key_bits, region, attributes = event
     body = _encode_region(key_bits, region) + _pack("<B", len(attributes)) + encode_readings(attributes)
-    return _pack(_EVENT, tree, publisher, sequence, hops) + body
+    return _pack(EVENT_LAYOUT, tree, publisher, sequence, hops) + body
 
 
 def _encode_notification(notification):
     tree, sink, query, by_key, publisher, sequence, hops, sink_tree, sink_key, attributes = notification
-    head = _pack(_NOTIFICATION, tree, sink, query, 1 if by_key else 0, publisher, sequence, hops, sink_tree)
+    head = _pack(NOTIFICATION_LAYOUT, tree, sink, query, 1 if by_key else 0, publisher, sequence, hops, sink_tree)
     return head + _encode_key(sink_key) + _pack("<B", len(attributes)) + encode_readings(attributes)
 
 
@@ -299,11 +299,11 @@ def _decode_info(reader):
     places, distances = [], []
     (count,) = reader.take("<B")
     for _ in range(count):
-        tree, epoch, parent = reader.take(_PLACE)
+        tree, epoch, parent = reader.take(PLACE_LAYOUT)
         places.append(InfoPlace(tree, epoch, NOBODY if parent == U32 else parent, reader.key()))
     (count,) = reader.take("<B")
     for _ in range(count):
-        distances.append(InfoDistance(*reader.take(_DISTANCE)))
+        distances.append(InfoDistance(*reader.take(DISTANCE_LAYOUT)))
     reader.end()
     return Info(tuple(places), tuple(distances))
 
@@ -315,14 +315,14 @@ def _decode_join(reader):
 
 
 def _decode_grant(reader):
-    tree, epoch = reader.take(_GRANT)
+    tree, epoch = reader.take(GRANT_LAYOUT)
     grant = Grant(tree, epoch, reader.key())
     reader.end()
     return grant
 
 
 def _decode_query(reader):
-    tree, sink, number, round_, lease_s, hops, sink_tree = reader.take(_QUERY)
+    tree, sink, number, round_, lease_s, hops, sink_tree = reader.take(QUERY_LAYOUT)
     sink_key = reader.key()
     key_bits, region = reader.region()
     attributes = reader.attributes(decode_attributes)
@@ -330,13 +330,13 @@ def _decode_query(reader):
 
 
 def _decode_event(reader):
-    tree, publisher, sequence, hops = reader.take(_EVENT)
+    tree, publisher, sequence, hops = reader.take(EVENT_LAYOUT)
     key_bits, region = reader.region()
     return Event(tree, publisher, sequence, hops, key_bits, region, reader.attributes(decode_readings))
 
 
 def _decode_notification(reader):
-    tree, sink, query, by_key, publisher, sequence, hops, sink_tree = reader.take(_NOTIFICATION)
+    tree, sink, query, by_key, publisher, sequence, hops, sink_tree = reader.take(NOTIFICATION_LAYOUT)
     if by_key > 1:
         raise DecodeError("a notification's flag is %d; it must be 0 or 1" % by_key)
     sink_key = reader.key()

@@ -8,7 +8,7 @@ import numpy as np
 from workbench.views.player.columns import Columns
 
 MOST_STEPS = 20_000
-MOST_COUNTED = 400_000
+MOST_COUNTED = 150_000
 
 # What is counted at a node: the trace's event, how to say it, and the column that tells its kinds apart.
 COUNTED = (

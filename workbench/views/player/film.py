@@ -53,7 +53,8 @@ def shoot(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Film:
     """The film of a run whose frames were in the air during [start, end], each shape (frames,)."""
     frame_us = max(float(np.median(end_us - start_us)) if len(start_us) else 1000.0, 1.0)
     times = np.concatenate([[0.0, float(duration_us)], start_us, end_us])
-    times = np.unique(np.clip(times, 0, duration_us))
+    times = np.sort(np.clip(times, 0, duration_us), kind="stable")
+    times = times[np.append(True, times[1:] > times[:-1])]
     gap = np.diff(times)
     units = np.concatenate([[0.0], np.cumsum(np.log1p(gap / frame_us))])
     if units[-1] <= 0:

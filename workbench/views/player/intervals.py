@@ -32,8 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.errors import DataError
-from workbench.views.player.columns import NUMBERS, TEXTS, Columns
+from workbench.views.player.columns import Columns, read
 from workbench.views.player.decoding import decoding_spans, generation_sizes
 from workbench.views.player.film import Film, shoot
 from workbench.views.player.replay import Replay, Span
@@ -110,16 +109,6 @@ def intervals(trace: pa.Table, duration_us: int, most: int = MOST_INTERVALS) -> 
         tables[what], note = _thinned(what, tables[what], most)
         notes += note
     return Intervals(tables, film, duration_us, tuple(notes))
-
-
-def read(trace: pa.Table) -> Columns:
-    """A trace as columns; DataError names the first column that is missing."""
-    missing = [name for name in (*NUMBERS, *TEXTS) if name not in trace.column_names]
-    if missing:
-        raise DataError(
-            f"this table has no column {missing[0]!r}, so it is no trace; run a scenario with record='trace'"
-        )
-    return Columns(trace)
 
 
 def _table(columns: dict[str, np.ndarray], rows: int = 0) -> Table:

@@ -81,9 +81,8 @@ class Step:
         """The packet, and the matrix before and after it."""
         return _draw(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        picture, size = self.drawing()._repr_mimebundle_()
-        return {**picture, "text/plain": self.verdict()}, size
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {**self.drawing()._repr_mimebundle_(), "text/plain": self.verdict()}
 
 
 def decoding_steps(

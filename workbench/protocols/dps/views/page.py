@@ -18,9 +18,8 @@ from workbench.protocols.dps.views.explorer import Explorer
 from workbench.protocols.dps.views.message import ENVELOPE, KINDS, Inspection, inspect_message
 from workbench.protocols.dps.views.topic_bits import explained, positions
 from workbench.views import palette
+from workbench.views.frame import Stretch, hex_lines
 
-PER_LINE = 16
-MOST_BYTES = 2048  # of the hex, and half as many characters of a line in a table
 MOST_NOTATION = 4000
 MOST_PLACES = 200
 _COLOURS = dict(
@@ -72,26 +71,10 @@ def page(inspection: Inspection) -> str:
 
 def _hex(inspection: Inspection) -> str:
     """Bytes in lines, each part on a ground of its kind's color."""
-    lines = []
-    shown = inspection.data[:MOST_BYTES]
-    owners = [part for part in inspection.parts for _ in range(part.end - part.start)]
-    for start in range(0, len(shown), PER_LINE):
-        pieces = []
-        at, end = start, min(start + PER_LINE, len(shown))
-        while at < end:
-            part = owners[at]
-            until = min(part.end, end)
-            digits = shown[at:until].hex(" ")
-            look = f"background:{_COLOURS[part.kind]};box-shadow:inset 1px 0 {palette.BACKGROUND}"
-            title = html.escape(part.name, quote=True)
-            pieces.append(f'<span style="{look}" title="{title}">{digits}</span>')
-            at = until
-        lines.append(f'<span class="offset">{start:5d}</span>  ' + " ".join(pieces))
-    if len(inspection.data) > MOST_BYTES:
-        lines.append(f'<span class="offset">and {len(inspection.data) - MOST_BYTES:,} bytes more</span>')
+    stretches = [Stretch(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
     kinds = list(dict.fromkeys(part.kind for part in inspection.parts))
     keys = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
-    return f"<pre>{chr(10).join(lines)}</pre><p>{keys}</p>"
+    return f"<pre>{hex_lines(inspection.data, stretches)}</pre><p>{keys}</p>"
 
 
 def _parts(inspection: Inspection) -> str:

@@ -119,8 +119,7 @@ class HeatScene(Scene):
     """The network with its nodes colored by their load; roots are squares, the busiest node is ringed."""
 
     def __init__(self, run: Any, load: Mapping[int, float], most: float, width: int) -> None:
-        # What moves is not drawn here, so there are no intervals.
-        super().__init__(lay_out(run.scenario.topology), None, 0, width)  # type: ignore[arg-type]
+        super().__init__(lay_out(run.scenario.topology), width)
         self.roots, self.load, self.most = protocol_of(run).roots, load, most or 1.0
         self.node = min(1.5 * self.node, 7.5)
 

@@ -1,0 +1,127 @@
+"""A notebook in JupyterLab or Notebook 7, in Chromium: cells are run, and the page is asked what it shows.
+
+with Jupyter("lab", tmp_path) as jupyter:
+    page = jupyter.notebook(chromium, ["import workbench as wb", "run.show()"])
+    page.run_cell()
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+
+from tests.repository import REPOSITORY
+
+CHROMIUM = Path("/usr/bin/chromium")
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+OPTIONS = (
+    "--no-browser",
+    "--allow-root",
+    "--ServerApp.ip=127.0.0.1",
+    "--IdentityProvider.token=",
+    "--ServerApp.disable_check_xsrf=True",
+    "--LabApp.news_url=None",
+)
+
+
+class Jupyter:
+    """A server of JupyterLab (application "lab") or Notebook 7 ("notebook") on loopback, with a folder of its own."""
+
+    def __init__(self, application, folder):
+        self.application, self.folder = application, Path(folder)
+
+    def __enter__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        own = {f"JUPYTER_{what}_DIR": str(self.folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+        own["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", ""))))
+        command = [sys.executable, "-m", "jupyter", self.application, *OPTIONS, f"--ServerApp.port={self.port}"]
+        self.log = (self.folder / "server.log").open("w")
+        self.process = subprocess.Popen(
+            [*command, f"--ServerApp.root_dir={self.folder}"],
+            env=os.environ | own,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+        )
+        end_s = time.monotonic() + 90
+        while not self._answers():
+            assert self.process.poll() is None and time.monotonic() < end_s, (self.folder / "server.log").read_text()
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+        self.log.close()
+
+    def _answers(self):
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def notebook(self, chromium, cells, name="notebook.ipynb", size=(1366, 768)):
+        """A new notebook with these cells, opened in a page of its own."""
+        notebook = nbformat.v4.new_notebook(metadata=KERNEL)
+        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        nbformat.write(notebook, self.folder / name)
+        return self.opened(chromium, name, size)
+
+    def opened(self, chromium, name, size=(1366, 768)):
+        """A notebook that is in the folder, opened in a page of its own."""
+        page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+        where = "lab/tree" if self.application == "lab" else "notebooks"
+        page.goto(f"http://127.0.0.1:{self.port}/{where}/{name}")
+        return Notebook(page)
+
+
+class Notebook:
+    """A notebook in a page. ``complaints``: what the browser's pages said of errors."""
+
+    def __init__(self, page):
+        self.page = page
+        self.complaints = []
+        page.on("pageerror", lambda error: self.complaints.append(f"{error} {error.stack}"))
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
+
+    def run(self, cell, times=1, within_s=120):
+        """Run a cell so many times; returns when it has been executed."""
+        for _ in range(times):
+            before = self._prompt(cell)
+            self._ask_for(cell, before)
+            end_s = time.monotonic() + within_s
+            while not (set(self._prompt(cell)) & set("0123456789")):
+                assert time.monotonic() < end_s, f"cell {cell} has not ended within {within_s} s"
+                self.page.wait_for_timeout(5)
+
+    def _ask_for(self, cell, before):
+        """Select a cell and have it executed: again, as a kernel that is not there yet takes no orders."""
+        for _ in range(40):
+            self.page.locator(".jp-CodeCell").nth(cell).locator(".cm-content").click()
+            self.page.keyboard.press("Control+Enter")
+            for _ in range(300):
+                if self._prompt(cell) != before:
+                    return
+                self.page.wait_for_timeout(5)
+        raise AssertionError(f"cell {cell} is not executed")
+
+    def _prompt(self, cell):
+        """What stands before a cell: [ ], [*] while it runs, [3] when it has."""
+        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputPrompt").first.inner_text()
+
+    def output(self, cell):
+        """The text below a cell."""
+        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea").first.inner_text()
+
+    def players(self, expression="one.picture.title"):
+        """The value of an expression for each player ``one`` in the page."""
+        return self.page.evaluate(
+            "() => [...document.querySelectorAll('.wb-player')].map((root) => root.workbenchPlayer)"
+            f".map((one) => {expression})"
+        )

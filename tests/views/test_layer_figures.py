@@ -1,0 +1,394 @@
+"""Static figures of layers: every mark, every protocol, light and dark."""
+
+import io
+import itertools
+import re
+from importlib import import_module
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image, ImageChops
+
+import workbench as wb
+from workbench.public_names import PROTOCOLS
+from workbench.views import figure, palette
+from workbench.views.drawing import Circle, Drawing, Text
+from workbench.views.figure import draw
+from workbench.views.ground import lay_out
+from workbench.views.layers import Curves, Layer, Line, Look, Panel, Scale, Seen, Way, Ways, table
+from workbench.views.marks import LayerScene, chips
+from workbench.views.panels import strips_drawing
+from workbench.views.player.film import Film
+from workbench.views.see import see
+
+SECOND = 1_000_000
+END = 20 * SECOND
+
+
+@pytest.fixture(scope="module", params=sorted(PROTOCOLS))
+def seen(request):
+    """What is seen of a small run with losses and a failure, of each public protocol."""
+    protocol = getattr(import_module(f"workbench.{PROTOCOLS[request.param]}"), request.param)
+    return see(
+        wb.Scenario(
+            topology=wb.topology.grid(4, 4),
+            protocol=protocol(),
+            workload=[
+                wb.subscribe(at=[0, 6], what="TEMP GE 20", start_s=20),
+                wb.publish(at=15, what="TEMP IS 26", start_s=30, every_s=5),
+                wb.outage(at=9, start_s=42, stop_s=50),
+            ],
+            radio=wb.Radio(loss=0.1, collisions=True),
+            duration_s=60,
+            seed=3,
+        ).run(engine="reference")
+    )
+
+
+def busy_time_us(layer):
+    """A time at which a layer has many rows."""
+    times = layer.table["from_us"]
+    return max(times[np.linspace(0, len(times) - 1, 30).astype(int)].tolist(), key=lambda at: len(layer.alive(at)))
+
+
+def elements(page):
+    return [element for element in page.elements() if element]
+
+
+def test_every_layer_of_every_protocol_leaves_its_mark_light_and_dark(seen):
+    checked = 0
+    for layer in seen.layers:
+        names = {look.chip or layer.name for look in layer.looks if look.mark or layer.mark}
+        if not names or not len(layer):
+            continue
+        time_us = busy_time_us(layer)
+        way = int(layer.column("way")[layer.alive(time_us)].max()) if layer.of_way else None
+        scene = LayerScene(seen, time_us, 700, names, way)
+        bare = LayerScene(seen, time_us, 700, (), way).draw()
+        marked = set(elements(scene.draw())) - set(elements(bare))
+        marked |= set(elements(strips_drawing(scene, 700)))
+        assert marked, (layer.name, time_us)
+        light = draw(seen, time_us, layers=names, way=way).to_svg()
+        dark = draw(seen, time_us, layers=names, way=way, dark=True).to_svg()
+        assert len(list(ElementTree.fromstring(light).iter())) == len(list(ElementTree.fromstring(dark).iter()))
+        assert f'fill="{palette.DARK_BACKGROUND}"' in dark and palette.BACKGROUND not in dark
+        checked += 1
+    assert checked >= 4
+
+
+def test_a_figure_of_every_protocol_shows_what_is_on_at_first_and_keeps_its_texts_on_the_page(seen):
+    for time_us in (0, 31 * SECOND, 60 * SECOND):
+        page = draw(seen, time_us)
+        ElementTree.fromstring(page.to_svg())
+        for text in (item for item in page.items if isinstance(item, Text)):
+            assert 0 <= text.y <= page.height, text
+
+
+# Layers made by hand: four nodes in a square, 10 m apart
+
+CURVES = Curves("fill", "links", (Line("one", "#0072B2", np.array([0, 5 * SECOND]), np.array([0, 3])),))
+
+
+class Protocol:
+    pass
+
+
+@pytest.fixture(scope="module")
+def run():
+    scenario = wb.Scenario(topology=wb.topology.grid(2, 2), protocol=wb.Flooding(), duration_s=20)
+    return scenario.run(engine="reference")
+
+
+def made(run, *layers, curves=(), ways=None):
+    film = Film(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    return Seen(run, lay_out(run.scenario.topology), film, END, layers, curves, ways or Ways(()))
+
+
+def layer(name, mark, looks, **columns):
+    rows = len(next(iter(columns.values())))
+    columns = {"from_us": [0] * rows, "until_us": [END] * rows, **columns}
+    more = {
+        key: columns.pop(key)
+        for key in ("words", "scale", "panel", "of_way", "is_on", "is_detail", "level")
+        if key in columns
+    }
+    return Layer(name, table(**columns), looks, mark, **more)
+
+
+def texts(page):
+    return [item.text for item in page.items if isinstance(item, Text)]
+
+
+def svg(page):
+    return page.to_svg()
+
+
+def test_a_time_shows_what_is_alive_then(run):
+    ring = layer("rings", "ring", (Look("ringed", "#123456"),), node=[0], from_us=[5], until_us=[9])
+    shown = ["#123456" in svg(draw(made(run, ring), time_us)) for time_us in (4, 5, 8, 9)]
+    assert shown == [False, True, True, False]
+    whole = layer("rings", "ring", (Look("ringed", "#123456"),), node=[0])
+    assert "#123456" in svg(draw(made(run, whole), END))  # at the end: what lasts to the end
+
+
+def test_layers_are_those_that_are_on_or_those_that_are_named(run):
+    on = layer("on", "ring", (Look("a", "#111111"),), node=[0])
+    off = layer(
+        "off", "ring", (Look("b", "#222222"), Look("c", "#333333", chip="chip")), node=[0, 1], look=[0, 1], is_on=False
+    )
+    seen = made(run, on, off)
+    assert chips(seen) == {"on": True, "off": False, "chip": False}
+
+    def colours(names):
+        return set(re.findall("#[123]{6}", svg(draw(seen, 0, layers=names))))
+
+    assert colours(None) == {"#111111"}
+    assert colours(["off"]) == {"#222222"}
+    assert colours(["on", "chip"]) == {"#111111", "#333333"}
+    with pytest.raises(wb.ParameterError, match="no layer 'of' in this run; it has on, off, chip"):
+        draw(seen, 0, layers=["of"])
+
+
+def test_a_node_is_drawn_once_as_the_lowest_rank_says_and_of_equal_ones_as_the_heaviest(run):
+    scale = Scale("rank", ("#AA0000", "#BB0000", "#CC0000"))
+    ranks = layer("ranks", "node", (Look("has some", rank=4),), node=[0, 0, 1], weight=[1, 0.5, 0.5], scale=scale)
+    roles = layer("roles", "node", (Look("sink", "#0000AA", marker="square", rank=1),), node=[1])
+    page = draw(made(run, ranks, roles), 0)
+    assert page.to_svg().count("#BB0000") == 2  # the legend's shade and the bar of the scale, but no node
+    assert "#CC0000" in page.to_svg() and "#0000AA" in page.to_svg()
+    assert {"has some", "sink", "node", "sink 1"} <= set(texts(page))
+
+
+def test_a_scale_is_a_bar_with_words_at_its_ends_and_there_once(run):
+    scale = Scale("fill of a filter", ("#AA0000", "#BB0000"), "0", "12 %")
+    halves = layer("fill", "half", (Look(size=0.4),), node=[0, 1], peer=[1, 0], weight=[0, 1], scale=scale)
+    discs = layer("fill", "disc", (Look(size=1.8),), node=[0], weight=[1], scale=scale)
+    said = texts(draw(made(run, halves, discs), 0))
+    assert said.count("fill of a filter:  0") == said.count("12 %") == 1
+
+
+def test_of_the_ways_the_one_that_is_asked_for_is_drawn_and_told(run):
+    ways = Ways((Way("first", 0, ()), Way("second", 5, (), "two hops")))
+    hops = layer("way", "arrow", (Look("hop", "#123456"),), node=[0, 2], peer=[1, 3], way=[0, 1], of_way=True)
+    seen = made(run, hops, ways=ways)
+
+    def arrows(*arguments):
+        return len([one for one in draw(seen, *arguments).elements() if "#123456" in one and "Z" in one])
+
+    assert "followed: second: two hops" in texts(draw(seen, 9))
+    assert "followed: first" in texts(draw(seen, 4))
+    assert "followed: first" in texts(draw(seen, 9, way=0))
+    assert "followed: second: two hops" in texts(draw(seen, 9, way=-1))
+    quiet = made(run, hops, ways=ways._replace(is_newest=False))
+    assert not any(text.startswith("followed") for text in texts(draw(quiet, 9)))
+    with pytest.raises(wb.ParameterError, match="way is 2; this run has 2 messages"):
+        draw(seen, 9, way=2)
+
+
+def test_what_happens_between_nodes_is_not_drawn_if_one_of_them_is_nowhere(run):
+    for mark in ("line", "half", "arrow", "packet", "loss"):
+        seen = made(run, layer("x", mark, (Look("", "#123456"),), node=[0, 0], peer=[-1, 99]))
+        assert "#123456" not in svg(draw(seen, 9)), mark
+    for mark in ("disc", "ring", "cross", "wave", "node"):
+        seen = made(run, layer("x", mark, (Look("", "#123456"),), node=[-1, 99]))
+        assert "#123456" not in svg(draw(seen, 9)), mark
+
+
+def test_a_packet_is_as_far_as_its_time_has_passed_and_a_lost_one_stops_on_its_way(run):
+    def middle(weight, time_us):
+        look = Look("data", "#123456", 0.85, 8)
+        seen = made(
+            run, layer("frames", "packet", (look,), node=[0], peer=[1], from_us=[0], until_us=[100], weight=[weight])
+        )
+        scene = LayerScene(seen, time_us, 700)
+        scene.draw()
+        (dot,) = [item for item in scene.drawing.items if getattr(item, "fill", None) == "#123456"]
+        return (dot.centers[0] - [scene.x[0], scene.y[0]]) / (scene.x[1] - scene.x[0])
+
+    assert np.allclose(middle(1, 25), [0.25, 0])
+    assert np.allclose(middle(0.6, 50), [0.3, 0])
+
+
+def test_an_arrow_with_a_lane_keeps_to_the_right_of_its_way(run):
+    def ends(lane):
+        arrows = layer("way", "arrow", (Look("hop", "#123456", lane=lane),), node=[0, 1], peer=[1, 0])
+        scene = LayerScene(made(run, arrows), 9, 700)
+        scene.draw()
+        (lines,) = [item for item in scene.drawing.items if getattr(item, "colour", None) == "#123456"]
+        return lines.ends, scene.y[0]
+
+    lines, y = ends(0.5)
+    assert lines[0][0] < lines[0][2] and lines[1][0] > lines[1][2]
+    assert (lines[0][[1, 3]] > y).all() and (lines[1][[1, 3]] < y).all()  # y grows downwards
+    assert np.allclose(ends(0)[0][:, [1, 3]], y)
+
+
+def test_labels_are_written_and_take_the_place_of_names(run):
+    roles = layer("roles", "node", (Look("failed node", marker="x", rank=0),), node=[1, 2])
+    labels = layer("keys", "label", (Look("key"),), node=[2, 3], text=[0, -1], words=("2: 0110",))
+    said = texts(draw(made(run, roles, labels), 0))
+    assert "failed 1" in said and "2: 0110" in said
+    assert "failed 2" not in said
+
+
+def test_details_are_left_out_where_there_is_no_room(run):
+    detail = layer("detail", "arrow", (Look("", "#123456"),), node=[0], peer=[1], is_detail=True)
+    assert "#123456" in svg(draw(made(run, detail), 0))
+    dense = wb.Scenario(topology=wb.topology.grid(60, 60), protocol=wb.Flooding(), duration_s=20)
+    crowd = made(dense.run(engine="reference", record="trace"), detail)
+    assert "#123456" not in svg(draw(crowd, 0))
+
+
+def test_strips_are_bars_in_lanes_below_the_map(run):
+    panel = Panel("Zones", 0, 8, ("root 3", "root 0"))
+    bars = layer(
+        "zones",
+        "strip",
+        (Look("zone", "#0072B2"),),
+        node=[3, 0, 1],
+        low=[0, 4, 0],
+        high=[8, 8, 4],
+        lane=[0, 1, 1.5],
+        panel=panel,
+    )
+    scene = LayerScene(made(run, bars), 0, 700)
+    drawn = strips_drawing(scene, 700)
+    (strips,) = [item for item in drawn.items if getattr(item, "fill", None) == "#0072B2"]
+    whole, half, thin = strips.corners
+    assert np.ptp(whole[:, 0]) == pytest.approx(2 * np.ptp(half[:, 0]))
+    assert half[:, 0].max() == pytest.approx(whole[:, 0].max())
+    assert whole[:, 1].max() < half[:, 1].min() < thin[:, 1].min()
+    assert np.ptp(thin[:, 1]) < np.ptp(half[:, 1]) / 2
+    assert {"Zones", "root 3", "root 0", "3", "0"} <= set(texts(drawn))
+    assert "zone" in texts(draw(made(run, bars), 0))
+
+
+def test_curves_are_drawn_in_steps_with_a_cursor_at_the_time(run):
+    before, after = (draw(made(run, curves=(CURVES,)), time_us) for time_us in (0, 10 * SECOND))
+    assert {"one", "links", "time (s)"} <= set(texts(after))
+    (line,) = [item for item in after.items if type(item).__name__ == "Polyline"]
+    heights = [y for _, y in line.points]
+    assert len(line.points) == 4 and heights[0] == heights[1] and heights[2] == heights[3] < heights[0]
+    changed = [b for a, b in zip(before.items, after.items, strict=False) if a != b]
+    assert len([item for item in changed if type(item).__name__ == "Segment"]) == 1
+
+
+def test_a_figure_of_a_run_takes_layers_and_a_dark_ground(run):
+    page = run.figure(3, dark=True, layers=["broadcasts"] if "broadcasts" in chips(see(run)) else ())
+    assert page.is_dark and page.to_svg() == page.to_svg(dark=True)
+    assert figure.network_drawing(run, 3, layers=(), dark=False).to_svg(dark=True) == page.to_svg()
+
+
+# Many items of one look
+
+
+def picture(page):
+    return Image.open(io.BytesIO(page.to_png(scale=1)))
+
+
+def assert_same_pictures(one, other):
+    assert ImageChops.difference(picture(one), picture(other)).getbbox() is None
+
+
+POINTS = np.array([[20.0, 30.0], [60.0, 25.0], [44.0, 70.0]])
+ENDS = np.array([[10.0, 10, 60, 40], [80, 20, 20, 70], [30, 30, 30, 30]])
+
+
+@pytest.mark.parametrize("opacity", [1.0, 0.4])
+def test_many_items_of_one_look_are_drawn_like_each_by_itself(opacity):
+    look = {"colour": "#0072B2", "width": 3.0, "opacity": opacity}
+    for add_many, add_one in [
+        (lambda page: page.segments(ENDS, **look), lambda page: [page.segment(*row, **look) for row in ENDS.tolist()]),
+        (lambda page: page.crosses(POINTS, 6, **look), lambda page: [page.cross(x, y, 6, **look) for x, y in POINTS]),
+        (
+            lambda page: page.segments(ENDS, **look, dash=(4, 3)),
+            lambda page: [page.segment(*row, **look, dash=(4, 3)) for row in ENDS.tolist()],
+        ),
+    ]:
+        many, one = Drawing(100, 90), Drawing(100, 90)
+        add_many(many)
+        add_one(one)
+        assert_same_pictures(many, one)
+
+
+def test_many_arrows_have_the_heads_of_each():
+    many, one = Drawing(100, 90), Drawing(100, 90)
+    many.arrows(ENDS, np.array([6.0, 12, 6]), 0.6, colour="#0072B2")
+    for row, head in zip(ENDS.tolist(), (6.0, 12, 6), strict=True):
+        one.arrow(*row, head=head, at=0.6, colour="#0072B2")
+    assert_same_pictures(many, one)
+
+
+@pytest.mark.parametrize("kind", ["circle", "square", "triangle", "diamond", "x"])
+def test_many_markers_are_drawn_like_each_by_itself(kind):
+    many, one = Drawing(100, 90), Drawing(100, 90)
+    many.markers(kind, POINTS, 9, "#D55E00", "#3A3F47", 2)
+    for x, y in POINTS.tolist():
+        one.marker(kind, x, y, 9, "#D55E00", "#3A3F47", 2)
+    assert_same_pictures(many, one)
+
+
+def test_a_path_has_at_most_32_segments_and_all_of_them_are_there():
+    ends = np.arange(400.0).reshape(100, 4)
+    page = Drawing(100, 100)
+    page.segments(ends)
+    paths = [re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", element) for element in page.elements()]
+    assert [len(path) for path in paths] == [32, 32, 32, 4]
+    assert [[float(number) for number in row] for row in itertools.chain(*paths)] == ends.tolist()
+
+
+def test_none_of_a_kind_adds_nothing():
+    page = Drawing(10, 10)
+    page.segments(np.zeros((0, 4)))
+    page.arrows(np.zeros((0, 4)), 5, 0.6)
+    page.markers("circle", np.zeros((0, 2)), 3, "#000000")
+    page.crosses(np.zeros((0, 2)), 3)
+    page.polygons(np.zeros((0, 3, 2)))
+    assert page.items == []
+
+
+def test_a_dashed_ring_has_gaps_in_svg_and_png():
+    whole, dashed = Drawing(60, 60), Drawing(60, 60)
+    whole.circles(np.array([[30.0, 30.0]]), 20, stroke="#000000", width=2)
+    dashed.circles(np.array([[30.0, 30.0]]), 20, stroke="#000000", width=2, dash=(3, 2))
+    assert 'stroke-dasharray="3 2"' in dashed.to_svg()
+    dark, some = (int((np.array(picture(page).convert("L")) < 128).sum()) for page in (whole, dashed))
+    assert 0.4 * dark < some < 0.8 * dark
+
+
+# Light and dark
+
+
+def test_a_drawing_for_a_dark_ground_has_the_counterparts_of_its_colours_and_is_made_once():
+    page = Drawing(40, 20)
+    page.circle(10, 10, 5, fill=palette.SINK, stroke=palette.OUTLINE)
+    page.segments(ENDS, colour=palette.LOST)
+    page.text(5, 5, "x", halo=palette.BACKGROUND)
+    dark = page.in_dark()
+    assert dark.in_dark() is dark
+    circle = next(item for item in dark.items if isinstance(item, Circle))
+    assert (circle.fill, circle.stroke) == (palette.in_dark(palette.SINK), palette.in_dark(palette.OUTLINE))
+    assert palette.BACKGROUND not in dark.to_svg() and palette.in_dark(palette.LOST) in dark.to_svg()
+    assert picture(dark).getpixel((39, 0)) == palette.rgb(palette.DARK_BACKGROUND)
+    assert page.to_svg(dark=True) == dark.to_svg()
+
+
+def test_files_are_light_unless_they_are_to_be_dark(tmp_path):
+    page = Drawing(10, 10)
+    assert palette.DARK_BACKGROUND not in page.save(tmp_path / "a.svg").read_text()
+    assert palette.DARK_BACKGROUND in page.save(tmp_path / "b.svg", dark=True).read_text()
+    page.save(tmp_path / "b.png", dark=True)
+    assert Image.open(tmp_path / "b.png").getpixel((5, 5)) == palette.rgb(palette.DARK_BACKGROUND)
+
+
+def test_what_a_notebook_shows_is_one_svg_with_both_colours_of_each():
+    page = Drawing(40, 20)
+    page.circle(10, 10, 5, fill=palette.SINK)
+    shown = page._repr_mimebundle_()
+    assert set(shown) == {"text/plain", "text/html"}
+    svg_ = shown["text/html"]
+    ElementTree.fromstring(svg_)
+    assert f'[fill="{palette.SINK}"]{{fill:light-dark({palette.SINK},{palette.in_dark(palette.SINK)})}}' in svg_
+    assert "light-dark(#FFFFFF,#14181D)" in svg_
+    assert len(svg_) < len(page.to_svg()) + 700

@@ -1,0 +1,131 @@
+"""Steppers: drawings in a row as one element, of which a page shows a step at a time."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.views.drawing import Drawing
+from workbench.views.stepper import Stepper, merged
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+def drawing(words):
+    """A drawing of some texts below each other, in their order."""
+    page = Drawing(200, 20)
+    for word in words:
+        page.text(10, 15, word)
+    return page
+
+
+def shown_at(groups, step):
+    return [element for spans, elements in groups for element in elements if any(a <= step <= b for a, b in spans)]
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefg"), max_size=8), min_size=1, max_size=6))
+def test_each_step_shows_its_drawing_in_its_order(pages):
+    drawings = [drawing(words) for words in pages]
+    groups = merged(drawings)
+    for step, one in enumerate(drawings):
+        assert shown_at(groups, step) == one.elements()
+
+
+def test_what_neighbors_have_in_common_is_there_once():
+    groups = merged([drawing("abc"), drawing("abxc"), drawing("axc"), drawing("abxc")])
+    assert sum(len(elements) for _, elements in groups) == 4
+    spans = {re.search(r">(\w)<", element)[1]: shown for shown, elements in groups for element in elements}
+    assert spans == {"a": [(0, 3)], "b": [(0, 1), (3, 3)], "x": [(1, 3)], "c": [(0, 3)]}
+
+
+def test_a_long_row_of_like_drawings_costs_little_more_than_one():
+    pages = [drawing([f"{i}" for i in range(500) if i % 50 != step]) for step in range(40)]
+    whole = Stepper(pages, [f"{i}" for i in range(40)], "step").to_html()
+    assert len(whole) < 2 * len(pages[0].to_svg())
+
+
+def test_drawings_get_the_size_of_the_largest_and_names_are_as_many():
+    stepper = Stepper([Drawing(100, 50), Drawing(80, 70)], ["a", "b"], "step")
+    assert {(one.width, one.height) for one in stepper.drawings} == {(100, 70)}
+    with pytest.raises(wb.ParameterError, match="as many, from 1 on"):
+        Stepper([Drawing(1, 1)], [], "step")
+
+
+def test_without_scripts_the_last_drawing_is_shown_and_no_slider():
+    text = Stepper([drawing("ab"), drawing("ac")], ["first", "second"], "step").to_html()
+    hidden = "".join(re.findall(r"<g [^>]* hidden>(.*?)</g>", text, re.DOTALL))
+    assert ">b<" in hidden and ">c<" not in hidden and ">a<" not in hidden
+    assert '<div class="wb-steps" hidden>' in text
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium):
+    """A page with two steppers, the second of which came later, as a notebook's outputs do."""
+    some = Stepper([drawing("ab"), drawing("ac"), drawing("abd")], ["zero", "o<n>e", "two"], "step")
+    other = Stepper([drawing("x"), drawing("y")], ["x", "y"], "letter")
+    opened = chromium.new_page()
+    complaints = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.set_content(f"<!doctype html><body>{some.to_html()}{other.to_html()}</body>")
+    yield opened
+    assert complaints == []
+    opened.close()
+
+
+def seen(page, which=0):
+    """What a stepper shows: the words in sight, and the name of the step."""
+    root = page.locator(".wb-stepper").nth(which)
+    words = [text.text_content() for text in root.locator("svg text").all() if text.is_visible()]
+    return "".join(words), root.locator("output").text_content()
+
+
+@pytest.mark.browser
+def test_the_slider_the_buttons_and_the_keys_go_from_step_to_step(page):
+    root = page.locator(".wb-stepper").first
+    assert seen(page) == ("ab", "zero")
+    root.get_by_label("one on").click()
+    assert seen(page) == ("ac", "o<n>e")
+    root.locator("input").fill("2")
+    assert seen(page) == ("abd", "two")
+    root.get_by_label("one on").click()
+    assert seen(page) == ("abd", "two")  # there is none after the last
+    root.focus()
+    page.keyboard.press("ArrowLeft")
+    assert seen(page) == ("ac", "o<n>e")
+    page.keyboard.press("Home")
+    assert seen(page) == ("ab", "zero")
+    assert seen(page, 1) == ("x", "x")  # another one on the page stands still
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_as_light_or_dark_as_the_page(page, scheme):
+    def ground():
+        return page.evaluate("getComputedStyle(document.querySelector('.wb-stepper rect')).fill")
+
+    page.emulate_media(color_scheme=scheme)
+    told = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}
+    assert ground() == told[scheme]
+    page.evaluate("document.body.dataset.jpThemeLight = 'false'")  # what a notebook says counts
+    assert ground() == told["dark"]
+    page.evaluate("document.body.dataset.jpThemeLight = 'true'")
+    assert ground() == told["light"]

@@ -1,0 +1,70 @@
+"""Coded diffusion's frames taken apart, field by field: whole events, and coded packets with their coefficients."""
+
+from typing import Any
+
+from workbench.coding.fields import field as field_of
+from workbench.errors import DecodeError
+from workbench.protocols.coded_diffusion import wire
+from workbench.protocols.frame_fields import NODE, Cutter, Field, cut, refused
+
+_MESSAGES = {wire.EVENT: "event", wire.CODED: "coded packet"}
+_EVENT_ID = (("origin", NODE), ("sequence", "{}"))
+
+
+def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+    """The fields of a frame."""
+    return cut(frame, _read)
+
+
+def _read(cutter: Cutter) -> None:
+    is_event = cutter.type_of(_MESSAGES) == wire.EVENT
+    with cutter.sealed():
+        if is_event:
+            cutter.numbers(wire.EVENT_LAYOUT, ("type", "event"), *_EVENT_ID)
+            cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
+        else:
+            _coded(cutter)
+
+
+def _coded(cutter: Cutter) -> None:
+    *_, size, number, length_B = cutter.numbers(
+        wire.CODED_LAYOUT,
+        ("type", "coded packet"),
+        *_EVENT_ID,
+        ("hops", "{}"),
+        ("generation size", "{} chunks"),
+        ("field", lambda number: f"{number}: {_field(number)!r}" if number < len(wire.FIELDS) else f"{number}: none"),
+        ("event length", "{} bytes"),
+    )
+    if not size or number >= len(wire.FIELDS) or not length_B:
+        raise DecodeError(f"an event of {length_B} bytes in {size} chunks over field {number} has no vectors")
+    field = _field(number)
+    cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients(field, row, size))
+    information_B = wire.information_B(length_B, size, field.order)
+    cutter.octets("information vector", information_B, lambda row: _symbols(field, row))
+
+
+def _field(number: int) -> Any:
+    return field_of(wire.FIELDS[number])
+
+
+def _coefficients(field: Any, row: bytes, size: int) -> str:
+    """A packed row of coefficients as numbers, and what is wrong with it."""
+    vector = field.unpack(row, size)
+    said = ", ".join(map(str, vector))
+    if not any(vector):
+        return refused(said, "zeros say nothing")
+    if max(vector) >= field.order:
+        return refused(said, f"{max(vector)} is no symbol of {field!r}")
+    if bytes(field.pack(vector)) != row:
+        return refused(said, "bits behind the last coefficient are not zero")
+    return said
+
+
+def _symbols(field: Any, row: bytes) -> str:
+    said = f"{len(row) * 8 // field.symbol_bits} symbols of {field!r}"
+    try:
+        field.check_row(row)
+    except DecodeError as error:
+        return refused(said, str(error))
+    return said

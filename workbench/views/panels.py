@@ -1,0 +1,77 @@
+"""What a static figure has below its map: strips in lanes at a time, and curves over the whole run.
+
+strips_drawing(scene, width)                          panels of what a scene has strips of
+curves_drawing(curves, duration_us, time_us, width)   counts in steps, with a cursor at the time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from workbench.views import palette
+from workbench.views.chart import steps_chart
+from workbench.views.drawing import Drawing, text_width
+from workbench.views.layers import Curves, Panel
+from workbench.views.legend import MARGIN, SMALL
+from workbench.views.marks import Group, LayerScene, shades
+
+PITCH, BAR, THIN = 40.0, 22.0, 6.0
+TITLE = 24.0
+CURVES = 150
+
+
+def strips_drawing(scene: LayerScene, width: int) -> Drawing:
+    """The panels of strips of a scene below each other; of no height if there are none."""
+    drawing = Drawing(width, 0)
+    groups = [group for group in scene.groups if group.mark == "strip"]
+    for panel in dict.fromkeys(group.layer.panel for group in groups):
+        if panel is not None:
+            _panel(drawing, panel, [group for group in groups if group.layer.panel == panel], width)
+    for group in groups:
+        scene.explain(group)
+    return drawing
+
+
+def _panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: int) -> None:
+    top = drawing.height + TITLE
+    drawing.text(MARGIN, top - 8, panel.title, size=SMALL + 1, bold=True)
+    left = MARGIN + max(text_width(lane, SMALL) for lane in panel.lanes or ("",)) + 10
+    for number, lane in enumerate(panel.lanes):
+        drawing.text(left - 8, top + PITCH * number + 16, lane, size=SMALL, anchor="end")
+        drawing.rectangle(left, top + PITCH * number, width - MARGIN - left, BAR, fill=palette.GRID)
+    for group in groups:
+        _strips(drawing, panel, group, left, top, (width - MARGIN - left) / (panel.high - panel.low))
+    drawing.height = top + PITCH * len(panel.lanes) + 2
+
+
+def _strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
+    """A whole lane is a bar; a lane of 0.5 lies in the lower half, where thin lines are."""
+    low, high, lane = (group.column(name) for name in ("low", "high", "lane"))
+    x0 = left + scale * (low - panel.low)
+    x1 = np.maximum(left + scale * (high - panel.low), x0 + 1)
+    y0 = top + PITCH * lane
+    is_bar = lane == np.floor(lane)
+    y1 = y0 + np.where(is_bar, BAR, THIN)
+    corners = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
+    for colour, some in shades(group.layer, group.look, group.column("weight")):
+        rim = palette.BACKGROUND if is_bar[some].any() else None
+        drawing.polygons(corners[some], fill=colour, stroke=rim, width=0.8, opacity=group.look.alpha)
+        for row in some[is_bar[some]].tolist():
+            node = int(group.column("node")[row])
+            text, wide = str(node), x1[row] - x0[row]
+            if node >= 0 and text_width(text, SMALL) * 1.06 + 4 < wide:
+                ink = palette.ink_on(colour)
+                drawing.text((x0[row] + x1[row]) / 2, y0[row] + 15, text, size=SMALL, anchor="middle", colour=ink)
+
+
+def curves_drawing(curves: Sequence[Curves], duration_us: int, time_us: int, width: int) -> Drawing:
+    """Charts of counts in steps below each other; of no height if there are none."""
+    drawing = Drawing(width, 0)
+    for one in curves:
+        lines = [(line.said, line.colour, line.times_us / 1e6, line.values) for line in one.lines]
+        chart = steps_chart(lines, duration_us / 1e6, time_us / 1e6, one.y_label, width, CURVES)
+        drawing.add(chart, 0, drawing.height)
+        drawing.height += chart.height
+    return drawing

@@ -1,0 +1,205 @@
+"""Drawings as PNG files, by Pillow: drawn at twice their size and scaled down, for smooth edges.
+
+What is opaque is written straight into the picture; only what is translucent is blended with what lies below.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from workbench.views.drawing import (
+    Circle,
+    Circles,
+    Drawing,
+    Polygon,
+    Polygons,
+    Polyline,
+    Segment,
+    Segments,
+    Text,
+    font,
+    spell,
+)
+from workbench.views.palette import rgb
+
+OVERSAMPLING = 2
+
+
+class Pens(NamedTuple):
+    """A picture, and what draws on it; zoom: pixels of the picture per px of the drawing."""
+
+    image: Any
+    opaque: Any
+    blending: Any
+    zoom: float
+
+    def of(self, opacity: float) -> Any:
+        """The pen for an opacity."""
+        return self.opaque if opacity >= 1 else self.blending
+
+
+def png(drawing: Drawing, scale: float) -> bytes:
+    """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it."""
+    size = max(1, round(drawing.width * scale)), max(1, round(drawing.height * scale))
+    image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), drawing.ground)
+    pens = Pens(image, ImageDraw.Draw(image), ImageDraw.Draw(image, "RGBA"), scale * OVERSAMPLING)
+    for item in drawing.items:
+        _DRAW[type(item)](item, pens)
+    file = io.BytesIO()
+    image.reduce(OVERSAMPLING).save(file, "PNG", dpi=(96 * scale, 96 * scale), compress_level=6)
+    return file.getvalue()
+
+
+def _ink(colour: str, opacity: float) -> tuple[int, ...]:
+    return rgb(colour) if opacity >= 1 else (*rgb(colour), round(255 * opacity))
+
+
+def _segment(item: Segment, pens: Pens) -> None:
+    _strokes(np.array([[item.x0, item.y0, item.x1, item.y1]]), item, pens)
+
+
+def _segments(item: Segments, pens: Pens) -> None:
+    _strokes(item.ends, item, pens)
+
+
+def _strokes(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pens) -> None:
+    """Lines with round ends, each in one piece, so that a translucent one is evenly so."""
+    dash = getattr(item, "dash", ())
+    if dash:
+        ends = np.array([piece for row in ends.tolist() for piece in _dashes(row, dash)]).reshape(-1, 4)
+    _outlined(ends * pens.zoom, item.width * pens.zoom, _ink(item.colour, item.opacity), pens.of(item.opacity))
+
+
+def _outlined(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) -> None:
+    half = max(width, 1.0) / 2
+    corners = 2 if half < 2 else 8
+    angle = np.arctan2(ends[:, 3] - ends[:, 1], ends[:, 2] - ends[:, 0])[:, None]
+    turn = np.linspace(-math.pi / 2, math.pi / 2, corners + 1)
+    around = np.concatenate([angle + turn, angle + math.pi + turn], axis=1)
+    at = np.repeat(ends[:, [2, 3, 0, 1]].reshape(-1, 2, 2), corners + 1, axis=1)
+    outlines = at + half * np.stack([np.cos(around), np.sin(around)], axis=2)
+    for outline in outlines.reshape(len(ends), 4 * (corners + 1)).tolist():
+        pen.polygon(outline, fill=ink)
+
+
+def _dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, float, float, float]]:
+    x0, y0, x1, y1 = row
+    length = math.hypot(x1 - x0, y1 - y0)
+    if not length:
+        return [(x0, y0, x1, y1)]
+    pieces, start, which = [], 0.0, 0
+    while start < length:
+        end = min(start + dash[which % len(dash)], length)
+        if which % 2 == 0:
+            a, b = start / length, end / length
+            pieces.append((x0 + a * (x1 - x0), y0 + a * (y1 - y0), x0 + b * (x1 - x0), y0 + b * (y1 - y0)))
+        start, which = end, which + 1
+    return pieces
+
+
+def _circle(item: Circle, pens: Pens) -> None:
+    _discs([(item.x, item.y)], item, pens)
+
+
+def _circles(item: Circles, pens: Pens) -> None:
+    _discs(item.centers.tolist(), item, pens)
+
+
+def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
+    zoom = pens.zoom
+    # SVG draws half of a stroke's width outside of the shape, Pillow all of it inside.
+    outer = (item.radius + (item.width / 2 if item.stroke else 0)) * zoom
+    fill = _ink(item.fill, item.opacity) if item.fill else None
+    outline = _ink(item.stroke, item.opacity) if item.stroke else None
+    width, pen = max(1, round(item.width * zoom)) if item.stroke else 0, pens.of(item.opacity)
+    for x, y in centers:
+        box = (x * zoom - outer, y * zoom - outer, x * zoom + outer, y * zoom + outer)
+        if item.dash:
+            _dashed_ring(pen, box, item, outline, width)
+        else:
+            pen.ellipse(box, fill=fill, outline=outline, width=width)
+
+
+def _dashed_ring(pen: Any, box: tuple, item: Circle | Circles, ink: Any, width: int) -> None:
+    """The dashes of a ring, as many as fit around it."""
+    around = 2 * math.pi * item.radius
+    dashes = max(round(around / sum(item.dash)), 2)
+    turn = 360 / dashes
+    for which in range(dashes):
+        pen.arc(box, which * turn, (which + item.dash[0] / sum(item.dash)) * turn, fill=ink, width=width)
+
+
+def _polyline(item: Polyline, pens: Pens) -> None:
+    if len(item.points) > 1 and item.opacity < 1:
+        points = [(x * pens.zoom, y * pens.zoom) for x, y in item.points]
+        width = max(1, round(item.width * pens.zoom))
+        pens.blending.line(points, fill=_ink(item.colour, item.opacity), width=width, joint="curve")
+        return
+    _strokes(np.array([(*start, *end) for start, end in pairwise(item.points)]).reshape(-1, 4), item, pens)
+
+
+def _polygon(item: Polygon, pens: Pens) -> None:
+    _areas(np.array(item.points, dtype=float).reshape(1, -1, 2), item, pens)
+
+
+def _polygons(item: Polygons, pens: Pens) -> None:
+    _areas(item.corners, item, pens)
+
+
+def _areas(corners: np.ndarray, item: Polygon | Polygons, pens: Pens) -> None:
+    corners = corners * pens.zoom
+    pen = pens.of(item.opacity)
+    if item.fill:
+        ink = _ink(item.fill, item.opacity)
+        for points in corners.reshape(len(corners), -1).tolist():
+            pen.polygon(points, fill=ink)
+    if item.stroke:
+        edges = np.concatenate([corners, np.roll(corners, -1, axis=1)], axis=2).reshape(-1, 4)
+        _outlined(edges, item.width * pens.zoom, _ink(item.stroke, item.opacity), pen)
+
+
+def _text(item: Text, pens: Pens) -> None:
+    zoom = pens.zoom
+    type_ = font(item.size * zoom)
+    if item.turn:
+        _turned(item, pens.image, type_, zoom)
+        return
+    where, text = (item.x * zoom, item.y * zoom), spell(item.text)
+    # The font has one weight; a rim of its own colour makes it bold.
+    bold = max(1, round(0.022 * item.size * zoom)) if item.bold else 0
+    look = {"font": type_, "anchor": _ANCHORS[item.anchor]}
+    if item.halo:
+        pens.opaque.text(where, text, fill=item.halo, stroke_width=round(2 * zoom), **look)
+    pens.opaque.text(where, text, fill=item.colour, stroke_width=bold, **look)
+
+
+_ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
+
+
+def _turned(item: Text, image: Any, type_: Any, zoom: float) -> None:
+    text = spell(item.text)
+    reach = round(type_.getlength(text) + 2 * item.size * zoom)
+    mask = Image.new("L", (2 * reach, 2 * reach))
+    ImageDraw.Draw(mask).text((reach, reach), text, font=type_, anchor=_ANCHORS[item.anchor], fill=255)
+    mask = mask.rotate(item.turn, resample=Image.Resampling.BICUBIC)
+    corner = round(item.x * zoom) - reach, round(item.y * zoom) - reach
+    image.paste(Image.new("RGB", mask.size, item.colour), corner, mask)
+
+
+_DRAW: dict[type, Callable[[Any, Pens], None]] = {
+    Segment: _segment,
+    Circle: _circle,
+    Polyline: _polyline,
+    Polygon: _polygon,
+    Text: _text,
+    Segments: _segments,
+    Circles: _circles,
+    Polygons: _polygons,
+}

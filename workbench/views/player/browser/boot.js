@@ -1,0 +1,23 @@
+// The script beside a player's element: it loads the module, once for a page, and hands it the run.
+// Words between two underlines are put in by embed.py.
+
+(async () => {
+  const inflate = (text) => {
+    const packed = new Blob([Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0))])
+    return new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer()
+  }
+  const load = async (text) => {
+    const url = URL.createObjectURL(new Blob([await inflate(text)], { type: "text/javascript" }))
+    const module = await import(url)
+    URL.revokeObjectURL(url)
+    return module
+  }
+  const { mount } = await (globalThis[__KEY__] ??= load(__SCRIPT__))
+  const data = await inflate(__DATA__)
+  // A notebook shows what it has rendered a moment after its scripts have run.
+  for (let waited = 0; waited < 600; waited++) {
+    const roots = [...document.querySelectorAll(`[data-workbench=__ID__]`)].filter((one) => !one.workbenchPlayer)
+    if (roots.length) return roots.forEach((root) => mount(root, data))
+    await new Promise((done) => setTimeout(done, waited < 50 ? 8 : 50))
+  }
+})()

@@ -1,0 +1,457 @@
+// The map: three canvases on top of each other. What stands still (links, walls, scale bar) is painted when the view
+// changes, states when what is alive changes, and only what moves with every picture.
+
+const MOVING = new Set(["wave", "packet", "loss"])
+const MARGIN = 22
+const CLOSEST = 60
+const MOST_LINKS = 12000
+const ROOM_FOR_DETAILS = 4.5
+
+class NetworkMap {
+  constructor(player, box) {
+    this.player = player
+    this.box = box
+    box.tabIndex = 0
+    box.setAttribute("role", "group")
+    this.canvases = ["still", "states", "moving"].map((name) => {
+      const canvas = document.createElement("canvas")
+      canvas.className = `wb-${name}`
+      canvas.setAttribute("aria-hidden", "true")
+      box.append(canvas)
+      return canvas
+    })
+    this.brushes = this.canvases.map((canvas) => new Brush(canvas.getContext("2d")))
+    this.tip = element("div", "wb-tip", box)
+    this.tip.hidden = true
+    this.told = element("div", "wb-left-out", box)
+    this.addZoomButtons()
+    this.pointers = new Map()
+    for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "wheel", "dblclick"])
+      box.addEventListener(name, (event) => this[name](event), { passive: name != "wheel" })
+  }
+
+  addZoomButtons() {
+    const buttons = element("div", "wb-zoom", this.box)
+    for (const [text, said, act] of [
+      ["+", "Zoom in", () => this.zoom(1.5)],
+      ["−", "Zoom out", () => this.zoom(1 / 1.5)],
+      ["⤢", "Show all", () => this.reset()],
+      ["⇩", "Save the map as PNG", () => this.save()],
+    ])
+      button(buttons, text, said, act)
+    buttons.addEventListener("pointerdown", (event) => event.stopPropagation())
+    buttons.addEventListener("dblclick", (event) => event.stopPropagation())
+  }
+
+  // The picture of a run; a run on the same network keeps the section that is looked at.
+  feed(picture) {
+    const { x, y } = picture.plan
+    const before = this.plan
+    this.picture = picture
+    this.plan = picture.plan
+    const isSame = before && before.x.length == x.length && x.every((one, i) => one == before.x[i] && y[i] == before.y[i])
+    this.order = picture.layers
+      .map((layer, index) => ({ layer, index }))
+      .sort((one, other) => one.layer.level - other.layer.level || one.index - other.index)
+      .map((one) => one.layer)
+    this.px = new Float32Array(x.length)
+    this.py = new Float32Array(x.length)
+    this.shown = null
+    if (!isSame && this.width) this.reset()
+    else if (this.width) this.lay()
+  }
+
+  resize(width, height) {
+    const isNew = !this.width
+    const [middleX, middleY] = isNew ? [0, 0] : this.groundAt(this.width / 2, this.height / 2)
+    const closeness = isNew ? 1 : this.px_m / this.fitted
+    this.width = width
+    this.height = height
+    this.ratio = window.devicePixelRatio || 1
+    for (const canvas of this.canvases) {
+      canvas.width = Math.round(width * this.ratio)
+      canvas.height = Math.round(height * this.ratio)
+      canvas.style.width = `${width}px`
+      canvas.style.height = `${height}px`
+    }
+    this.fit()
+    if (isNew || closeness == 1) return this.reset()
+    this.px_m = this.fitted * closeness
+    this.left = width / 2 - middleX * this.px_m
+    this.top = height / 2 + middleY * this.px_m
+    this.lay()
+  }
+
+  fit() {
+    const [x0, y0, x1, y1] = this.plan.box
+    this.fitted = Math.min((this.width - 2 * MARGIN) / (x1 - x0), (this.height - 2 * MARGIN) / (y1 - y0))
+  }
+
+  reset() {
+    this.fit()
+    const [x0, y0, x1, y1] = this.plan.box
+    this.px_m = this.fitted
+    this.left = this.width / 2 - (this.px_m * (x0 + x1)) / 2
+    this.top = (this.height - 6) / 2 + (this.px_m * (y0 + y1)) / 2
+    this.lay()
+  }
+
+  zoom(factor, x = this.width / 2, y = this.height / 2) {
+    const next = clamp(this.px_m * factor, 0.5 * this.fitted, CLOSEST * this.fitted)
+    const [groundX, groundY] = this.groundAt(x, y)
+    this.px_m = next
+    this.left = x - groundX * next
+    this.top = y + groundY * next
+    this.lay()
+  }
+
+  groundAt(x, y) {
+    return [(x - this.left) / this.px_m, (this.top - y) / this.px_m]
+  }
+
+  // Where nodes are in this section, and what of it has to be painted again: all.
+  lay() {
+    const { x, y } = this.plan
+    for (let i = 0; i < x.length; i++) {
+      this.px[i] = this.left + this.px_m * x[i]
+      this.py[i] = this.top - this.px_m * y[i]
+    }
+    this.node = clamp(0.34 * this.plan.spacing * this.px_m, this.px_m > this.fitted ? 4.5 : 3, 20)
+    this.shown = null
+    this.isStill = false
+    this.player.wantPicture()
+  }
+
+  isInSight(node) {
+    return this.px[node] > -40 && this.px[node] < this.width + 40 && this.py[node] > -40 && this.py[node] < this.height + 40
+  }
+
+  ends(layer, row) {
+    const { node, peer } = layer.table
+    return [this.px[node[row]], this.py[node[row]], this.px[peer[row]], this.py[peer[row]]]
+  }
+
+  // Where a frame on its way is, and where its tail begins.
+  packetAt(layer, row) {
+    const { from, until } = layer.table
+    const [ax, ay, bx, by] = this.ends(layer, row)
+    const share = clamp(weightOf(layer, row) * ((this.tick - from[row]) / (until[row] - from[row])), 0, 1)
+    const length = Math.hypot(bx - ax, by - ay) || 1
+    const tail = Math.max(share - Math.min(0.3, Math.max(2.5 * this.node, 14) / length), 0)
+    return [ax + share * (bx - ax), ay + share * (by - ay), ax + tail * (bx - ax), ay + tail * (by - ay)]
+  }
+
+  // Whether there is room for a label; if so it is taken.
+  claim(x, y, width, height) {
+    const box = [x - width / 2 - 1, y - height / 2, x + width / 2 + 1, y + height / 2]
+    if (box[2] < 0 || box[0] > this.width || box[3] < 0 || box[1] > this.height) return false
+    const cells = []
+    for (let column = Math.floor(box[0] / 24); column <= box[2] / 24; column++)
+      for (let line = Math.floor(box[1] / 12); line <= box[3] / 12; line++) cells.push(column * 4096 + line)
+    const isFree = cells.every((cell) => (this.labels.get(cell) ?? []).every((o) => o[2] < box[0] || o[0] > box[2] || o[3] < box[1] || o[1] > box[3]))
+    if (!isFree) {
+      this.labelsLeftOut++
+      return false
+    }
+    for (const cell of cells) this.labels.set(cell, [...(this.labels.get(cell) ?? []), box])
+    return true
+  }
+
+  // Painting
+
+  paint() {
+    const { player } = this
+    if (!this.width) return
+    this.tick = player.tick
+    this.isDark = player.isDark
+    this.font = player.font
+    ;[this.ground, this.outline, this.lostAt] = [player.colour("ground"), player.colour("outline"), this.picture.lost_at]
+    if (!this.isStill) this.paintStill()
+    this.paintStates()
+    this.paintMoving()
+  }
+
+  clear(brush) {
+    const { context } = brush
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0)
+    context.globalAlpha = 1
+    context.clearRect(0, 0, this.width, this.height)
+  }
+
+  paintStill() {
+    const brush = this.brushes[0]
+    const { a, b, shade, walls } = this.plan
+    const shades = this.picture.link_shades[this.isDark]
+    this.clear(brush)
+    const isDense = this.node < 7
+    const seen = []
+    for (let i = 0; i < a.length; i++) if (this.isInSight(a[i]) || this.isInSight(b[i])) seen.push(i)
+    const step = Math.max(1, Math.ceil(seen.length / MOST_LINKS))
+    this.linksLeftOut = step > 1 ? seen.length - Math.ceil(seen.length / step) : 0
+    const kept = step > 1 ? seen.filter((_, i) => i % step == 0) : seen
+    for (const [kind, some] of [...grouped(kept, (i) => shade[i])].sort((one, other) => one[0] - other[0])) {
+      brush.strokes(shades[kind], (0.5 + (0.8 * kind) / (shades.length - 1)) * (isDense ? 0.6 : 1))
+      if (this.player.isOn("links")) for (const i of some) brush.segment(this.px[a[i]], this.py[a[i]], this.px[b[i]], this.py[b[i]])
+      brush.flushStrokes()
+    }
+    brush.strokes(this.player.colour("wall"), 2.5, { alpha: 0.75, cap: "round" })
+    for (let i = 0; i < walls.length; i += 4) {
+      const [x0, y0, x1, y1] = [walls[i], walls[i + 1], walls[i + 2], walls[i + 3]]
+      brush.segment(this.left + this.px_m * x0, this.top - this.px_m * y0, this.left + this.px_m * x1, this.top - this.px_m * y1)
+    }
+    brush.flushStrokes()
+    this.paintScaleBar(brush)
+    this.isStill = true
+  }
+
+  paintScaleBar(brush) {
+    const { context } = brush
+    const length = roundLength(this.width / this.px_m / 7)
+    const [right, y] = [this.width - 12, this.height - 8]
+    brush.strokes(this.player.colour("faint"), 2)
+    brush.segment(right - length * this.px_m, y, right, y)
+    brush.flushStrokes()
+    context.fillStyle = this.player.colour("faint")
+    context.font = `11px ${this.font}`
+    context.textAlign = "right"
+    context.textBaseline = "middle"
+    context.fillText(`${length} m`, right - length * this.px_m - 6, y)
+  }
+
+  // The rows of the layers that are on, one of them for states.
+  states() {
+    const found = []
+    for (const layer of this.order) {
+      if (layer.is_moving || !layer.is_drawn || !this.player.isOn(layer.name)) continue
+      if (layer.is_detail && this.node < ROOM_FOR_DETAILS) continue
+      let rows = aliveRows(layer, this.tick)
+      if (layer.of_way) rows = rows.filter((row) => layer.table.way[row] == this.player.wayNow)
+      found.push([layer, rows])
+    }
+    return found
+  }
+
+  paintStates() {
+    const states = this.states()
+    if (this.shown && sameRows(this.shown, states)) return
+    this.shown = states
+    const brush = this.brushes[1]
+    this.clear(brush)
+    this.labels = new Map()
+    this.labelsLeftOut = 0
+    let hasNodes = false
+    for (const [layer, rows] of states) {
+      if (layer.level >= this.picture.node_level && !hasNodes) hasNodes = this.paintNodeLayers(states)
+      this.paintLayer(brush, layer, rows)
+    }
+    if (!hasNodes) this.paintNodeLayers(states)
+    this.tellWhatIsLeftOut()
+  }
+
+  paintNodeLayers(states) {
+    paintNodes(this.brushes[1], this, states.filter(([layer]) => layer.has_nodes), this.picture.plain_node)
+    return true
+  }
+
+  paintLayer(brush, layer, rows) {
+    for (const [look, some] of grouped(rows, (row) => lookOf(layer, row))) {
+      const paint = PAINTERS[look.mark || layer.mark]
+      if (paint && (!look.chip || this.player.isOn(look.chip))) paint(brush, this, layer, look, some)
+    }
+  }
+
+  paintMoving() {
+    const brush = this.brushes[2]
+    this.clear(brush)
+    this.inTheAir = []
+    for (const layer of this.order) {
+      if (!layer.is_moving || !this.player.isOn(layer.name)) continue
+      const rows = aliveRows(layer, this.tick)
+      this.paintLayer(brush, layer, rows)
+      this.inTheAir.push([layer, rows])
+    }
+    const { node } = this.player.selection
+    if (node >= 0) {
+      brush.shapes(null, this.player.colour("text"), 1.6, { dash: [4, 3] })
+      brush.shape("circle", this.px[node], this.py[node], Math.max(2.2 * this.node, 17) / 2)
+      brush.flushShapes()
+    }
+  }
+
+  tellWhatIsLeftOut() {
+    const hidden = this.order.filter((one) => one.is_detail && this.node < ROOM_FOR_DETAILS && one.rows && this.player.isOn(one.name))
+    const said = [...new Set(hidden.map((one) => one.name))]
+    if (this.labelsLeftOut) said.push(`${this.labelsLeftOut} labels`)
+    if (this.linksLeftOut) said.push(`${this.linksLeftOut.toLocaleString("en")} links`)
+    this.told.textContent = said.length ? `zoom in for ${said.join(", ")}` : ""
+  }
+
+  save() {
+    const canvas = document.createElement("canvas")
+    canvas.width = this.canvases[0].width
+    canvas.height = this.canvases[0].height
+    const context = canvas.getContext("2d")
+    context.fillStyle = this.player.colour("ground")
+    context.fillRect(0, 0, canvas.width, canvas.height)
+    for (const one of this.canvases) context.drawImage(one, 0, 0)
+    const link = document.createElement("a")
+    link.href = canvas.toDataURL("image/png")
+    link.download = `run-${writeTime(this.player.time)}s.png`
+    link.click()
+  }
+
+  // Mouse, fingers
+
+  at(event) {
+    const box = this.box.getBoundingClientRect()
+    return [event.clientX - box.left, event.clientY - box.top]
+  }
+
+  pointerdown(event) {
+    this.pointers.set(event.pointerId, this.at(event))
+    this.begun = this.at(event)
+    this.hasMoved = false
+  }
+
+  pointermove(event) {
+    const here = this.at(event)
+    const before = this.pointers.get(event.pointerId)
+    if (!before) return this.hover(here)
+    if (Math.hypot(here[0] - this.begun[0], here[1] - this.begun[1]) > 4) {
+      this.hasMoved = true
+      this.box.setPointerCapture(event.pointerId)
+    }
+    if (!this.hasMoved) return
+    if (this.pointers.size == 2) {
+      const other = [...this.pointers].find(([id]) => id != event.pointerId)[1]
+      const distance = (one) => Math.hypot(one[0] - other[0], one[1] - other[1]) || 1
+      this.zoom(distance(here) / distance(before), (here[0] + other[0]) / 2, (here[1] + other[1]) / 2)
+    } else {
+      this.left += here[0] - before[0]
+      this.top += here[1] - before[1]
+      this.lay()
+    }
+    this.pointers.set(event.pointerId, here)
+    this.tip.hidden = true
+  }
+
+  pointerup(event) {
+    if (this.pointers.delete(event.pointerId) && !this.hasMoved) this.pick(this.at(event))
+  }
+
+  pointercancel(event) {
+    this.pointers.delete(event.pointerId)
+  }
+
+  pointerleave(event) {
+    this.pointers.delete(event.pointerId)
+    this.tip.hidden = true
+  }
+
+  wheel(event) {
+    // Alone the wheel scrolls the page; on the map that has the focus, or with Ctrl, it zooms.
+    if (!event.ctrlKey && !event.metaKey && !this.box.matches(":focus-within")) return
+    event.preventDefault()
+    this.zoom(Math.exp(-clamp(event.deltaY, -120, 120) / 300), ...this.at(event))
+  }
+
+  dblclick() {
+    this.reset()
+  }
+
+  nearest([x, y], reach) {
+    let [found, distance] = [-1, reach]
+    for (let i = 0; i < this.px.length; i++) {
+      const d = Math.hypot(this.px[i] - x, this.py[i] - y)
+      if (d < distance) [found, distance] = [i, d]
+    }
+    return found
+  }
+
+  // The frame on its way that is under a point: [layer, row], or null.
+  frameAt([x, y]) {
+    for (const [layer, rows] of this.inTheAir ?? [])
+      for (const row of layer.is_frames ? rows : []) {
+        if ((lookOf(layer, row).mark || layer.mark) != "packet") continue
+        const [fx, fy] = this.packetAt(layer, row)
+        if (Math.hypot(fx - x, fy - y) < Math.max(0.5 * this.node, 6)) return row
+      }
+    return -1
+  }
+
+  pick(where) {
+    const frame = this.frameAt(where)
+    if (frame >= 0) this.player.pickFrame(frame, false)
+    else this.player.pickNode(this.nearest(where, 18))
+  }
+
+  hover(where) {
+    const said = this.said(where)
+    this.tip.hidden = !said
+    this.box.style.cursor = said?.isPickable ? "pointer" : ""
+    if (!said) return
+    this.tip.innerHTML = said.html
+    this.tip.style.left = `${clamp(where[0] + 12, 0, Math.max(this.width - this.tip.offsetWidth - 4, 0))}px`
+    this.tip.style.top = `${where[1] + 16 + this.tip.offsetHeight > this.height ? where[1] - this.tip.offsetHeight - 8 : where[1] + 14}px`
+  }
+
+  said(where) {
+    const frame = this.frameAt(where)
+    if (frame >= 0) return { html: escapeText(this.player.frameInWords(frame)), isPickable: true }
+    const node = this.nearest(where, Math.max(0.8 * this.node, 9))
+    if (node >= 0) {
+      const role = this.nodeLooks?.[node]?.said ?? ""
+      return { html: `node <b>${this.plan.id[node]}</b>${role ? `<br>${escapeText(role)}` : ""}`, isPickable: true }
+    }
+    const link = this.linkAt(where)
+    if (link < 0 || !this.player.isOn("links")) return null
+    const { a, b, ab, ba, id } = this.plan
+    return { html: `${id[a[link]]} → ${id[b[link]]}: ${ab[link]} % arrive<br>${id[b[link]]} → ${id[a[link]]}: ${ba[link]} % arrive` }
+  }
+
+  linkAt([x, y]) {
+    const { a, b } = this.plan
+    let [found, distance] = [-1, 5]
+    for (let i = 0; i < a.length; i++) {
+      const [ax, ay, bx, by] = [this.px[a[i]], this.py[a[i]], this.px[b[i]], this.py[b[i]]]
+      if (Math.min(ax, bx) > x + 5 || Math.max(ax, bx) < x - 5 || Math.min(ay, by) > y + 5 || Math.max(ay, by) < y - 5) continue
+      const along = clamp(((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / ((bx - ax) ** 2 + (by - ay) ** 2 || 1), 0, 1)
+      const d = Math.hypot(ax + along * (bx - ax) - x, ay + along * (by - ay) - y)
+      if (d < distance) [found, distance] = [i, d]
+    }
+    return found
+  }
+}
+
+function sameRows(before, now) {
+  if (before.length != now.length) return false
+  return now.every(([layer, rows], i) => {
+    const [oldLayer, old] = before[i]
+    if (layer !== oldLayer || rows.length != old.length) return false
+    for (let k = 0; k < rows.length; k++) if (rows[k] != old[k]) return false
+    return true
+  })
+}
+
+// The largest of 1, 2, 5, 10, 20, ... that is not longer.
+function roundLength(length) {
+  const power = 10 ** Math.floor(Math.log10(length))
+  return [5, 2, 1].find((step) => step * power <= length * 1.0000001) * power
+}
+
+function element(name, className, parent, text = "") {
+  const made = document.createElement(name)
+  if (className) made.className = className
+  if (text) made.textContent = text
+  parent?.append(made)
+  return made
+}
+
+function button(parent, text, said, act) {
+  const made = element("button", "", parent, text)
+  made.type = "button"
+  made.title = said
+  made.setAttribute("aria-label", said)
+  made.addEventListener("click", act)
+  return made
+}

@@ -1,0 +1,582 @@
+// The player: a run's picture, played. One time, one selection; the map, the timeline, curves, lanes, the inspector and
+// the table of messages show them. It is fed pictures; what it is made of stays.
+
+const SPEEDS = [["0.125", "⅛ ×"], ["0.25", "¼ ×"], ["0.5", "½ ×"], ["1", "1 ×"], ["2", "2 ×"], ["4", "4 ×"], ["8", "8 ×"]]
+const PACES = [["paced", "paced by traffic"], ["even", "even time"]]
+const KEYS = [
+  ["Space", "play, pause"],
+  ["← →", "one message back, on"],
+  ["Home, End", "to the beginning, to the end"],
+  ["+ −", "zoom in, out"],
+  ["0", "show the whole network"],
+  ["Tab, Shift+Tab on the map", "next node, last node"],
+  ["Escape", "select nothing"],
+  ["?", "this list"],
+]
+
+class Player {
+  constructor(root) {
+    this.root = root
+    this.selection = { node: -1, way: null, frame: -1 }
+    this.hidden = null
+    this.speed = 1
+    this.isEven = false
+    this.isPlaying = false
+    root.classList.add("wb-player")
+    this.build()
+    this.watch()
+  }
+
+  // What it is made of
+
+  build() {
+    const { root } = this
+    root.textContent = ""
+    element("style", "", root, STYLE)
+    const header = element("header", "", root)
+    this.heading = element("div", "wb-heading", header)
+    const side = element("div", "wb-clock-box", header)
+    this.clock = element("div", "wb-clock", side)
+    this.clock.setAttribute("role", "timer")
+    this.totals = element("div", "wb-totals", side)
+    this.chips = element("div", "wb-chips", root)
+    this.chips.setAttribute("role", "toolbar")
+    this.chips.setAttribute("aria-label", "Layers")
+    this.stage = element("div", "wb-stage", root)
+    const left = element("div", "wb-left", this.stage)
+    this.mapBox = element("div", "wb-map", left)
+    this.map = new NetworkMap(this, this.mapBox)
+    this.legend = element("div", "wb-legend", left)
+    this.buildSide(element("aside", "wb-side", this.stage))
+    this.buildControls(element("div", "wb-controls", root))
+    this.followed = element("p", "wb-followed", root)
+    this.timeline = new Timeline(this, root, "wb-timeline", "Messages in time, by node")
+    this.below = element("div", "wb-below", root)
+    this.below.addEventListener("pointerdown", () => this.root.focus({ preventScroll: true }))
+    this.curves = []
+    this.lanes = []
+    this.notes = element("div", "wb-notes", root)
+    this.help = element("div", "wb-help", root)
+    this.help.hidden = true
+    this.help.innerHTML = `<h4>Keys</h4><table>${KEYS.map(([key, said]) => `<tr><td><kbd>${key}</kbd></td><td>${said}</td></tr>`).join("")}</table>`
+  }
+
+  buildSide(side) {
+    const tabs = element("div", "wb-tabs", side)
+    tabs.setAttribute("role", "tablist")
+    this.pages = {}
+    for (const [name, said] of [["node", "Node"], ["messages", "Messages"]]) {
+      const tab = button(tabs, said, said, () => this.openPage(name))
+      tab.setAttribute("role", "tab")
+      const page = element("div", `wb-page wb-page-${name}`, side)
+      page.setAttribute("role", "tabpanel")
+      page.setAttribute("aria-label", said)
+      this.pages[name] = { tab, page }
+    }
+    this.inspector = this.pages.node.page
+    this.inspector.setAttribute("aria-live", "polite")
+    this.messages = new MessageTable(this, this.pages.messages.page)
+    this.openPage("node")
+  }
+
+  buildControls(bar) {
+    button(bar, "❙◀", "To the beginning", () => this.jump(0)).dataset.name = "start"
+    button(bar, "◀", "One message back", () => this.step(-1)).dataset.name = "back"
+    this.playButton = button(bar, "▶ Play", "Play", () => (this.isPlaying ? this.pause() : this.play()))
+    this.playButton.className = "wb-primary"
+    this.playButton.dataset.name = "play"
+    button(bar, "▶", "One message on", () => this.step(1)).dataset.name = "forward"
+    this.slider = element("input", "", bar)
+    Object.assign(this.slider, { type: "range", min: 0, max: 2000, step: 1, value: 0 })
+    this.slider.setAttribute("aria-label", "Time")
+    this.slider.addEventListener("input", () => this.jump(this.timeOf((this.slider.value / 2000) * this.filmLength), false))
+    this.speedChoice = this.choice(bar, "Speed", SPEEDS, "1", (value) => (this.speed = Number(value)))
+    this.paceChoice = this.choice(bar, "Pace", PACES, "paced", (value) => {
+      this.isEven = value == "even"
+      this.wantPicture()
+    })
+    button(bar, "?", "Keys", () => (this.help.hidden = !this.help.hidden)).dataset.name = "help"
+  }
+
+  choice(parent, said, options, value, act) {
+    const made = element("select", "", parent)
+    made.setAttribute("aria-label", said)
+    for (const [key, text] of options) element("option", "", made, text).value = key
+    made.value = value
+    made.addEventListener("change", () => act(made.value))
+    return made
+  }
+
+  // What comes from outside: size, theme, keys
+
+  watch() {
+    this.root.tabIndex = -1
+    this.sizes = new ResizeObserver(() => this.resize())
+    this.sizes.observe(this.root)
+    watchThemes(this)
+    this.root.addEventListener("keydown", (event) => this.key(event))
+    // JupyterLab's shortcuts for cells (j, k, arrows) must not take the player's keys.
+    this.root.dataset.lmSuppressShortcuts = "true"
+    this.retheme()
+  }
+
+  dispose() {
+    this.pause()
+    this.isGone = true
+    this.sizes.disconnect()
+    this.root.textContent = ""
+    delete this.root.workbenchPlayer
+  }
+
+  // Of JupyterLab or VS Code if this is one of them, else of the page, else of the reader's system.
+  findTheme() {
+    const { body, documentElement } = document
+    if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight == "false"
+    if (body.classList.contains("vscode-dark") || body.classList.contains("vscode-high-contrast")) return true
+    if (body.classList.contains("vscode-light")) return false
+    const told = this.root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
+    if (told) return told == "dark"
+    return DARK_SYSTEM.matches
+  }
+
+  retheme() {
+    const isDark = this.findTheme() ? 1 : 0
+    if (isDark === this.isDark) return
+    this.isDark = isDark
+    this.root.classList.toggle("wb-dark", !!isDark)
+    this.font = getComputedStyle(this.root).fontFamily || "sans-serif"
+    if (!this.picture) return
+    this.map.isStill = false
+    this.map.shown = null
+    for (const one of [this.timeline, ...this.curves, ...this.lanes]) [one.isStill, one.shown] = [false, null]
+    this.curves.forEach((one) => one.feed(one.curves))
+    this.writeLegend()
+    this.wantPicture()
+  }
+
+  colour(name) {
+    return this.picture.colours[name][this.isDark]
+  }
+
+  resize() {
+    const width = this.root.clientWidth
+    if (!this.picture || !width) return
+    const isWide = width >= 760
+    this.root.classList.toggle("wb-narrow", !isWide)
+    this.root.classList.toggle("wb-small", width < 520)
+    const mapWidth = this.mapBox.clientWidth
+    const [x0, y0, x1, y1] = this.plan.box
+    const least = isWide ? 240 : 150
+    const most = clamp((isWide ? 0.44 : 0.5) * window.innerHeight, least, isWide ? 560 : 420)
+    const height = Math.round(clamp((mapWidth * (y1 - y0)) / (x1 - x0) + 40, least, most))
+    this.mapBox.style.height = `${height}px`
+    this.stage.style.setProperty("--wb-map-height", `${height}px`)
+    if (mapWidth != this.map.width || height != this.map.height) this.map.resize(mapWidth, height)
+    const room = this.timeline.box.clientWidth
+    if (room != this.timeline.width) {
+      this.timeline.resize(room, width < 520 ? 84 : 104)
+      for (const one of this.curves) one.resize(room, 84)
+      for (const one of this.lanes) one.resize(room)
+    }
+    this.wantPicture()
+  }
+
+  key(event) {
+    if (event.target.matches("input, select, textarea") && event.key != "Escape") return
+    const isOnMap = this.mapBox.contains(event.target)
+    const acts = {
+      " ": () => (this.isPlaying ? this.pause() : this.play()),
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      Home: () => this.jump(0),
+      End: () => this.jump(this.duration),
+      "+": () => this.map.zoom(1.5),
+      "=": () => this.map.zoom(1.5),
+      "-": () => this.map.zoom(1 / 1.5),
+      0: () => this.map.reset(),
+      Escape: () => this.escape(),
+      "?": () => (this.help.hidden = !this.help.hidden),
+    }
+    if (event.key == " " && event.target.matches("button")) return
+    if (event.key == "Tab" && isOnMap && this.tab(event.shiftKey ? -1 : 1)) event.preventDefault()
+    else if (!event.ctrlKey && !event.metaKey && !event.altKey && acts[event.key]) {
+      event.preventDefault()
+      event.stopPropagation()
+      acts[event.key]()
+    }
+  }
+
+  escape() {
+    this.help.hidden = true
+    this.selection = { node: -1, way: null, frame: -1 }
+    this.wantPicture()
+  }
+
+  // To the next node, in order of their numbers; past the last one the focus goes on its way.
+  tab(direction) {
+    const next = this.selection.node + direction
+    if (next < 0 || next >= this.plan.x.length) {
+      this.pickNode(-1)
+      return false
+    }
+    this.pickNode(next)
+    return true
+  }
+
+  // Pictures
+
+  // A run's picture in place of the last one. The first one opens at a telling moment, others where the last one was.
+  feed(data) {
+    const picture = readParcel(data)
+    const isFirst = !this.picture
+    this.picture = picture
+    this.plan = picture.plan
+    this.duration = picture.duration_s
+    this.filmLength = picture.film.moment[picture.film.moment.length - 1]
+    this.frames = picture.layers.find((layer) => layer.is_frames)
+    if (isFirst) {
+      this.time = picture.poster_s
+      this.isUntouched = true
+    }
+    this.time = Math.min(this.time, this.duration)
+    this.timeRange = [0, this.duration]
+    const nodes = this.plan.x.length
+    if (isFirst || this.selection.node >= nodes) this.selection.node = picture.picked
+    Object.assign(this.selection, { way: null, frame: -1 })
+    this.hidden ??= new Set()
+    this.known ??= new Set()
+    for (const chip of picture.chips) if (!this.known.has(chip.name)) {
+      this.known.add(chip.name)
+      if (!chip.is_on) this.hidden.add(chip.name)
+    }
+    this.map.feed(picture)
+    this.timeline.feed(picture)
+    this.feedBelow()
+    this.writeHeading()
+    this.writeChips()
+    this.writeLegend()
+    this.messages.feed()
+    this.notes.textContent = picture.notes.join(" ")
+    this.steppedTo = null
+    this.resize()
+    this.paint()
+    this.fedAt = performance.now() // benchmarks/player.py asks for it
+  }
+
+  // Curves and lanes: as many boxes as this picture needs; those that are there already are fed.
+  feedBelow() {
+    const { curves, panels, layers } = this.picture
+    while (this.curves.length > curves.length) this.curves.pop().box.remove()
+    while (this.lanes.length > panels.length) this.lanes.pop().box.remove()
+    while (this.curves.length < curves.length) this.curves.push(new CurvesBox(this, this.below, "wb-curves", "Counts in time"))
+    while (this.lanes.length < panels.length) this.lanes.push(new LanesBox(this, this.below))
+    this.curves.forEach((one, i) => one.feed(curves[i]))
+    this.lanes.forEach((one, i) => one.feed(panels[i], layers.filter((layer) => layer.panel == i)))
+    const room = this.timeline.width
+    if (!room) return
+    this.curves.forEach((one) => one.resize(room, 84))
+    this.lanes.forEach((one) => one.resize(room))
+  }
+
+  isOn(name) {
+    return !this.hidden.has(name)
+  }
+
+  writeHeading() {
+    const { title, workload, numbers } = this.picture
+    const said = numbers.map(([name, number]) => `${escapeText(name)} <b>${escapeText(number)}</b>`).join(" · ")
+    this.heading.innerHTML = `<h2>${escapeText(title)}</h2><p title="${escapeText(workload)}">${escapeText(workload)}</p><p>${said}</p>`
+    this.root.setAttribute("role", "region")
+    this.root.setAttribute("aria-label", `${title}; press ? for the keys`)
+  }
+
+  writeChips() {
+    this.chips.textContent = ""
+    for (const { name } of this.picture.chips) {
+      const chip = button(this.chips, name, `Show or hide: ${name}`, () => {
+        if (!this.hidden.delete(name)) this.hidden.add(name)
+        chip.setAttribute("aria-pressed", this.isOn(name))
+        this.map.shown = null
+        this.map.isStill &&= name != "links"
+        this.timeline.isStill = false
+        this.writeLegend()
+        this.wantPicture()
+      })
+      chip.setAttribute("aria-label", name)
+      chip.setAttribute("aria-pressed", this.isOn(name))
+    }
+    if (this.picture.ways.length) this.writeWays()
+  }
+
+  // Which message is followed: none, the newest, or one of them.
+  writeWays() {
+    const { ways } = this.picture
+    const options = [["none", "follow no message"], ["newest", "follow the newest message"]]
+    ways.forEach(({ said }, i) => options.push([`${i}`, said]))
+    this.wayChoice = this.choice(this.chips, "The message that is followed", options, this.picture.is_newest ? "newest" : "none", (value) => {
+      this.selection.way = value == "none" ? -1 : value == "newest" ? "newest" : Number(value)
+      this.map.shown = null
+      this.wantPicture()
+    })
+    this.wayChoice.className = "wb-way"
+  }
+
+  writeLegend() {
+    const entries = new Map()
+    const { layers, plain_node: plain } = this.picture
+    entries.set(plain.said, swatch("node", plain, null, this.isDark))
+    for (const layer of layers) {
+      if (!layer.rows || !this.isOn(layer.name)) continue
+      if (layer.scale) {
+        const { said, low, high } = layer.scale
+        entries.set(`${said}: ${low} to ${high}`, scaleSwatch(layer.scale, this.isDark))
+      }
+      for (const i of layer.used) {
+        const look = layer.looks[i]
+        if (!look.said || (look.chip && !this.isOn(look.chip))) continue
+        if (!entries.has(look.said)) entries.set(look.said, swatch(look.mark || layer.mark, look, layer.scale, this.isDark))
+      }
+    }
+    this.legend.innerHTML = [...entries].map(([said, drawn]) => `<span>${drawn}${escapeText(said)}</span>`).join("")
+  }
+
+  openPage(name) {
+    this.openedPage = name
+    for (const [key, { tab, page }] of Object.entries(this.pages)) {
+      page.hidden = key != name
+      tab.setAttribute("aria-selected", key == name)
+    }
+    if (this.picture) this.writeSide()
+  }
+
+  // Time
+
+  get tick() {
+    return Math.min(this.time, this.duration - 1e-6) / this.picture.tick_s
+  }
+
+  endOf(row) {
+    const { value } = this.frames.table
+    return value ? value[row] / 1e6 : this.frames.table.from[row] * this.picture.tick_s
+  }
+
+  momentOf(time) {
+    const { film } = this.picture
+    return this.isEven ? (time / this.duration) * this.filmLength : interpolate(film.time, film.moment, time)
+  }
+
+  timeOf(moment) {
+    const { film } = this.picture
+    if (this.isEven) return Math.min((moment / this.filmLength) * this.duration, this.duration)
+    return interpolate(film.moment, film.time, moment)
+  }
+
+  play() {
+    if (this.isUntouched || this.time >= this.duration) this.time = 0
+    this.isUntouched = false
+    this.isPlaying = true
+    this.selection.frame = -1
+    this.playButton.textContent = "❚❚ Pause"
+    this.playButton.setAttribute("aria-label", "Pause")
+    this.lastTick = null
+    requestAnimationFrame((now) => this.advance(now))
+  }
+
+  pause() {
+    if (!this.isPlaying) return
+    this.isPlaying = false
+    this.playButton.textContent = "▶ Play"
+    this.playButton.setAttribute("aria-label", "Play")
+    this.wantPicture()
+  }
+
+  advance(now) {
+    if (!this.isPlaying || this.isGone) return
+    if (!this.root.isConnected) return this.pause()
+    // A hidden page gets no ticks; when it comes back the run goes on where it was.
+    const passed = this.lastTick == null ? 0 : Math.min((now - this.lastTick) / 1000, 0.1)
+    this.lastTick = now
+    const moment = this.momentOf(this.time) + passed * this.speed
+    this.time = this.timeOf(moment)
+    if (moment >= this.filmLength) {
+      this.time = this.duration
+      this.pause()
+    }
+    this.paint()
+    if (this.isPlaying) requestAnimationFrame((next) => this.advance(next))
+  }
+
+  jump(time, isPausing = true) {
+    this.isUntouched = false
+    this.steppedTo = null
+    this.selection.frame = -1
+    this.time = clamp(time, 0, this.duration)
+    if (isPausing) this.pause()
+    this.wantPicture()
+  }
+
+  // To the next (or last) message; it is shown where it is easy to see, a third of its way.
+  step(direction) {
+    const { from } = this.frames.table
+    const now = this.steppedTo ?? this.tick
+    const next = direction > 0 ? countUpTo(from, now) : countUpTo(from, Math.ceil(now) - 1) - 1
+    if (next >= 0 && next < from.length) this.goToFrame(next)
+  }
+
+  goToFrame(row) {
+    const { from, until } = this.frames.table
+    this.jump((from[row] + (until[row] - from[row]) / 3) * this.picture.tick_s)
+    this.steppedTo = from[row]
+  }
+
+  setTimeRange(range) {
+    const [low, high] = range ?? [0, this.duration]
+    const width = clamp(high - low, this.duration / 5000, this.duration)
+    const start = clamp(low, 0, this.duration - width)
+    this.timeRange = [start, start + width]
+    for (const one of [this.timeline, ...this.curves]) one.isStill = false
+    this.wantPicture()
+  }
+
+  // Selection
+
+  pickNode(node) {
+    this.selection.node = node
+    this.wantPicture()
+  }
+
+  // A message picked: its time, its sender and its way are, too.
+  pickFrame(row, isMoving = true) {
+    if (isMoving) this.goToFrame(row)
+    else this.pause()
+    const { table } = this.frames
+    this.selection.frame = row
+    this.selection.node = table.node[row]
+    if (table.way && table.way[row] >= 0) {
+      this.selection.way = table.way[row]
+      if (this.wayChoice) this.wayChoice.value = `${table.way[row]}`
+      this.map.shown = null
+    }
+    this.openPage("messages")
+    this.wantPicture()
+  }
+
+  frameInWords(row) {
+    const { table, words } = this.frames
+    const { id } = this.plan
+    const to = table.peer && table.peer[row] >= 0 ? id[table.peer[row]] : "all"
+    const became = table.text && table.text[row] >= 0 ? `: ${words[table.text[row]]}` : ""
+    return `${lookOf(this.frames, row).said} ${id[table.node[row]]} → ${to}${became}`
+  }
+
+  // The message whose way is shown now; -1 for none.
+  findWay() {
+    const { ways, is_newest } = this.picture
+    const chosen = this.selection.way ?? (is_newest ? "newest" : -1)
+    if (chosen != "newest") return chosen
+    let newest = -1
+    for (let i = 0; i < ways.length; i++) if (ways[i].from_s <= this.time && (newest < 0 || ways[i].from_s >= ways[newest].from_s)) newest = i
+    return newest
+  }
+
+  // Painting
+
+  wantPicture() {
+    if (this.isWanted || this.isGone || !this.picture) return
+    this.isWanted = true
+    requestAnimationFrame(() => {
+      this.isWanted = false
+      if (!this.isGone) this.paint()
+    })
+  }
+
+  paint() {
+    this.wayNow = this.findWay()
+    this.map.paint()
+    this.timeline.paint()
+    for (const one of this.curves) one.paint()
+    for (const one of this.lanes) one.paint()
+    this.slider.value = (this.momentOf(this.time) / this.filmLength) * 2000
+    this.writeClock()
+    // While it plays, words follow at some ten times a second: nobody reads faster.
+    const now = performance.now()
+    if (!this.isPlaying || now - (this.toldAt ?? 0) > 90) {
+      this.toldAt = now
+      this.writeSide()
+    }
+    this.tellSelection(now)
+    this.paints = (this.paints ?? 0) + 1
+  }
+
+  // Tell who listens what is selected: at once while it stands, at times while it plays.
+  tellSelection(now) {
+    if (!this.onSelect || (this.isPlaying && now - (this.selectionToldAt ?? 0) < 250)) return
+    const { node, frame } = this.selection
+    const { table } = this.frames
+    const selection = { node: node < 0 ? null : this.plan.id[node], row: frame < 0 ? null : table.row[frame], time_s: this.time }
+    const text = JSON.stringify(selection)
+    if (text == this.selectionTold) return
+    this.selectionTold = text
+    this.selectionToldAt = now
+    this.onSelect(selection)
+  }
+
+  writeClock() {
+    const { running } = this.picture
+    const i = countUpTo(running.time, this.time) - 1
+    const total = (name, digits = 0) => (i < 0 ? 0 : running[name][i]).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+    this.clock.innerHTML = `${writeTime(this.time)}<span> s of ${this.duration.toLocaleString("en")} s</span>`
+    this.totals.innerHTML = [["deliveries", 0, "deliveries"], ["transmissions", 0, "transmissions"], ["energy", 1, "mJ radio"]]
+      .map(([name, digits, said]) => `<span><b>${total(name, digits)}</b> ${said}</span>`)
+      .join("")
+    this.slider.setAttribute("aria-valuetext", `${writeTime(this.time)} s`)
+  }
+
+  writeSide() {
+    const { node, frame } = this.selection
+    const way = this.wayNow >= 0 ? this.picture.ways[this.wayNow] : null
+    const told = way ? `${way.said}${way.told ? `: ${way.told}` : ""}` : ""
+    if (this.followed.textContent != told) this.followed.textContent = told
+    if (this.openedPage == "messages") {
+      this.messages.update()
+      if (frame !== this.messages.told) {
+        this.messages.told = frame
+        this.messages.tell(frame)
+      }
+      return
+    }
+    const role = this.map.nodeLooks?.[node]?.said ?? ""
+    const text = node < 0 ? '<p class="wb-hint">Click a node to see what it knew and had counted at this time.</p>' : nodeText(this.picture, node, this.tick, role)
+    if (text !== this.inspectorText) this.inspector.innerHTML = this.inspectorText = text
+  }
+}
+
+// One watcher for all players of a page. It refers to them weakly: a notebook forgets the outputs that it replaces, and
+// does not say so.
+const DARK_SYSTEM = matchMedia("(prefers-color-scheme: dark)")
+const watching = new Set()
+
+function watchThemes(player) {
+  if (!watching.size) {
+    const tell = () => {
+      for (const reference of watching) {
+        const one = reference.deref()
+        if (!one || one.isGone) watching.delete(reference)
+        else one.retheme()
+      }
+    }
+    globalThis.workbenchThemes?.disconnect()
+    const themes = (globalThis.workbenchThemes = new MutationObserver(tell))
+    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] })
+    themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
+    DARK_SYSTEM.onchange = tell
+  }
+  watching.add(new WeakRef(player))
+}
+
+// A player in an element; `data`: a parcel. One that is there already is fed.
+function mount(root, data) {
+  root.workbenchPlayer ??= new Player(root)
+  if (data) root.workbenchPlayer.feed(data)
+  return root.workbenchPlayer
+}

@@ -1,0 +1,318 @@
+// What lies below the map on one axis of time: a mark for each message, curves, and lanes of strips.
+
+const AXIS = 16
+const LEFT = 44
+const RIGHT = 10
+
+// A canvas for what stands still, one for the cursor, and what pointers do to both: a press goes to a time.
+class TimeBox {
+  constructor(player, parent, className, said) {
+    this.player = player
+    this.box = element("div", `wb-time ${className}`, parent)
+    this.box.setAttribute("aria-label", said)
+    this.box.setAttribute("role", "img")
+    this.canvases = [0, 1].map(() => element("canvas", "", this.box))
+    this.brushes = this.canvases.map((canvas) => new Brush(canvas.getContext("2d")))
+    this.range = null
+    this.box.addEventListener("pointerdown", (event) => {
+      this.isPressed = true
+      this.box.setPointerCapture(event.pointerId)
+      this.press(event)
+    })
+    this.box.addEventListener("pointermove", (event) => this.isPressed && this.press(event))
+    for (const name of ["pointerup", "pointercancel"]) this.box.addEventListener(name, () => (this.isPressed = false))
+    this.box.addEventListener("wheel", (event) => this.wheel(event), { passive: false })
+    this.box.addEventListener("dblclick", () => this.player.setTimeRange(null))
+  }
+
+  resize(width, height) {
+    this.width = width
+    this.height = height
+    this.ratio = window.devicePixelRatio || 1
+    for (const canvas of this.canvases) {
+      canvas.width = Math.round(width * this.ratio)
+      canvas.height = Math.round(height * this.ratio)
+      canvas.style.width = `${width}px`
+      canvas.style.height = `${height}px`
+    }
+    this.isStill = false
+  }
+
+  at(seconds) {
+    const [low, high] = this.player.timeRange
+    return LEFT + ((seconds - low) / (high - low)) * (this.width - LEFT - RIGHT)
+  }
+
+  timeAt(event) {
+    const [low, high] = this.player.timeRange
+    const x = event.clientX - this.box.getBoundingClientRect().left
+    return low + ((x - LEFT) / (this.width - LEFT - RIGHT)) * (high - low)
+  }
+
+  press(event) {
+    this.player.jump(this.timeAt(event))
+  }
+
+  wheel(event) {
+    if (!event.ctrlKey && !event.metaKey && !this.player.root.matches(":focus-within")) return
+    event.preventDefault()
+    const [low, high] = this.player.timeRange
+    const factor = Math.exp(clamp(event.deltaY, -120, 120) / 300)
+    const middle = this.timeAt(event)
+    this.player.setTimeRange([middle - (middle - low) * factor, middle + (high - middle) * factor])
+  }
+
+  clear(brush) {
+    brush.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0)
+    brush.context.globalAlpha = 1
+    brush.context.clearRect(0, 0, this.width, this.height)
+  }
+
+  paint() {
+    if (!this.width) return
+    if (!this.isStill) {
+      this.clear(this.brushes[0])
+      this.paintAxis(this.brushes[0])
+      this.paintStill(this.brushes[0])
+      this.isStill = true
+    }
+    const brush = this.brushes[1]
+    this.clear(brush)
+    brush.strokes(this.player.colour("text"), 1.4)
+    const x = this.at(this.player.time)
+    if (x >= LEFT - 1 && x <= this.width) brush.segment(x, 0, x, this.height - AXIS + 3)
+    brush.flushStrokes()
+  }
+
+  write(brush, text, x, y, align = "center") {
+    const { context } = brush
+    context.globalAlpha = 1
+    context.fillStyle = this.player.colour("faint")
+    context.font = `10px ${this.player.font}`
+    context.textAlign = align
+    context.textBaseline = "middle"
+    context.fillText(text, x, y)
+  }
+
+  paintAxis(brush) {
+    const [low, high] = this.player.timeRange
+    const step = roundLength(((high - low) / (this.width - LEFT - RIGHT)) * 150)
+    const y = this.height - AXIS
+    brush.strokes(this.player.colour("grid"), 1)
+    for (let time = Math.ceil(low / step) * step; time <= high; time += step) brush.segment(this.at(time), 0, this.at(time), y)
+    brush.flushStrokes()
+    const digits = Math.max(0, -Math.floor(Math.log10(step)))
+    for (let time = Math.ceil(low / step) * step; time <= high; time += step)
+      this.write(brush, `${writeTime(Math.abs(time) < 1e-9 ? 0 : time, digits)} s`, clamp(this.at(time), LEFT + 4, this.width - 16), y + 9)
+  }
+}
+
+// A mark per message at its time and node; nodes in order of their distance to the first sink.
+class Timeline extends TimeBox {
+  feed(picture) {
+    this.picture = picture
+    this.isStill = false
+    const count = picture.timeline.row.length
+    this.step = 1 / Math.max(count, 1)
+  }
+
+  y(row) {
+    return 3 + (1 - (row + 0.5) * this.step) * (this.height - AXIS - 8)
+  }
+
+  paintStill(brush) {
+    const { row, ticks, label } = this.picture.timeline
+    const size = clamp(240 / Math.max(row.length, 1), 1.6, 5)
+    for (const [where, said] of ticks) this.write(brush, said, LEFT - 6, this.y(where), "right")
+    const { context } = brush
+    context.save()
+    context.translate(9, (this.height - AXIS) / 2)
+    context.rotate(-Math.PI / 2)
+    this.write(brush, label, 0, 0)
+    context.restore()
+    for (const layer of this.picture.layers) if (layer.on_timeline && this.player.isOn(layer.name)) this.paintMarks(brush, layer, size)
+  }
+
+  paintMarks(brush, layer, size) {
+    const { from, node } = layer.table
+    const rows = Array.from({ length: layer.rows }, (_, i) => i)
+    const { context } = brush
+    const tick_s = this.picture.tick_s
+    const isLoss = layer.mark == "loss"
+    const side = layer.mark == "ring" ? size * 1.5 : isLoss ? size * 0.8 : size
+    context.setLineDash([])
+    for (const [look, some] of grouped(rows, (row) => lookOf(layer, row))) {
+      if (look.chip && !this.player.isOn(look.chip)) continue
+      context.fillStyle = look.colour[this.player.isDark]
+      context.globalAlpha = (isLoss ? 0.4 : 0.85) * look.alpha
+      for (const i of some) {
+        const x = this.at(from[i] * tick_s)
+        if (x >= LEFT && x <= this.width) context.fillRect(x - side / 2, this.y(this.picture.timeline.row[node[i]]) - side / 2, side, side)
+      }
+    }
+    context.globalAlpha = 1
+  }
+}
+
+// Counts over the whole run, as lines in steps.
+class CurvesBox extends TimeBox {
+  feed(curves) {
+    this.curves = curves
+    this.isStill = false
+    this.highest = Math.max(1e-9, ...curves.lines.map((line) => line.value.reduce((most, one) => Math.max(most, one), 0)))
+    this.legend ??= element("div", "wb-curve-legend", this.box)
+    this.legend.innerHTML = curves.lines
+      .map((line) => `<span><i style="background:${line.colour[this.player.isDark]}"></i>${escapeText(line.said)}</span>`)
+      .join("")
+  }
+
+  paintStill(brush) {
+    const bottom = this.height - AXIS - 2
+    const y = (value) => bottom - (value / this.highest) * (bottom - 14)
+    const step = roundLength(this.highest / 1.5)
+    for (let value = 0; value <= this.highest; value += step) this.write(brush, `${+value.toPrecision(6)}`, LEFT - 6, y(value), "right")
+    for (const line of this.curves.lines) {
+      brush.strokes(line.colour[this.player.isDark], 1.8)
+      for (let i = 0; i < line.time.length; i++) {
+        const [x, next] = [this.at(line.time[i]), i + 1 < line.time.length ? this.at(line.time[i + 1]) : this.width - RIGHT]
+        if (next < LEFT || x > this.width) continue
+        brush.segment(Math.max(x, LEFT), y(line.value[i]), next, y(line.value[i]))
+        if (i + 1 < line.time.length && next <= this.width) brush.segment(next, y(line.value[i]), next, y(line.value[i + 1]))
+      }
+      brush.flushStrokes()
+    }
+  }
+}
+
+// Lanes of strips: who has which part of something, at the time that is looked at.
+class LanesBox {
+  constructor(player, parent) {
+    this.player = player
+    this.box = element("div", "wb-lanes", parent)
+    this.heading = element("h4", "", this.box)
+    this.holder = element("div", "wb-lanes-canvas", this.box)
+    this.canvas = element("canvas", "", this.holder)
+    this.tip = element("div", "wb-tip", this.holder)
+    this.tip.hidden = true
+    this.brush = new Brush(this.canvas.getContext("2d"))
+    this.canvas.addEventListener("pointermove", (event) => this.hover(event))
+    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true))
+    this.canvas.addEventListener("click", (event) => {
+      const found = this.stripAt(event)
+      if (found) this.player.pickNode(found[0].table.node ? found[0].table.node[found[1]] : -1)
+    })
+  }
+
+  feed(panel, layers) {
+    this.panel = panel
+    this.layers = layers
+    this.heading.textContent = panel.title
+    this.shown = null
+  }
+
+  get wanted() {
+    return this.panel.lanes.length * 40 + 4
+  }
+
+  resize(width) {
+    this.width = width
+    this.height = this.wanted
+    this.ratio = window.devicePixelRatio || 1
+    this.canvas.width = Math.round(width * this.ratio)
+    this.canvas.height = Math.round(this.height * this.ratio)
+    this.canvas.style.width = `${width}px`
+    this.canvas.style.height = `${this.height}px`
+    this.shown = null
+  }
+
+  // A strip's corner, width and height: weight 0 is a whole lane high, a lane of 0.5 lies in the lower half.
+  rectangle(layer, row) {
+    const { low, high } = this.panel
+    const { table } = layer
+    const px = (this.width - LEFT - RIGHT) / (high - low)
+    const lane = table.lane ? table.lane[row] : 0
+    const part = lane - Math.floor(lane)
+    const top = Math.floor(lane) * 40 + 4 + part * 40
+    return [LEFT + (table.low[row] - low) * px, top, Math.max((table.high[row] - table.low[row]) * px, 1), part ? 6 : 22]
+  }
+
+  paint() {
+    if (!this.width) return
+    const now = this.layers.filter((layer) => this.player.isOn(layer.name)).map((layer) => [layer, aliveRows(layer, this.player.tick)])
+    if (this.shown && sameRows(this.shown, now)) return
+    this.shown = now
+    const { context } = this.brush
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0)
+    context.globalAlpha = 1
+    context.clearRect(0, 0, this.width, this.height)
+    this.panel.lanes.forEach((lane, i) => {
+      context.fillStyle = this.player.colour("faint")
+      context.font = `10px ${this.player.font}`
+      context.textAlign = "right"
+      context.textBaseline = "middle"
+      context.fillText(lane, LEFT - 6, i * 40 + 15)
+    })
+    for (const [layer, rows] of now) for (const row of rows) this.paintStrip(context, layer, row)
+  }
+
+  paintStrip(context, layer, row) {
+    const look = lookOf(layer, row)
+    const [x, y, width, height] = this.rectangle(layer, row)
+    context.globalAlpha = look.alpha
+    context.fillStyle = colourOf(layer, look, row, this.player.isDark)
+    context.fillRect(x, y, width, height)
+    context.globalAlpha = 1
+    if (height < 10) return
+    context.strokeStyle = this.player.colour("ground")
+    context.lineWidth = width > 3 ? 1 : 0.3
+    context.strokeRect(x, y, width, height)
+    const text = layer.table.node ? `${this.picture.plan.id[layer.table.node[row]]}` : ""
+    if (width < 8 * text.length + 4) return
+    context.fillStyle = inkOn(context.fillStyle)
+    context.font = `10px ${this.player.font}`
+    context.textAlign = "center"
+    context.fillText(text, x + width / 2, y + height / 2)
+  }
+
+  get picture() {
+    return this.player.picture
+  }
+
+  stripAt(event) {
+    const box = this.canvas.getBoundingClientRect()
+    const [px, py] = [event.clientX - box.left, event.clientY - box.top]
+    for (const [layer, rows] of [...(this.shown ?? [])].reverse())
+      for (const row of [...rows].reverse()) {
+        const [x, y, width, height] = this.rectangle(layer, row)
+        if (px >= x - 1 && px <= x + width + 1 && py >= y && py <= y + height) return [layer, row]
+      }
+    return null
+  }
+
+  hover(event) {
+    const found = this.stripAt(event)
+    this.tip.hidden = !found
+    if (!found) return
+    const [layer, row] = found
+    const { table } = layer
+    const node = table.node ? `node <b>${this.picture.plan.id[table.node[row]]}</b><br>` : ""
+    const word = table.text && table.text[row] >= 0 ? `${escapeText(layer.words[table.text[row]])}<br>` : ""
+    this.tip.innerHTML = `${node}${word}${this.number(table.low[row])} – ${this.number(table.high[row] - 1)}`
+    const box = this.canvas.getBoundingClientRect()
+    this.tip.style.left = `${clamp(event.clientX - box.left + 10, 0, this.width - this.tip.offsetWidth)}px`
+    this.tip.style.top = `${event.clientY - box.top + 12}px`
+  }
+
+  // Of more than 52 bits a number is not exact any more.
+  number(value) {
+    const { bits } = this.panel
+    if (!bits) return value.toLocaleString("en")
+    return bits > 52 ? "…" : Math.round(value).toString(2).padStart(bits, "0")
+  }
+}
+
+// Black or white, whichever is easier to read on ``#rrggbb``.
+function inkOn(colour) {
+  const part = (at) => parseInt(colour.slice(at, at + 2), 16)
+  return 0.3 * part(1) + 0.59 * part(3) + 0.11 * part(5) > 140 ? "#1F2933" : "#FFFFFF"
+}

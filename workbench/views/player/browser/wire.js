@@ -1,0 +1,30 @@
+// The widget that feeds a player, put behind the module of the browser's part; see living.py.
+
+const holderOf = async (name) => {
+  for (let waited = 0; name && waited < 100; waited++) {
+    const found = document.querySelector(`[data-workbench="${name}"]`)
+    if (found) return found
+    await new Promise((done) => setTimeout(done, 30))
+  }
+  return null
+}
+const bytesOf = (view) => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)
+
+async function render({ model, el }) {
+  const holder = (await holderOf(model.get("holder"))) ?? el
+  if (holder === el) el.style.width = "100%"
+  const player = mount(holder, holder.workbenchPlayer ? null : bytesOf(model.get("parcel")))
+  const feed = () => player.feed(bytesOf(model.get("parcel")))
+  const tell = (selection) => {
+    model.set("selection", selection)
+    model.save_changes()
+  }
+  model.on("change:parcel", feed)
+  player.onSelect = tell
+  return () => {
+    model.off("change:parcel", feed)
+    if (player.onSelect === tell) player.onSelect = null
+    if (holder === el) player.dispose()
+  }
+}
+export default { render }

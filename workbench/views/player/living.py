@@ -1,0 +1,73 @@
+"""The living view: a player that is made once and fed runs.
+
+    view = PlayerView(run)      shown as the last line of a cell, or with display(view)
+    view.feed(other_run)        the same player shows another run; nothing is made anew
+
+Theory of operation
+    The player itself is an HTML output that carries its run, so a notebook that is opened again plays without a kernel.
+    Beside it goes a widget without a face, the wire: it finds the player in the page, hands it each new parcel as one
+    binary buffer, and tells what is selected. In a layout of widgets there is no HTML output to find; there the wire
+    has a face and is the player.
+
+Limits
+    A notebook that was saved and opened again plays the run that the view was shown with, not the one fed last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench.views.player.embed import module, new_id, part, player_html
+from workbench.views.player.parcel import pack
+from workbench.views.see import see
+
+# The output below the player's is the wire's, which has no face; without a kernel there would be an error in its place.
+_NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"
+
+
+class Wire(anywidget.AnyWidget):
+    """The widget that feeds a player. ``selection``: what is picked: node (its number), row (of the
+    trace: a frame), time_s."""
+
+    _esm = module() + part("wire.js")
+    parcel = traitlets.Bytes().tag(sync=True)
+    holder = traitlets.Unicode().tag(sync=True)
+    selection = traitlets.Dict().tag(sync=True)
+
+
+class PlayerView:
+    """A player of runs that stays: show it once, `feed` it runs.
+
+    run: the first one; event: as in `workbench.views.show`. ``wire`` is its widget, for layouts of ipywidgets.
+    """
+
+    def __init__(self, run: Any, event: tuple[int, int] | None = None) -> None:
+        self.run = run
+        self.wire = Wire(parcel=pack(see(run, event)))
+
+    def feed(self, run: Any, event: tuple[int, int] | None = None) -> None:
+        """Show another run in the same player. ScenarioError if it kept no trace."""
+        parcel = pack(see(run, event))
+        self.run = run
+        self.wire.parcel = parcel
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """What is picked in the browser: node, way, time_s."""
+        return dict(self.wire.selection)
+
+    def close(self) -> None:
+        """End the connection to the browser; the player stays as it is."""
+        self.wire.close()
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import HTML, display
+
+        name = new_id()
+        self.wire.holder = name
+        page = player_html(self.wire.parcel, name).replace("<div data-", '<div class="wb-living" data-', 1)
+        display(HTML(f"<style>{_NO_FACE}</style>{page}"))
+        display(self.wire)

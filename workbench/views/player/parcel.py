@@ -1,0 +1,319 @@
+"""A parcel: what the browser gets of a run, as one buffer of bytes. ``browser/parcel.js`` reads it.
+
+Theory of operation
+    8 bytes of magic and the length of a header, the header as JSON, then columns, each on a multiple of 8 bytes. In the
+    header a column is {"column": type, "at": offset, "rows": number}. Nodes become indices of the plan, times become
+    whole ticks, and of integers the shortest type is taken that holds them all. Rows about nodes that are not in the
+    plan are left out, and so are columns that only repeat their neutral value.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench.views import caption, palette
+from workbench.views.frames import LOST_AT
+from workbench.views.ground import hops_to
+from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen
+from workbench.views.player.columns import Columns
+from workbench.views.player.counters import counted, running
+from workbench.views.see import NODE_LOOK
+
+MAGIC = b"wbp1"
+TICKS = (1 << 32) - 2
+LINK_SHADES = 6
+MOVING = frozenset(("packet", "wave", "loss"))
+WITH_PEER = frozenset(("line", "half", "arrow", "packet", "loss"))
+FRAMES, NODES = "frames", "nodes"
+ON_TIMELINE = (FRAMES, "losses", "deliveries")
+_COLOURS = {
+    "ground": palette.BACKGROUND,
+    "text": palette.TEXT,
+    "faint": palette.FAINT_TEXT,
+    "grid": palette.GRID,
+    "outline": palette.OUTLINE,
+    "wall": palette.WALL,
+}
+
+
+class Buffer:
+    """Columns, one after the other."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def column(self, values: np.ndarray) -> dict[str, Any]:
+        """Add a column; returns what the header says of it."""
+        shortest = _shortest(np.asarray(values))
+        data = np.ascontiguousarray(shortest).tobytes()
+        said = {"column": shortest.dtype.str[1:], "at": self.size, "rows": len(shortest)}
+        self.parts += [data, bytes(-len(data) % 8)]
+        self.size += len(data) + -len(data) % 8
+        return said
+
+
+def _shortest(values: np.ndarray) -> np.ndarray:
+    """Integers in the shortest type that holds them, floats as they are; what fits none as float64."""
+    if values.dtype.kind == "f":
+        return values
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    for kind in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return values.astype(kind)
+    return values.astype(np.float64)
+
+
+def pack(seen: Seen, frames_bytes: Mapping[str, Any] | None = None) -> bytes:
+    """The parcel of what is seen of a run. ``frames_bytes``: frames taken apart, as `taken_apart.told` makes them."""
+    buffer, columns = Buffer(), Columns(seen.run.trace)
+    tick_us = max(1, -(-seen.duration_us // TICKS))
+    panels = _panels(seen)
+    header = {
+        **_caption(seen),
+        "duration_s": seen.duration_us / 1e6,
+        "tick_s": tick_us / 1e6,
+        "poster_s": poster_us(seen) / 1e6,
+        "picked": _first_picked(seen),
+        "colours": {name: _pair(colour) for name, colour in _COLOURS.items()},
+        "link_shades": _link_shades(),
+        "plain_node": _look(NODE_LOOK),
+        "node_level": LEVELS["node"],
+        "lost_at": LOST_AT,
+        "plan": _plan(seen, buffer),
+        "film": {"time": buffer.column(seen.film.knots_us / 1e6), "moment": buffer.column(seen.film.knots_s)},
+        "running": _running(columns, seen, buffer),
+        "counts": (counts := _counts(columns, seen, buffer)),
+        "timeline": _timeline(seen, buffer),
+        "layers": [_layer(layer, seen, panels, tick_us, buffer) for layer in seen.layers],
+        "panels": [_panel(panel) for panel in panels],
+        "chips": _chips(seen),
+        "curves": [_curves(one, buffer) for one in seen.curves],
+        "ways": [{"said": way.said, "from_s": way.from_us / 1e6, "told": way.told} for way in seen.ways.ways],
+        "is_newest": seen.ways.is_newest,
+        "bytes": frames_bytes,
+        "notes": [*seen.notes, *_rounded(counts["step"])],
+    }
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))
+
+
+def _caption(seen: Seen) -> dict[str, Any]:
+    said = " · ".join(part for part in (caption.workload(seen.run), caption.conditions(seen.run)) if part)
+    return {"title": caption.title(seen.run), "workload": said, "numbers": caption.key_numbers(seen.run)}
+
+
+def _rounded(step: int) -> list[str]:
+    return [f"Counters of single nodes are rounded down to multiples of {step}."] if step > 1 else []
+
+
+def _pair(colour: str) -> list[str]:
+    """A colour on a light and on a dark ground."""
+    return [colour, palette.in_dark(colour)]
+
+
+def _link_shades() -> list[list[str]]:
+    shades = [palette.link_colour(step / (LINK_SHADES - 1)) for step in range(LINK_SHADES)]
+    return [shades, [palette.in_dark(shade) for shade in shades]]
+
+
+def _look(look: Look) -> dict[str, Any]:
+    return {**look._asdict(), "colour": _pair(look.colour)}
+
+
+def _scale(scale: Scale | None) -> dict[str, Any] | None:
+    if scale is None:
+        return None
+    return {**scale._asdict(), "colours": [list(scale.colours), [palette.in_dark(one) for one in scale.colours]]}
+
+
+# The network
+
+
+def _plan(seen: Seen, buffer: Buffer) -> dict[str, Any]:
+    plan = seen.plan
+    forth, back = plan.links["pdr_ab"], plan.links["pdr_ba"]
+    columns = {
+        "x": plan.x_m,
+        "y": plan.y_m,
+        "id": plan.ids,
+        "a": plan.links["a"],
+        "b": plan.links["b"],
+        "ab": np.rint(100 * forth).astype(np.int64),
+        "ba": np.rint(100 * back).astype(np.int64),
+        "shade": np.rint((LINK_SHADES - 1) * np.maximum(forth, back)).astype(np.int64),
+        "walls": plan.walls.reshape(-1),
+    }
+    said = {name: buffer.column(column) for name, column in columns.items()}
+    return {**said, "box": list(plan.box_m), "spacing": plan.spacing_m}
+
+
+def _timeline(seen: Seen, buffer: Buffer) -> dict[str, Any]:
+    """Each node's row on the timeline, nearest to the first sink first, and ticks (where, hops) for the axis."""
+    sinks = [layer.table["node"] for layer in seen.layers if layer.section and layer.section.title == "Subscriptions"]
+    sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
+    hops = {} if sink is None else hops_to(seen.run.scenario.topology, sink)
+    far = len(seen.plan.ids) + 1
+    distance = np.array([hops.get(node, far) for node in seen.plan.ids.tolist()], np.int64)
+    order = np.lexsort((seen.plan.ids, distance))
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+    ticks: list[tuple[float, str]] = []
+    for hop in np.unique(distance).tolist() if hops else ():
+        middle = float(row[distance == hop].mean())
+        if not ticks or middle - ticks[-1][0] > 0.13 * len(order):  # room for its label
+            ticks.append((middle, "–" if hop == far else str(hop)))
+    label = "node" if sink is None else f"hops to {sink}"
+    return {"row": buffer.column(row), "ticks": ticks, "label": label}
+
+
+# Layers
+
+
+def _layer(layer: Layer, seen: Seen, panels: list[Panel], tick_us: int, buffer: Buffer) -> dict[str, Any]:
+    table, rows = _table(layer, seen, tick_us)
+    marks = {look.mark or layer.mark for look in layer.looks}
+    level = min((LEVELS[mark] for mark in marks if mark), default=0) if layer.level is None else layer.level
+    looks = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
+    return {
+        "name": layer.name,
+        "mark": layer.mark,
+        "looks": [_look(look) for look in layer.looks],
+        "used": np.unique(looks).tolist() if layer.looks else [],
+        "scale": _scale(layer.scale),
+        "section": layer.section and layer.section._asdict(),
+        "words": list(layer.words),
+        "panel": None if layer.panel is None else panels.index(layer.panel),
+        "is_detail": layer.is_detail,
+        "of_way": layer.of_way,
+        "level": level,
+        "has_nodes": "node" in marks,
+        "is_drawn": bool(marks - {"", "strip"}),
+        "is_moving": bool(marks & MOVING),
+        "is_frames": layer.name == FRAMES,
+        "on_timeline": layer.name in ON_TIMELINE,
+        "table": {name: buffer.column(column) for name, column in table.items()},
+    }
+
+
+def _table(layer: Layer, seen: Seen, tick_us: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The columns that say something, of the rows whose nodes are in the plan; and the numbers of these rows."""
+    places = {name: seen.plan.place(layer.column(name)) for name in ("node", "peer")}
+    node = layer.column("node")
+    known = (places["node"] >= 0) | (node < 0)
+    needs_peer = np.array([(look.mark or layer.mark) in WITH_PEER for look in layer.looks] or [False])
+    known &= (places["peer"] >= 0) | ~needs_peer[layer.column("look")]
+    rows = np.flatnonzero(known)
+    made = {}
+    for name in layer.table:
+        neutral = COLUMNS[name][1]
+        column = places[name][rows] if name in places else layer.column(name)[rows]
+        if name in ("from_us", "until_us"):
+            made[name.removesuffix("_us")] = np.clip(column // tick_us, 0, TICKS + 1)
+        elif (column != neutral).any():
+            made[name] = column
+    return made, rows
+
+
+def _chips(seen: Seen) -> list[dict[str, Any]]:
+    """What can be shown and hidden, in order."""
+    chips = {"links": True}
+    for layer in seen.layers:
+        names = [look.chip or layer.name for look in layer.looks if look.mark or layer.mark]
+        for name in dict.fromkeys(names):
+            if len(layer) and name != NODES:
+                chips[name] = chips.get(name, False) or layer.is_on
+    return [{"name": name, "is_on": is_on} for name, is_on in chips.items()]
+
+
+def _panels(seen: Seen) -> list[Panel]:
+    return list(dict.fromkeys(layer.panel for layer in seen.layers if layer.panel is not None))
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    return panel._asdict()
+
+
+def _curves(curves: Curves, buffer: Buffer) -> dict[str, Any]:
+    lines = [
+        {
+            "said": line.said,
+            "colour": _pair(line.colour),
+            "time": buffer.column(np.asarray(line.times_us) / 1e6),
+            "value": buffer.column(np.asarray(line.values, np.float64)),
+        }
+        for line in curves.lines
+    ]
+    return {"name": curves.name, "y_label": curves.y_label, "lines": lines}
+
+
+# Numbers
+
+
+def _running(columns: Columns, seen: Seen, buffer: Buffer) -> dict[str, Any]:
+    totals = running(columns, getattr(seen.run.scenario, "radio", None))
+    return {
+        "time": buffer.column(totals["time_us"] / 1e6),
+        "transmissions": buffer.column(totals["transmissions"]),
+        "deliveries": buffer.column(totals["deliveries"]),
+        "energy": buffer.column(totals["energy_mJ"].astype(np.float32)),
+    }
+
+
+def _counts(columns: Columns, seen: Seen, buffer: Buffer) -> dict[str, Any]:
+    """What each node had counted: times in order of node and time, and the first of each node's."""
+    counts = counted(columns)
+    place = seen.plan.place(counts.node)
+    known = place >= 0
+    tick_us = max(1, -(-seen.duration_us // TICKS))
+    return {
+        "first": buffer.column(np.searchsorted(place[known], np.arange(len(seen.plan.ids)))),
+        "time": buffer.column(np.clip(counts.time_us[known] // tick_us, 0, TICKS)),
+        "kind": buffer.column(counts.kind[known]),
+        "words": counts.words,
+        "step": counts.step,
+    }
+
+
+# What a player opens with
+
+
+def poster_us(seen: Seen) -> int:
+    """A telling moment: a message on its last hop to a sink, after a third of the deliveries.
+
+    Without deliveries it is when half of those that came to hold an event did, else the run's middle.
+    """
+    deliveries = seen.layer("deliveries").table
+    if not len(deliveries["from_us"]):
+        held = seen.layer(NODES, "node")
+        start = held.table["from_us"][held.column("look") == 3]
+        return int(np.median(start)) if len(start) > 1 else seen.duration_us // 2
+    row = len(deliveries["from_us"]) // 3
+    time_us, sink = int(deliveries["from_us"][row]), int(deliveries["node"][row])
+    frames = seen.layer(FRAMES)
+    ends = frames.column("value")
+    last = np.flatnonzero((frames.column("peer") == sink) & (ends <= time_us) & (ends > time_us - 1_000_000))
+    if not len(last):
+        return time_us
+    start_us = int(frames.table["from_us"][last[-1]])
+    return (start_us + int(frames.table["until_us"][last[-1]])) // 2
+
+
+def _first_picked(seen: Seen) -> int:
+    """The index of the node with which the inspector opens: the first that subscribed, else any that decodes or holds;
+    -1 if there is none."""
+    time_us = poster_us(seen)
+    for layer in seen.layers:
+        if layer.section is None or "node" not in layer.table:
+            continue
+        nodes = (
+            layer.table["node"][layer.alive(time_us)] if layer.section.title != "Subscriptions" else layer.table["node"]
+        )
+        if len(nodes):
+            return int(seen.plan.place(nodes[:1])[0])
+    return -1

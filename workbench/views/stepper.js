@@ -1,0 +1,32 @@
+// Steppers of a page: each shows the groups of its drawing that are shown at its step (`data-steps`, as "0-3 7").
+for (const root of document.querySelectorAll(".wb-stepper:not([data-ready])")) {
+  root.dataset.ready = ""
+  const [slider, name] = [root.querySelector("input"), root.querySelector("output")]
+  const names = JSON.parse(root.dataset.names)
+  const groups = Array.from(root.querySelectorAll("[data-steps]"), (group) => [
+    group,
+    group.dataset.steps.split(" ").map((span) => span.split("-").map(Number)),
+  ])
+  const show = (step) => {
+    slider.value = step
+    step = Number(slider.value)
+    name.textContent = names[step]
+    slider.setAttribute("aria-valuetext", names[step])
+    for (const [group, spans] of groups)
+      group.toggleAttribute("hidden", !spans.some(([first, last = first]) => first <= step && step <= last))
+  }
+  const move = (by) => show(Number(slider.value) + by)
+  slider.addEventListener("input", () => show(slider.value))
+  const [back, on] = root.querySelectorAll("button")
+  back.addEventListener("click", () => move(-1))
+  on.addEventListener("click", () => move(1))
+  root.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -names.length, End: names.length }[event.key]
+    if (by === undefined) return
+    event.preventDefault()
+    event.stopPropagation()
+    move(by)
+  })
+  root.querySelector(".wb-steps").removeAttribute("hidden")
+  show(0)
+}
