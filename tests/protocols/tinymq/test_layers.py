@@ -15,6 +15,7 @@ from workbench.protocols.tinymq.views import layers as overlay_layers
 from workbench.protocols.tinymq.views import routes
 from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.protocols.tinymq.views.told import as_spans
+from workbench.protocols.tinymq.views.trees import key_label
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, stored_boxes, zone_table
 from workbench.views.ground import lay_out
 from workbench.views.layers import Curves, Layer, Recorded, Ways
@@ -123,7 +124,7 @@ def test_trees_are_the_places_of_a_time_with_parents_keys_and_depths(run, parts)
             (p.node, p.parent, f"tree of root {seen.roots[p.tree]}", p.key or "root", p.key.count("1")) for p in places
         ]
         assert shown(links, time_us, "node", "peer", "look", "text", "value") == sorted(expected)
-        assert shown(keys, time_us, "node", "text") == sorted((p.node, p.key or "root") for p in places)
+        assert shown(keys, time_us, "node", "text") == sorted((p.node, key_label(p)) for p in places)
         squares = [n for n, look in zip(discs.column("node"), discs.column("look"), strict=True) if look >= 2]
         assert set(squares) == {0, 11}
         assert len(discs.alive(time_us)) == len(places)
@@ -232,7 +233,7 @@ def test_where_nodes_are_in_every_tree_discs_are_shared_and_each_tree_has_its_ke
     for tree, root in enumerate(seen.roots):
         keys = layer(parts, f"keys of {root}", "label")
         assert keys.is_on == (tree == 0)
-        mine = sorted((p.node, p.key or "root") for p in seen.places_at(time_us) if p.tree == tree)
+        mine = sorted((p.node, key_label(p)) for p in seen.places_at(time_us) if p.tree == tree)
         assert shown(keys, time_us, "node", "text") == mine
 
 

@@ -87,7 +87,6 @@ def layers(recorded: Recorded) -> list[Part]:
     zones = zone_table(seen, mapping.key_bits)
     parts: list[Part] = [
         *tree_layers(seen, protocol.node.every_tree and len(seen.roots) > 1),
-        *_number_layers(recorded),
         *_ring_layers(seen),
         *_load_layers(recorded, rows.sent, seen.roots),
         *way_layers(recorded, rows, zones, mapping),
@@ -147,30 +146,18 @@ def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
 
 
 def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_shared: bool) -> list[Layer]:
-    labels = _rows(places, text=places["text"])
+    """Labels, "12: 0101"."""
+    keys = map(words.__getitem__, places["text"].tolist())
+    said = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
+    labels = _rows(places, text=np.arange(len(said)))
     if not is_shared:
-        return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=words, is_detail=True)]
-    return [
-        Layer(
-            f"keys of {root}",
-            select(labels, places["look"] == tree),
-            (Look("", tree_colour(tree), 1.1, 3),),
-            "label",
-            is_on=tree == 0,
-            words=words,
-            is_detail=True,
-        )
-        for tree, root in enumerate(roots[: len(TREES)])
-    ]
-
-
-def _number_layers(recorded: Recorded) -> list[Layer]:
-    """The numbers of nodes, below them."""
-    ids = recorded.plan.ids
-    until = np.full(len(ids), recorded.duration_us)
-    numbers = table(len(ids), node=ids, until_us=until, text=np.arange(len(ids)), from_us=np.zeros(len(ids)))
-    look = Look("", palette.FAINT_TEXT, -1.1, 3)
-    return [Layer("numbers", numbers, (look,), "label", words=list(map(str, ids.tolist())), is_detail=True)]
+        return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=said, is_detail=True)]
+    found = []
+    for tree, root in enumerate(roots[: len(TREES)]):
+        look = (Look("", tree_colour(tree), 1.1, 3),)
+        mine = select(labels, places["look"] == tree)
+        found.append(Layer(f"keys of {root}", mine, look, "label", is_on=tree == 0, words=said, is_detail=True))
+    return found
 
 
 def _ring_layers(seen: Overlay) -> list[Layer]:
