@@ -15,7 +15,7 @@ from workbench.motes import rack
 from workbench.motes.live.conductor import Conductor
 from workbench.motes.mote import Mote
 from workbench.motes.program import boards, program_files
-from workbench.views.player import live
+from workbench.views.player import live, living
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
