@@ -12,6 +12,8 @@ import workbench as wb
 from tests.talker import both_ways, network
 from workbench.errors import ScenarioError
 from workbench.sim import metrics, trace
+from workbench.sim.metrics.deliveries import percentile
+from workbench.sim.metrics.matching import matching_of
 from workbench.sim.trace import Recorder
 
 MS = 1000
@@ -130,11 +132,11 @@ def test_every_pair_that_matches_is_among_those_that_are_looked_at(asked, data):
     readings = [text(one) for one in data.draw(st.lists(values, min_size=1, max_size=6))]
     protocol = wb.Flooding()
     subscriptions = [text(one).replace("EQ_ANY 0", "EQ_ANY") for one in asked]
-    candidates = metrics._matching(protocol).candidates(subscriptions, readings)
-    for reading, found in zip(readings, candidates, strict=True):
-        for subscription in subscriptions:
+    candidates = matching_of(protocol).candidates(subscriptions, readings)
+    for subscription, found in zip(subscriptions, candidates, strict=True):
+        for index, reading in enumerate(readings):
             if protocol.matching_samples(wb.parse(subscription), wb.parse(reading)):
-                assert subscription in found
+                assert index in found
 
 
 def test_own_readings_of_a_sink_are_owed_to_it_too():
@@ -317,7 +319,7 @@ def test_percentile_is_the_smallest_latency_that_that_share_does_not_exceed():
 def test_percentile_has_the_share_at_or_below_it_and_not_one_fewer(latencies_us):
     ordered = sorted(latencies_us)
     for percent in (50, 95):
-        value = metrics._percentile(ordered, percent / 100)
+        value = percentile(ordered, percent / 100)
         at_or_below = sum(one <= value for one in ordered)
         below = sum(one < value for one in ordered)
         assert at_or_below * 100 >= percent * len(ordered) > below * 100
