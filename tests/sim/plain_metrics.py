@@ -24,6 +24,7 @@ def deliveries(scenario, rows):
     expected = owed(scenario, rows, asked, published, distances)
     outcome = Counter()
     latencies_us = []
+    changed = {name_of(row) for row in rows if (row["event"], row["detail"]) == scenario.protocol.changes}
     waiting, seen = {}, defaultdict(set)
     for row in told:
         key, message = (row["node"], row["value"]), (row["origin"], row["sequence"])
@@ -34,6 +35,9 @@ def deliveries(scenario, rows):
         if of not in waiting:
             waiting[of] = [(text, one) for one in carried[message] for text in samples(scenario, what, one["detail"])]
             seen[of, "carried"] = {text for text, _ in waiting[of]}
+        if row["detail"] not in seen[of, "carried"] and name_of(row) not in changed:
+            outcome["wrong"] += 1
+            continue
         fits = [one for one in waiting[of] if one[0] == row["detail"] or row["detail"] not in seen[of, "carried"]]
         if fits:
             waiting[of].remove(fits[0])
@@ -55,6 +59,10 @@ def deliveries(scenario, rows):
         "latency_ms_p95": percentile(latencies_us, 95) / 1000,
         "stretch": stretch(rows, told, distances),
     }
+
+
+def name_of(row):
+    return row["message"], row["origin"], row["sequence"]
 
 
 def subscriptions(rows):

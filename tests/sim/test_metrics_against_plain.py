@@ -43,6 +43,7 @@ ROW = st.one_of(
     cells("delivered", origin=NODES, value=NUMBERS, detail=SAMPLES),
     cells("held", origin=NODES, value=st.integers(0, 6)),
     cells("interest_cached", origin=NODES),
+    cells("filtered", origin=NODES, detail=st.sampled_from(["replace", "drop"])),
     cells("failed"),
     cells("recovered"),
     cells("sent", size=st.integers(0, 60)),
@@ -79,8 +80,9 @@ def test_metrics_of_any_rows_are_those_of_the_definitions(rows):
     st.lists(st.tuples(st.integers(0, 12), SAMPLES), max_size=12),
     st.lists(st.tuples(NUMBERS, READINGS), min_size=1, max_size=3, unique_by=lambda one: one[0]),
     st.integers(0, 8),
+    st.sampled_from(["replace", "drop"]),
 )
-def test_metrics_of_one_message_that_is_delivered_in_all_ways(delivered, readings, begins):
+def test_metrics_of_one_message_that_is_delivered_in_all_ways(delivered, readings, begins, answer):
     # Most random rows above are wrong; here most are right.
     rows = [(0, (4, "published", -1, "", 4, number, 0, 0, text)) for number, text in readings]
     rows += [(0, (4, "originated", -1, "data", 4, 7, 0, number, "")) for number, _ in readings]
@@ -89,6 +91,7 @@ def test_metrics_of_one_message_that_is_delivered_in_all_ways(delivered, reading
         for number, what in ((0, "TEMP GE 25"), (1, "TEMP EQ_ANY"))
     ]
     rows += [(time, (3, "delivered", 2, "data", 4, 7, 0, time % 2, text)) for time, text in delivered]
+    rows += [(0, (2, "filtered", -1, "data", 4, 7, 0, 200, answer))]
     rows += [(1, (3, "held", 2, "data", 4, 7, 0, 6, ""))]
     assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(sorted(rows, key=lambda row: row[0])))
 

@@ -67,12 +67,14 @@ KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubsc
 
 
 def kept_events(protocol: Protocol) -> frozenset[str]:
-    """The events whose rows both engines keep where only metrics are wanted: KEPT, and what the protocol's look at.
+    """The events whose rows both engines keep where only metrics are wanted.
+
+    They are KEPT, what the protocol's own metrics look at, and that by which it says that it changed a message.
 
     Frames, losses, drops and who holds what are counted; all else is forgotten. Nodes do not tell every message that
     they forward or drop then (`Node.tells_all`), so no metric can look at these.
     """
-    return KEPT.union(import_module(protocol.metrics).LOOKS_AT if protocol.metrics else ())
+    return KEPT.union(import_module(protocol.metrics).LOOKS_AT if protocol.metrics else (), protocol.changes[:1])
 
 
 def event_name(event_type: type) -> str:
@@ -240,7 +242,7 @@ def digest(table: pa.Table) -> str:
             if field.type == _TEXT:
                 hasher.update(_lines(some, is_last=first + len(some) == len(column)))
             else:
-                hasher.update(np.ascontiguousarray(some.to_numpy().astype("<i8", copy=False)))
+                hasher.update(np.ascontiguousarray(some.to_numpy().astype("<i8", copy=False)).data)
     return hasher.hexdigest()
 
 

@@ -51,6 +51,7 @@ The node runs on a mote too (`node.py`); this file, which says what the protocol
 """
 
 from workbench.errors import ParameterError
+from workbench.protocols.diffusion.events import REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.protocol import Parameter, Protocol
@@ -84,6 +85,7 @@ class Diffusion(Protocol):
     largest_address = 0xFFFE
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
+    changes = ("filtered", REPLACE)
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

@@ -59,9 +59,9 @@ class Outcome:
         messages = self._texts["message"]
         kind = self._column("event") * np.int64(len(messages)) + self._column("message")
         kinds = product(self._texts["event"], messages)
-        for (event, message), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
-            if event in _COUNTED:
-                counts[event, message, ""] += count
+        for (what, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
+            if what in _COUNTED:
+                counts[what, name, ""] += count
         counts["held", "", ""] += int(core.numbers[HELD]) if self._counts_holders else self._holders()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent

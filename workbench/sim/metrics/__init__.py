@@ -4,8 +4,8 @@ Every run has
 
     delivery_ratio           of the samples that a subscription asked for and a sink could get, the share it got
     expected, delivered      how many samples that is, and how many of them arrived
-    wrong_deliveries         samples handed to a subscription that they do not match, that nobody published, or that
-                             came when it had ended
+    wrong_deliveries         samples handed to a subscription that they do not match, that their message does not carry
+                             (altered, or another's), that nobody published, or that came when it had ended
     duplicate_deliveries     samples handed to the same subscription again
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
@@ -21,8 +21,9 @@ several protocols fit into one table: NaN if the protocol has no such metric.
 
 A sample counts as expected if its publication matches the subscription (the protocol's `matching_samples`), was made
 while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
-sample is known by its text among those its message carries; one that a filter changed stands for the first of them
-that has not arrived.
+sample is known by its text among those its message carries. A protocol with filters may change samples on purpose: it
+tells in which messages its nodes did so (``changes`` of its class), and there a sample with another text stands for the
+first that has not arrived. Which sample was changed, and to what, is not told, so it is not checked.
 """
 
 from __future__ import annotations

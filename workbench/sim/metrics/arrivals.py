@@ -2,8 +2,9 @@
 
 Theory of operation
     What a message carries for a subscription are *items*: a sample's text, and the publication that it is of. The k-th
-    delivery of a text out of a message to a subscription stands for the k-th item with that text. Where a text is none
-    of the items', all deliveries of that message to that subscription are gone through one by one.
+    delivery of a text out of a message to a subscription stands for the k-th item with that text. A text that is none
+    of the items' is wrong, unless the protocol says that it changed the message on purpose. All deliveries of such a
+    message to a subscription are gone through one by one: a changed sample stands for the first that has not arrived.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from workbench.sim.columns import Table, positions, ranges, ranks, row_keys
 from workbench.sim.metrics.matching import Matching
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published
+
+_MESSAGE = "message", "origin", "sequence"  # the columns that name one
 
 
 class Arrived(NamedTuple):
@@ -36,12 +39,13 @@ class _Carried(NamedTuple):
 
 
 class _Deliveries(NamedTuple):
-    """Deliveries in columns (d,), all but the time by index."""
+    """Deliveries in columns (d,), all but the time by index; ``may_differ``: the message was changed on purpose."""
 
     subscription: np.ndarray
     message: np.ndarray
     time_us: np.ndarray
     text: np.ndarray
+    may_differ: np.ndarray
 
     def those(self, chosen: np.ndarray) -> _Deliveries:
         """Some of them, by a mask (d,)."""
@@ -56,25 +60,27 @@ class _Items(NamedTuple):
     text: np.ndarray
 
 
-def arrivals(rows: Rows, asked: Asked, published: Published, matching: Matching) -> Arrived:
-    """What became of all deliveries."""
-    node, number, origin, sequence, time_us, detail = rows.columns(
-        "delivered", "node", "value", "origin", "sequence", "time_us", "detail"
-    )
+def arrivals(rows: Rows, asked: Asked, published: Published, matching: Matching, changes: tuple[str, ...]) -> Arrived:
+    """What became of all deliveries; ``changes`` of the protocol's class."""
+    name, origin, sequence = rows.columns("delivered", *_MESSAGE)
+    node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
     carried, message = _carried(rows, published, (origin, sequence))
     codes, text = np.unique(detail, return_inverse=True)
     texts = [rows.texts("detail")[code] for code in codes.tolist()]
-    every = _Deliveries(positions((node, number), (asked.node, asked.number)), message, time_us, text)
+    subscription = positions((node, number), (asked.node, asked.number))
+    may_differ = positions((name, origin, sequence), _changed(rows, changes)) >= 0
+    every = _Deliveries(subscription, message, time_us, text, may_differ)
     right = every.those(_in_time(every, asked))
     right = right.those(_matches(right, asked, texts, matching))
     (keys,) = row_keys((right.message, asked.what[right.subscription]))
     _, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     pairs = right.message[first], asked.what[right.subscription[first]]
     items = _items(*pairs, carried, asked, published, texts, matching)
-    publication, is_again = _credited(right, pair, items)
+    publication, is_again, is_wrong = _credited(right, pair, items)
     stands = publication >= 0
     columns = right.subscription[stands], publication[stands], right.time_us[stands]
-    return Arrived(*columns, len(node) - len(right.text), int(np.count_nonzero(is_again)))
+    wrong = len(node) - len(right.text) + int(np.count_nonzero(is_wrong))
+    return Arrived(*columns, wrong, int(np.count_nonzero(is_again)))
 
 
 def _carried(rows: Rows, published: Published, messages: Table) -> tuple[_Carried, np.ndarray]:
@@ -88,6 +94,14 @@ def _carried(rows: Rows, published: Published, messages: Table) -> tuple[_Carrie
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     index = positions((wanted,), (keys[first],))
     return _Carried(np.append(first, len(keys)), publication[is_known][order]), index
+
+
+def _changed(rows: Rows, changes: tuple[str, ...]) -> Table:
+    """The messages (name, origin, sequence) that nodes tell they have changed."""
+    event, detail = changes or ("", "")
+    details, *messages = rows.columns(event, "detail", *_MESSAGE)
+    code = {text: code for code, text in enumerate(rows.texts("detail"))}.get(detail, -1)
+    return tuple(column[details == code] for column in messages)
 
 
 def _in_time(every: _Deliveries, asked: Asked) -> np.ndarray:
@@ -135,17 +149,18 @@ def _items(
     return _Items(np.repeat(pair, each), np.repeat(publication, each), text)
 
 
-def _credited(right: _Deliveries, pair: np.ndarray, items: _Items) -> tuple[np.ndarray, np.ndarray]:
-    """(the publication that each delivery (d,) stands for, -1 for none; whether it comes again)."""
+def _credited(right: _Deliveries, pair: np.ndarray, items: _Items) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(the publication that each delivery (d,) stands for, or -1; whether it comes again; whether it is wrong)."""
     of_items = items.pair, items.text
     rank = ranks(right.subscription, pair, right.text)
     item = positions((pair, right.text, rank), (*of_items, ranks(*of_items)))
     publication = np.append(items.publication, -1)[item]
-    is_carried = positions((pair, right.text), of_items) >= 0
-    is_again = is_carried & (item < 0)
-    if not is_carried.all():
-        _go_through(right, pair, items, ~is_carried, publication, is_again)
-    return publication, is_again
+    is_other = positions((pair, right.text), of_items) < 0
+    is_again = ~is_other & (item < 0)
+    is_changed = is_other & right.may_differ
+    if is_changed.any():
+        _go_through(right, pair, items, is_changed, publication, is_again)
+    return publication, is_again, is_other & ~right.may_differ
 
 
 def _go_through(

@@ -51,7 +51,7 @@ def deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
         # Readings are most of the rows that are kept: they are looked at if anybody subscribed.
         return _values(0, len(rows.columns("delivered", "node")[0]), 0, _NO_TIMES, NOT_A_NUMBER)
     published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
-    arrived = arrivals(rows, asked, published, matching)
+    arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
     samples = _samples(asked, published, matching)
     owed = _Owed(asked, published, spells(asked, rows), paths.indices(published.node), samples)
     sink = paths.indices(asked.node)

@@ -57,8 +57,8 @@ def subscriptions(rows: Rows) -> Asked:
     for row in rows.of("subscribed", "unsubscribed"):
         key = row["node"], row["sequence"]
         if row["event"] == "subscribed":
-            what = texts.setdefault(row["detail"], len(texts))
-            found[key] = [*key, what, row["time_us"], _NEVER_US if row["value"] < 0 else row["value"]]
+            place = texts.setdefault(row["detail"], len(texts))
+            found[key] = [*key, place, row["time_us"], _NEVER_US if row["value"] < 0 else row["value"]]
         elif key in found:
             found[key][4] = min(found[key][4], row["time_us"])
     node, number, what, first_us, last_us = np.array(list(found.values()), np.int64).reshape(-1, 5).T
