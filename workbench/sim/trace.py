@@ -62,6 +62,7 @@ SCHEMA = pa.schema(
 _ROWS_PER_BATCH = 200_000
 _ROWS_AT_ONCE = 1 << 15
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
+_SET_APART = _WITH_REASON | {"held"}  # counted in another way than by event and message
 # The events whose rows the metrics of every run look at one by one, besides "held" of the nodes that subscribe.
 KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
 
@@ -257,7 +258,7 @@ def _lines(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     """A column of text as numbers (n,) and the texts that they stand for."""
-    whole = column.combine_chunks()
+    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return whole.indices.to_numpy(), whole.dictionary.to_pylist()
 
 
@@ -266,30 +267,24 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
     kinds = list(product(event_names, message_names))
-    has_reason = np.array([event in _WITH_REASON for event, _ in kinds], np.bool_)
     size_B = table.column("size_B").to_numpy()
     number, total_B = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
-    with_reason = [np.zeros(0, np.int64)]
-    of_kind = [np.zeros(0, np.int64)]
     # In pieces that stay in the processor's cache.
     for first in range(0, len(table), _ROWS_AT_ONCE):
         some = slice(first, first + _ROWS_AT_ONCE)
         kind = np.multiply(events[some], len(message_names), dtype=np.int64) + messages[some]
         number += np.bincount(kind, minlength=len(kinds))
         total_B += np.bincount(kind, size_B[some], len(kinds)).astype(np.int64)
-        indices = np.flatnonzero(has_reason[kind])
-        with_reason.append(first + indices)
-        of_kind.append(kind[indices])
     counts: Counter = Counter()
     sizes: Counter = Counter()
-    for (event, message), reasons, count, count_B in zip(
-        kinds, has_reason.tolist(), number.tolist(), total_B.tolist(), strict=True
-    ):
-        if event != "held" and not reasons:
+    for (event, message), count, count_B in zip(kinds, number.tolist(), total_B.tolist(), strict=True):
+        if event not in _SET_APART:
             counts[event, message, ""] += count
             sizes[event, ""] += count_B
-    _count_reasons(table, np.concatenate(with_reason), np.concatenate(of_kind), kinds, (counts, sizes))
-    held = np.flatnonzero(events == event_names.index("held")) if "held" in event_names else np.zeros(0, np.int64)
+    rows = {name: np.flatnonzero(events == code) for code, name in enumerate(event_names) if name in _SET_APART}
+    for event in sorted(_WITH_REASON.intersection(rows)):
+        _count_reasons(table, event, rows[event], messages[rows[event]], message_names, (counts, sizes))
+    held = rows.get("held", np.zeros(0, np.int64))
     counts["held", "", ""] = different_rows(
         *(table.column(name).to_numpy()[held] for name in ("node", "origin", "sequence"))
     )
@@ -297,19 +292,24 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
 
 
 def _count_reasons(
-    table: pa.Table, rows: np.ndarray, kind: np.ndarray, kinds: list[tuple[str, str]], numbers: tuple[Counter, Counter]
+    table: pa.Table,
+    event: str,
+    rows: np.ndarray,
+    messages: np.ndarray,
+    names: list[str],
+    numbers: tuple[Counter, Counter],
 ) -> None:
-    """Count these rows (n,), which are of a kind (n,) that has a reason."""
+    """Count the rows (n,) of an event that has a reason; ``messages`` (n,) are codes of ``names``."""
     counts, sizes = numbers
     details, texts = codes(table.column("detail"))
-    used = np.flatnonzero(np.bincount(details[rows], minlength=len(texts)))
+    details = details[rows]
+    used = np.flatnonzero(np.bincount(details, minlength=len(texts)))
     place = np.zeros(len(texts), np.int64)
     place[used] = np.arange(len(used))
-    both = kind * len(used) + place[details[rows]]
-    number = np.bincount(both, minlength=len(kinds) * len(used)).tolist()
-    total_B = np.bincount(both, table.column("size_B").to_numpy()[rows], len(number)).tolist()
-    reasons = [texts[code] for code in used.tolist()]
-    for ((event, message), reason), count, count_B in zip(product(kinds, reasons), number, total_B, strict=True):
-        if count:
-            counts[event, message, reason] += count
-            sizes[event, reason] += int(count_B)
+    kind = np.multiply(messages, len(used), dtype=np.int64) + place[details]
+    kinds = product(names, [texts[code] for code in used.tolist()])
+    number = np.bincount(kind, minlength=len(names) * len(used)).tolist()
+    total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(number)).tolist()
+    for (message, reason), count, count_B in zip(kinds, number, total_B, strict=True):
+        counts[event, message, reason] += count
+        sizes[event, reason] += int(count_B)

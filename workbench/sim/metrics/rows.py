@@ -10,9 +10,6 @@ import pyarrow as pa
 
 from workbench.sim import trace
 
-# Of a table with more rows than this, those of the frequent events are set aside at once.
-_LARGE = 50_000
-
 
 class Rows:
     """The rows that metrics look at: as dictionaries, made once and when asked for, or in columns of numbers."""
@@ -22,11 +19,6 @@ class Rows:
         self._coded: dict[str, tuple[np.ndarray, list[str]]] = {}
         self._made: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         self._events, self._names = self._codes("event")
-        # Most rows of a trace are of few events, and most questions are about the others: these are found once.
-        numbers = np.bincount(self._events, minlength=len(self._names)) if len(table) > _LARGE else np.zeros(0)
-        self._is_rare = numbers < len(table) / 8
-        self._rare = np.flatnonzero(self._is_rare[self._events]) if len(numbers) else np.zeros(0, np.int64)
-        self._rare_events = self._events[self._rare]
 
     def _codes(self, column: str) -> tuple[np.ndarray, list[str]]:
         if column not in self._coded:
@@ -34,12 +26,11 @@ class Rows:
         return self._coded[column]
 
     def _indices(self, events: Collection[str]) -> np.ndarray:
-        wanted = np.array([name in events for name in self._names], np.bool_)
-        if not wanted.any():
-            return np.zeros(0, np.int64)
-        if len(self._is_rare) and self._is_rare[wanted].all():
-            return self._rare[wanted[self._rare_events]]
-        return np.flatnonzero(wanted[self._events])
+        is_wanted = np.zeros(len(self._events), np.bool_)
+        for code, name in enumerate(self._names):
+            if name in events:
+                is_wanted |= self._events == code  # ten times as fast as looking each row's event up
+        return np.flatnonzero(is_wanted)
 
     def _taken(self, indices: np.ndarray) -> list[dict[str, Any]]:
         columns = []
