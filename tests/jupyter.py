@@ -5,6 +5,7 @@ with Jupyter("lab", tmp_path) as jupyter:
     page.run_cell()
 """
 
+import json
 import os
 import socket
 import subprocess
@@ -65,6 +66,16 @@ class Jupyter:
             return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api", timeout=5).status == 200
         except OSError:
             return False
+
+    def kernels(self):
+        """The ids of the kernels that run."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/kernels", timeout=10) as answer:
+            return [kernel["id"] for kernel in json.load(answer)]
+
+    def shut_down(self, kernel):
+        """End a kernel."""
+        where = f"http://127.0.0.1:{self.port}/api/kernels/{kernel}"
+        urllib.request.urlopen(urllib.request.Request(where, method="DELETE"), timeout=30).close()
 
     def notebook(self, chromium, cells, name="notebook.ipynb", size=(1366, 768)):
         """A new notebook with these cells, opened in a page of its own."""

@@ -148,13 +148,18 @@ def seen_of(run, event=None):
         said = [layer.name, layer.mark, len(layer), [look.said for look in layer.looks], layer.is_on]
         yield f"see, {layer.name} {layer.mark}".strip(), {"layer": said, "notes": layer.notes, **_rows(layer)}
     for curves in seen.curves:
-        yield f"see, {curves.name}", {line.said: [line.times_us.tolist(), line.values.tolist()] for line in curves.lines}
+        yield (
+            f"see, {curves.name}",
+            {line.said: [line.times_us.tolist(), line.values.tolist()] for line in curves.lines},
+        )
     yield "see, ways", [[way.said, way.from_us, way.told] for way in seen.ways.ways]
     yield "see, notes", list(seen.notes)
 
 
 def _rows(layer):
-    columns = {name: np.round(column.astype(float), 6).tolist() for name, column in layer.table.items() if name != "text"}
+    columns = {
+        name: np.round(column.astype(float), 6).tolist() for name, column in layer.table.items() if name != "text"
+    }
     texts = layer.column("text").tolist()
     return columns | {"words": [layer.words[text] if 0 <= text < len(layer.words) else "" for text in texts]}
 

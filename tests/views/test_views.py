@@ -5,7 +5,6 @@ import itertools
 import re
 import subprocess
 import sys
-import textwrap
 from xml.etree import ElementTree
 
 import networkx as nx
@@ -15,18 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from workbench.views.player.intervals import read
 
 import workbench as wb
 from workbench.sim.trace import SCHEMA
 from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
-from workbench.views.ground import hops_to, lay_out
+from workbench.views.ground import lay_out
 from workbench.views.inspector import count
 from workbench.views.player import film
 from workbench.views.player.counters import counted, running
-from workbench.views.player.intervals import FIELDS, LOST_AT, intervals, read
-from workbench.views.player.packing import marks, poster_us, timeline_rows
 from workbench.views.rich import bundle
 
 SECOND = 1_000_000
@@ -42,19 +40,6 @@ def trace_of(*rows):
         is_text = pa.types.is_dictionary(field.type)
         arrays.append(pa.array(values, pa.string()).dictionary_encode() if is_text else pa.array(values, field.type))
     return pa.table(arrays, schema=SCHEMA)
-
-
-def spans(table, *names):
-    """The rows of an intervals table as tuples."""
-    return list(zip(*[table[name].tolist() for name in names], strict=True))
-
-
-def gradient(peer, origin=0, sequence=7, value=100 * SECOND, detail="interest"):
-    return {"peer": peer, "origin": origin, "sequence": sequence, "value": value, "detail": detail}
-
-
-def sent(message, peer=-1, airtime=1000, **more):
-    return {"message": message, "peer": peer, "value": airtime, "size_B": 20, **more}
 
 
 @pytest.fixture(scope="module")
@@ -123,226 +108,7 @@ def test_a_frame_is_visible_for_a_moment_of_film_even_if_the_clock_hurries():
 #        `------- 2
 
 
-def test_a_gradient_lasts_from_set_to_removed_and_the_first_is_the_head():
-    trace = trace_of(
-        (10, 2, "gradient_set", gradient(0)),
-        (20, 2, "gradient_set", gradient(1)),
-        (50, 2, "gradient_removed", gradient(0, sequence=0, detail="blacklisted")),
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["gradient"], "node", "peer", "look", "from_us", "until_us") == [
-        (2, 0, "head", 10, 50),
-        (2, 1, "reserve", 20, 50),
-        (2, 1, "head", 50, 100),
-    ]
-
-
-def test_a_reinforced_gradient_becomes_the_head_and_ends_the_last_reinforcement():
-    trace = trace_of(
-        (10, 2, "gradient_set", gradient(0)),
-        (20, 2, "gradient_set", gradient(1)),
-        (30, 2, "gradient_set", gradient(1, sequence=90, detail="reinforcement")),
-        (60, 2, "gradient_set", gradient(0, sequence=91, detail="reinforcement")),
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["reinforced"], "node", "peer", "from_us", "until_us") == [(2, 1, 30, 60), (2, 0, 60, 100)]
-    at_40 = seen.alive("gradient", 40)
-    assert dict(spans(at_40, "peer", "look")) == {0: "reserve", 1: "head"}
-    assert dict(spans(seen.alive("gradient", 70), "peer", "look")) == {0: "head", 1: "reserve"}
-
-
-def test_a_gradient_ends_when_it_expires_even_if_nothing_tells_so():
-    seen = intervals(trace_of((10, 2, "gradient_set", gradient(0, value=40))), 100)
-    assert spans(seen["gradient"], "from_us", "until_us") == [(10, 40)]
-
-
-def test_of_two_interests_over_one_neighbor_the_gradient_that_expires_first_is_removed():
-    trace = trace_of(
-        (10, 2, "gradient_set", gradient(0, sequence=7, value=30 * SECOND)),
-        (20, 2, "gradient_set", gradient(0, sequence=8, value=90 * SECOND)),
-        (50, 2, "gradient_removed", gradient(0, sequence=0, detail="expired")),
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["gradient"], "sequence", "look", "from_us", "until_us") == [
-        (7, "head", 10, 50),
-        (8, "head", 20, 100),
-    ]
-
-
-def test_gradients_of_different_sinks_have_heads_of_their_own():
-    trace = trace_of((10, 2, "gradient_set", gradient(0, origin=0)), (20, 2, "gradient_set", gradient(1, origin=3)))
-    assert set(intervals(trace, 100)["gradient"]["look"]) == {"head"}
-
-
-def test_a_gradient_gets_heavier_with_the_1st_4th_and_16th_data_frame_over_its_link():
-    data = [(100 + 10 * i, 2, "sent", sent("data", peer=0, airtime=5)) for i in range(20)]
-    other = [
-        (99, 2, "sent", sent("reinforcement", peer=0, airtime=5)),
-        (98, 1, "sent", sent("data", peer=0, airtime=5)),
-    ]
-    seen = intervals(trace_of((10, 2, "gradient_set", gradient(0)), *reversed(other), *data), 1000)
-    assert spans(seen["gradient"], "weight", "from_us", "until_us") == [
-        (0, 10, 100),
-        (1, 100, 130),
-        (2, 130, 250),
-        (3, 250, 1000),
-    ]
-
-
-def test_an_interest_is_in_the_cache_until_it_is_removed_and_makes_a_node_one_that_heard():
-    cached = {"peer": 0, "origin": 0, "sequence": 7, "detail": "TEMP GE 25"}
-    trace = trace_of(
-        (10, 0, "interest_cached", {**cached, "peer": -1}),
-        (20, 2, "interest_cached", cached),
-        (30, 2, "interest_cached", {**cached, "value": 1}),
-        (60, 2, "interest_removed", {"detail": "expired"}),
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["interest"], "node", "value", "from_us", "until_us") == [(2, 0, 20, 30), (2, 1, 30, 60)]
-    assert spans(seen["node_state"], "node", "look", "from_us", "until_us") == [(2, "heard", 20, 60)]
-
-
-@pytest.mark.parametrize(
-    ("removal", "gone"),
-    [
-        ({"origin": 3, "sequence": 1, "detail": "cancelled"}, "B"),
-        ({"detail": "evicted"}, "A"),
-        ({"detail": "expired"}, "B"),
-    ],
-)
-def test_a_removed_interest_is_the_one_meant_the_oldest_or_the_longest_not_refreshed(removal, gone):
-    a, b = {"origin": 0, "detail": "A"}, {"origin": 3, "sequence": 1, "detail": "B"}
-    trace = trace_of(
-        (10, 2, "interest_cached", a),
-        (20, 2, "interest_cached", b),
-        (30, 2, "interest_cached", {**a, "value": 1}),
-        (60, 2, "interest_removed", removal),
-    )
-    left = intervals(trace, 100).alive("interest", 80)
-    assert left["text"].tolist() == [text for text in "AB" if text != gone]
-
-
-def test_a_subscriber_is_a_sink_until_it_unsubscribes_or_its_subscription_expires():
-    trace = trace_of(
-        (10, 0, "subscribed", {"sequence": 0, "value": -1, "detail": "TEMP GE 25"}),
-        (10, 3, "subscribed", {"sequence": 0, "value": 40, "detail": "TEMP GE 25"}),
-        (70, 0, "unsubscribed", {"sequence": 0}),
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["node_state"], "node", "look", "until_us") == [(0, "sink", 70), (3, "sink", 40)]
-
-
-def test_publishers_are_sources_and_failed_nodes_are_down_until_they_recover():
-    trace = trace_of(
-        (10, 3, "published"), (20, 1, "failed"), (30, 3, "published"), (50, 1, "recovered"), (60, 1, "failed")
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["node_state"], "node", "look", "from_us") == [(3, "source", 10)]
-    assert spans(seen["failed"], "node", "from_us", "until_us") == [(1, 20, 50), (1, 60, 100)]
-
-
-def test_data_gradients_and_black_lists_are_replayed():
-    trace = trace_of(
-        (10, 1, "data_gradient_set", {"peer": 3, "origin": 9}),
-        (20, 1, "data_gradient_set", {"peer": 2, "origin": 9}),
-        (30, 1, "blacklisted", {"peer": 3, "value": 1}),
-        (40, 1, "blacklisted", {"peer": 3, "value": 0}),
-    )
-    seen = intervals(trace, 100)
-    assert spans(seen["data_gradient"], "peer", "from_us", "until_us") == [(3, 10, 20), (2, 20, 100)]
-    assert spans(seen["blacklisted"], "peer", "from_us", "until_us") == [(3, 30, 40)]
-
-
-def test_a_node_holds_an_event_until_its_origin_makes_the_next():
-    made = {"origin": 9, "message": "flood"}
-    trace = trace_of(
-        (5, 3, "subscribed", {"value": -1}),
-        (10, 9, "originated", made),
-        (12, 1, "held", made),
-        (13, 3, "held", made),
-        (50, 9, "originated", {**made, "sequence": 1}),
-        (55, 1, "held", {**made, "sequence": 1}),
-    )
-    states = spans(intervals(trace, 100)["node_state"], "node", "look", "from_us", "until_us")
-    assert states == [(3, "sink", 5, 100), (1, "holds", 12, 50), (1, "holds", 55, 100)]
-
-
 # Frames
-
-
-def test_broadcasts_are_waves_and_unicast_frames_are_packets_from_the_start_of_their_airtime():
-    trace = trace_of(
-        (5000, 0, "sent", sent("interest")),
-        (9000, 2, "sent", sent("data", peer=1)),
-        (20000, 1, "sent", sent("reinforcement", peer=2)),
-    )
-    seen = intervals(trace, SECOND)
-    assert spans(seen["interest_wave"], "node", "look", "from_us") == [(0, "interest", 4000)]
-    assert spans(seen["data_packet"], "node", "peer", "from_us") == [(2, 1, 8000)]
-    assert spans(seen["reinforcement_packet"], "node", "peer", "from_us") == [(1, 2, 19000)]
-
-
-def test_a_lost_unicast_frame_stops_on_its_way_and_the_loss_follows():
-    trace = trace_of(
-        (5000, 2, "sent", sent("data", peer=1)),
-        (5000, 1, "lost", {"peer": 2, "message": "data", "detail": "collision"}),
-        (9000, 2, "sent", sent("data", peer=1)),
-        (9000, 1, "received", {"peer": 2, "message": "data"}),
-        (12000, 0, "sent", sent("interest")),
-        (12000, 1, "received", {"peer": 0, "message": "interest"}),
-        (12000, 2, "lost", {"peer": 0, "message": "interest", "detail": "link"}),
-    )
-    seen = intervals(trace, SECOND)
-    assert np.allclose(seen["data_packet"]["weight"], [LOST_AT, 1])
-    assert spans(seen["lost"], "node", "peer", "look", "weight") == [(1, 2, "collision", 1), (2, 0, "link", 0)]
-    assert seen["lost"]["from_us"][0] == seen["data_packet"]["until_us"][0]
-
-
-def test_too_many_frames_are_thinned_and_a_sentence_says_so():
-    rows = [(1000 * i + 1000, 0, "sent", sent("interest", airtime=100)) for i in range(100)]
-    seen = intervals(trace_of(*rows), SECOND, most=30)
-    assert len(seen["interest_wave"]["node"]) == 25
-    assert seen.notes == ("Of 100 broadcasts one in 4 is drawn; all of them are counted.",)
-
-
-def test_an_empty_trace_has_no_intervals_and_a_table_that_is_no_trace_is_refused():
-    seen = intervals(trace_of(), SECOND)
-    assert all(len(table["node"]) == 0 for table in seen.tables.values())
-    assert set(seen["no such kind"]) == set(FIELDS)
-    with pytest.raises(wb.DataError, match="no column 'time_us'"):
-        intervals(pa.table({"x": [1]}), SECOND)
-
-
-@pytest.mark.parametrize("name", ["office", "flood"])
-def test_every_interval_of_a_run_begins_before_it_ends_within_the_run(name, request):
-    run = request.getfixturevalue(name)
-    seen = intervals(run.trace, round(run.scenario.duration_s * SECOND))
-    for what, table in seen.tables.items():
-        assert (table["from_us"] < table["until_us"]).all(), what
-        assert (table["from_us"] >= 0).all() and (table["until_us"] <= seen.duration_us).all(), what
-        assert (np.diff(table["from_us"]) >= 0).all(), what
-        assert set(table) == set(FIELDS), what
-    frames = [len(seen[what]["node"]) for what in ("interest_wave", "data_packet", "reinforcement_packet")]
-    assert sum(frames) == run.metrics["transmissions"]
-    assert len(seen["lost"]["node"]) == run.metrics["lost"]
-    assert len(seen.frame()) == sum(len(table["node"]) for table in seen.tables.values())
-
-
-def test_at_any_time_each_interest_of_a_node_has_one_head_among_its_gradients(office):
-    seen = intervals(office.trace, 40 * SECOND)
-    links = set(office.scenario.topology.edges)
-    assert all((peer, node) in links for node, peer in spans(seen["gradient"], "node", "peer"))
-    for time_us in range(0, 40 * SECOND, 1_700_001):
-        alive = seen.alive("gradient", time_us)
-        places = spans(alive, "node", "peer", "origin", "sequence")
-        assert len(set(places)) == len(places)
-        heads = [
-            key
-            for key, look in zip(spans(alive, "node", "origin", "sequence"), alive["look"], strict=True)
-            if look == "head"
-        ]
-        assert len(set(heads)) == len(heads)
-        assert set(heads) == set(spans(alive, "node", "origin", "sequence"))
 
 
 # Counters
@@ -365,7 +131,7 @@ def test_a_node_counts_what_its_rows_tell_up_to_the_time(office):
 
 
 def test_counters_of_long_runs_are_sampled_per_node_and_kind():
-    rows = [(i, i % 2, "sent", sent("interest", airtime=1)) for i in range(1000)]
+    rows = [(i, i % 2, "sent", {"message": "interest", "value": 1, "size_B": 20}) for i in range(1000)]
     columns = read(trace_of(*rows, (1001, 5, "delivered")))
     exact, thinned = counted(columns), counted(columns, most=100)
     assert (exact.step, len(exact.node)) == (1, 1001)
@@ -404,34 +170,6 @@ def test_of_a_dense_network_only_each_nodes_best_links_are_drawn_and_a_sentence_
 def test_a_network_without_positions_is_drawn_on_a_circle_and_says_so():
     graph = nx.path_graph(5, nx.DiGraph)
     assert "no positions" in lay_out(graph).notes[0]
-
-
-def test_the_timeline_has_the_nodes_in_order_of_their_hops_to_the_sink():
-    #  3 -- 0 -- 1 -- 2
-    graph = nx.DiGraph([(3, 0), (0, 3), (0, 1), (1, 0), (1, 2), (2, 1)])
-    nx.set_edge_attributes(graph, 1.0, "pdr")
-    nx.set_node_attributes(graph, {n: (n, 0) for n in graph}, "pos")
-    rows_of, ticks = timeline_rows(lay_out(graph), hops_to(graph, 2))
-    assert rows_of == {2: 0, 1: 1, 0: 2, 3: 3}
-    assert [label for _, label in ticks] == ["0", "1", "2", "3"]
-
-
-def test_the_timelines_marks_are_every_message_sent_lost_and_delivered(office):
-    columns = read(office.trace)
-    found, notes = marks(columns, {node: node for node in office.scenario.topology})
-    sent_ = {name: len(table["x"]) for name, table in found.items() if name not in ("lost", "delivered")}
-    assert sum(sent_.values()) == office.metrics["transmissions"]
-    assert len(found["delivered"]["x"]) == office.metrics["delivered"]
-    assert notes == []
-    _, notes = marks(columns, {}, most=100)
-    assert "The timeline shows one in" in notes[0]
-
-
-def test_a_player_opens_with_a_message_on_its_last_hop(office):
-    seen = intervals(office.trace, 40 * SECOND)
-    time_us = poster_us(seen, read(office.trace))
-    assert 1 in seen.alive("data_packet", time_us)["peer"]
-    assert len(seen.alive("reinforced", time_us)["node"])
 
 
 # Drawings
@@ -652,28 +390,6 @@ def test_outside_of_a_notebook_show_writes_a_page_and_says_where(flood, tmp_path
     (page,) = (tmp_path / "out").glob("*.html")
     assert str(page.relative_to(tmp_path)) in capsys.readouterr().out
     assert "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_in_a_notebook_show_carries_bokehjs_once_and_a_still_picture_always(repository):
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    code = """
-        import workbench as wb
-        wb.Scenario(topology=wb.topology.grid(3, 3), protocol=wb.Flooding(), duration_s=2,
-                    workload=[wb.publish(at=8, what="TEMP IS 26.5")]).run().show()
-    """
-    cells = [nbformat.v4.new_code_cell(textwrap.dedent(code)) for _ in range(2)]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(
-        notebook, kernel_name="python3", resources={"metadata": {"path": str(repository)}}
-    ).execute()
-    first, second = [[output.data for output in cell.outputs] for cell in notebook.cells]
-    assert sum("application/vnd.bokehjs_load.v0+json" in data for data in first) == 1
-    assert not any("application/vnd.bokehjs_load.v0+json" in data for data in second)
-    for outputs in (first, second):
-        player = [data for data in outputs if "application/vnd.bokehjs_exec.v0+json" in data]
-        assert {"image/png", "text/plain", "application/javascript"} <= set(player[-1])
-        assert "https://" not in player[-1]["application/javascript"]
 
 
 def test_a_page_takes_further_figures_and_refuses_what_is_none(flood, tmp_path):

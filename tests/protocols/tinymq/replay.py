@@ -13,7 +13,7 @@ from workbench.protocols.tinymq.views.overlay import OrphanSpan, PlaceSpan, Stor
 from workbench.protocols.tinymq.views.routes import Hop, Mark
 from workbench.protocols.tinymq.views.zones import strings_of
 from workbench.protocols.tinymq.zones import ROOT_KEY, intersect, parent_key, zone
-from workbench.views.player.intervals import read
+from workbench.views.player.columns import read
 
 KINDS = {"query": ("query",), "event": ("event", "notification")}
 KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}

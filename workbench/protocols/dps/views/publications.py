@@ -16,7 +16,7 @@ from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw
 from workbench.views.layers import Seen, Way, Ways
-from workbench.views.player.intervals import read
+from workbench.views.player.columns import read
 from workbench.views.see import see
 from workbench.views.stepper import Stepper
 

@@ -33,7 +33,7 @@ from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import Scene
 from workbench.views.ground import lay_out
 from workbench.views.player.columns import Columns
-from workbench.views.player.intervals import read
+from workbench.views.player.columns import read
 
 WIDTH = 900
 MARGIN = 14.0

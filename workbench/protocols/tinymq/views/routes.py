@@ -51,7 +51,7 @@ from workbench.views.ground import lay_out
 from workbench.views.layers import Table, select
 from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
-from workbench.views.player.intervals import read
+from workbench.views.player.columns import read
 from workbench.views.spans import groups
 
 What = tuple[str, int, int]

@@ -1,0 +1,157 @@
+"""The player where notebooks are shown: JupyterLab, Notebook 7, what is opened again without a kernel, what is exported."""
+
+import importlib.util
+
+import nbformat
+import pytest
+
+from tests.jupyter import CHROMIUM, KERNEL, Jupyter
+
+pytestmark = pytest.mark.browser
+SETUP = """
+import comm
+import workbench as wb
+
+def run_of(seed):
+    workload = [wb.subscribe(at=0, what="TEMP GE 1"), wb.publish(at=15, what="TEMP IS 5", every_s=1)]
+    scenario = wb.Scenario(wb.topology.grid(4, 4), wb.Diffusion(), workload, duration_s=5, seed=seed)
+    return scenario.run(engine="reference")
+"""
+CELLS = (
+    SETUP,
+    "run_of(1).show()",
+    "view = wb.views.PlayerView(run_of(2))\nview",
+    "view.feed(run_of(3))",
+    "print(len(comm.get_comm_manager().comms))",
+    "print(view.selection['node'])",
+)
+SHOW, VIEW, FEED, COMMS, PICKED = 1, 2, 3, 4, 5
+WORKLOADS = "one.picture.workload.split(' ').pop()"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    with Jupyter("lab", tmp_path_factory.mktemp("lab")) as jupyter:
+        yield jupyter
+
+
+def shown(notebook, workloads):
+    """Wait until the players show runs with these seeds."""
+    notebook.page.wait_for_function(
+        "(wanted) => JSON.stringify([...document.querySelectorAll('.wb-player')].map((root) => root.workbenchPlayer)"
+        f".map((one) => {WORKLOADS})) == JSON.stringify(wanted)",
+        arg=workloads,
+        timeout=30_000,
+    )
+
+
+def show_and_feed(notebook):
+    notebook.run(0)
+    notebook.run(SHOW)
+    shown(notebook, ["1"])
+    notebook.run(VIEW)
+    shown(notebook, ["1", "2"])
+    notebook.run(FEED)
+    shown(notebook, ["1", "3"])
+
+
+def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromium, lab):
+    notebook = lab.notebook(chromium, CELLS)
+    show_and_feed(notebook)
+    notebook.page.evaluate("() => { document.body.dataset.jpThemeLight = 'false' }")
+    notebook.page.wait_for_function(
+        "() => [...document.querySelectorAll('.wb-player')].every((root) => root.workbenchPlayer.isDark == 1)"
+    )
+    # What is picked in the browser is known in the kernel.
+    notebook.page.evaluate("() => [...document.querySelectorAll('.wb-player')].pop().workbenchPlayer.pickNode(3)")
+    notebook.page.wait_for_timeout(300)
+    notebook.run(PICKED)
+    assert notebook.output(PICKED) == "3"
+    notebook.page.keyboard.press("Control+s")
+    notebook.page.wait_for_timeout(500)
+    assert notebook.complaints == []
+    notebook.page.close()
+
+    for kernel in lab.kernels():
+        lab.shut_down(kernel)
+    again = lab.opened(chromium, "notebook.ipynb")
+    shown(again, ["1", "2"])
+    played = (
+        "() => { const one = document.querySelector('.wb-player').workbenchPlayer; one.play();"
+        " return new Promise((done) => setTimeout(() => done(one.time), 400)) }"
+    )
+    assert again.page.evaluate(played) > 0
+    again.page.close()
+
+
+def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab):
+    notebook = lab.notebook(chromium, CELLS, "again.ipynb")
+    show_and_feed(notebook)
+    client = notebook.page.context.new_cdp_session(notebook.page)
+
+    def left():
+        client.send("HeapProfiler.collectGarbage")
+        counters = client.send("Memory.getDOMCounters")
+        notebook.run(COMMS)
+        comms = int(notebook.output(COMMS))
+        return counters["documents"], counters["nodes"], counters["jsEventListeners"], comms
+
+    notebook.run(SHOW, times=10)
+    notebook.run(FEED, times=10)
+    documents, nodes, listeners, comms = left()
+    notebook.run(SHOW, times=25)
+    notebook.run(FEED, times=25)
+    shown(notebook, ["1", "3"])
+    after = left()
+    assert after[0] <= documents and after[3] == comms
+    assert after[1] < nodes + 400 and after[2] < listeners + 60
+    notebook.page.close()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("notebook") is None, reason="Notebook 7 is not installed")
+def test_in_notebook_7_runs_are_shown_and_fed(chromium, tmp_path):
+    with Jupyter("notebook", tmp_path) as jupyter:
+        notebook = jupyter.notebook(chromium, CELLS)
+        show_and_feed(notebook)
+        notebook.page.close()
+
+
+def test_an_exported_notebook_plays_everything_and_asks_nobody(chromium, tmp_path):
+    nbclient = pytest.importorskip("nbclient")
+    nbconvert = pytest.importorskip("nbconvert")
+    notebook = nbformat.v4.new_notebook(metadata=KERNEL)
+    steps = "from workbench.views.stepper import Stepper\n"
+    steps += "run = run_of(4)\nStepper([run.figure(1), run.figure(4)], ['early', 'late'], 'time')"
+    notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in (*CELLS[:3], steps)]
+    nbclient.NotebookClient(notebook, timeout=300, store_widget_state=False).execute()
+    exporter = nbconvert.HTMLExporter(require_js_url="")
+    path = tmp_path / "exported.html"
+    path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
+    page = chromium.new_page()
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    # Formulas would be asked for; there are none here, and nothing is there to answer.
+    page.route(is_of_the_net, lambda route: route.abort())
+    page.goto(path.as_uri())
+    page.wait_for_function("() => document.querySelectorAll('.wb-player').length == 2")
+    mine = [url for url in asked if url.startswith("http") and "mathjax" not in url.lower()]
+    assert mine == [] and complaints == []
+    page.close()
+
+
+def is_of_the_net(url):
+    return url.startswith("http")
