@@ -52,6 +52,7 @@ from workbench.views.layers import (
     select,
     table,
 )
+from workbench.views.sorting import order_of
 from workbench.views.spans import groups, until_next, within
 
 SHADES = 24  # classes of load
@@ -176,8 +177,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     """Discs by how many frames a node has sent so far."""
     ids, columns = recorded.plan.ids, recorded.columns
     sent, place = _placed(recorded.plan, columns["node"], sent)
-    # Small numbers are sorted by counting.
-    order = np.argsort(place.astype(np.uint16) if len(ids) <= 1 << 16 else place, kind="stable")
+    order = order_of(place)
     counts = np.bincount(place, minlength=len(ids))
     most = max(int(counts.max(initial=0)), 1)
     # The number of frames with which each class begins.

@@ -38,6 +38,7 @@ from workbench.protocols.tinymq.views.told import (
     among,
     as_spans,
     coded,
+    firsts,
     told,
 )
 from workbench.protocols.tinymq.views.zones import in_zones, regions, zone_table
@@ -45,6 +46,7 @@ from workbench.views.figure import time_us_of
 from workbench.views.layers import Table, select
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
+from workbench.views.sorting import order_of
 from workbench.views.spans import groups
 
 What = tuple[str, int, int]
@@ -164,10 +166,9 @@ def travelled(rows: Told, wanted: Table, zones: Table, mapping: Mapping) -> tupl
     hops, marks = _hops(rows, wanted), _marks(rows, wanted)
     own = _own_rendezvous(rows, wanted, zones, mapping)
     marks = {name: np.concatenate([column, own[name]]) for name, column in marks.items()}
-    first = np.unique(_keys(marks["way"], marks["look"], marks["node"]), return_index=True)[1]
+    first = firsts(_keys(marks["way"], marks["look"], marks["node"]))[1]
     marks = select(marks, np.sort(first))
-    hops = select(hops, np.lexsort((hops["receiver"], hops["sender"], hops["arrived_us"])))
-    return hops, select(marks, np.lexsort((marks["node"], marks["at_us"])))
+    return select(hops, order_of(hops["arrived_us"])), select(marks, np.lexsort((marks["node"], marks["at_us"])))
 
 
 def _wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -193,8 +194,8 @@ def _hops(of: Told, wanted: Table) -> Table:
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     key = _keys(way, message, sender, receiver)
     sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
-    known, first = np.unique(key[sent], return_index=True)
-    came, first_came = np.unique(key[received], return_index=True)
+    known, first = firsts(key[sent])
+    came, first_came = firsts(key[received])
     hop, place = sent[first], np.searchsorted(came, known)
     arrived = np.append(came, -1)[place] == known
     arrival = np.append(received[first_came], 0)[place]
@@ -236,7 +237,7 @@ def _own_rendezvous(of: Told, wanted: Table, zones: Table, mapping: Mapping) -> 
     rows, way = _wanted(columns, among(columns, of.logged, event="originated", message=EVENT), wanted)
     node = np.concatenate([columns["node"][said], columns["node"][rows]])
     key = _keys(node, np.concatenate([columns["sequence"][said], columns["value"][rows]]))
-    known, first = np.unique(key[: len(said)], return_index=True)
+    known, first = firsts(key[: len(said)])
     place = np.searchsorted(known, key[len(said) :])
     is_said = np.append(known, -1)[place] == key[len(said) :]
     rows, way, text = rows[is_said], way[is_said], columns.codes["detail"][said[first[place[is_said]]]]

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.views.layers import Table, select
 from workbench.views.player.columns import Columns
+from workbench.views.sorting import order_of
 from workbench.views.spans import groups
 
 QUERY, EVENT, NOTIFICATION = MESSAGE_NAMES = ("query", "event", "notification")
@@ -93,6 +94,14 @@ def joined(some: Table, *names: str) -> Table:
 def numbered(*keys: np.ndarray) -> np.ndarray:
     """`groups`, for keys that no int64 holds too."""
     return groups(*(np.unique(key, return_inverse=True)[1] if key.dtype == object else key for key in keys))
+
+
+def firsts(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the keys that there are, ascending; the first row of each)."""
+    order = order_of(keys)
+    found = keys[order]
+    is_first = np.append(True, found[1:] != found[:-1])[: len(keys)]
+    return found[is_first], order[is_first]
 
 
 def spread(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
