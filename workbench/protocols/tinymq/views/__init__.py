@@ -21,13 +21,13 @@ from workbench.views import palette
 # Public view, `workbench.views.NAME` -> the module here that has it.
 VIEWS = {
     "overlay_of": "overlay",
-    "overlay_drawing": "trees",
+    "overlay_drawing": "stills",
     "zones_drawing": "plane",
     "plane_drawing": "plane",
     "route": "routes",
-    "route_drawing": "routes",
-    "overlay_slides": "slides",
-    "route_slides": "slides",
+    "route_drawing": "stills",
+    "overlay_slides": "stills",
+    "route_slides": "stills",
     "mapping_table": "mapping",
     "mapping_drawing": "mapping",
     "mapping_strings": "mapping",

@@ -21,7 +21,7 @@ from workbench.protocols.tinymq.views.looks import (
     MESSAGES,
     NOBODY,
     ORPHAN,
-    ORPHAN_LOOK,
+    ORPHAN_LOOKS,
     QUERIES,
     REKEYED_LOOK,
     TREES,
@@ -32,7 +32,7 @@ from workbench.protocols.tinymq.views.looks import (
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_in
 from workbench.protocols.tinymq.views.repair import COUNTS, repair_steps
 from workbench.protocols.tinymq.views.routes import KINDS, MARKS, to_follow, travelled
-from workbench.protocols.tinymq.views.told import MESSAGE_NAMES, NOTIFICATION, Told, told
+from workbench.protocols.tinymq.views.told import MESSAGE_NAMES, NOTIFICATION, Told, numbered, told
 from workbench.protocols.tinymq.views.zones import stored_boxes, zone_table
 from workbench.views import palette
 from workbench.views.ground import Plan
@@ -52,6 +52,7 @@ from workbench.views.layers import (
     select,
     table,
 )
+from workbench.views.sorting import order_of
 from workbench.views.spans import groups, until_next, within
 
 SHADES = 24  # classes of load
@@ -87,7 +88,7 @@ def layers(recorded: Recorded) -> list[Part]:
     zones = zone_table(seen, mapping.key_bits)
     parts: list[Part] = [
         *tree_layers(seen, protocol.node.every_tree and len(seen.roots) > 1),
-        *_ring_layers(seen),
+        *ring_layers(seen),
         *_load_layers(recorded, rows.sent, seen.roots),
         *way_layers(recorded, rows, zones, mapping),
         *zone_layers(seen, zones, mapping),
@@ -96,7 +97,7 @@ def layers(recorded: Recorded) -> list[Part]:
     return [part for part in parts if not isinstance(part, Layer) or len(part)]
 
 
-def _rows(some: Table, **more: Any) -> Table:
+def rows_of(some: Table, **more: Any) -> Table:
     """Where and when, and more columns."""
     return table(node=some["node"], from_us=some["from_us"], until_us=some["until_us"], **more)
 
@@ -123,7 +124,7 @@ def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
     """Links to the parent, discs, keys, children; is_shared: a node has a place in every tree."""
     placed = seen.placed
     text, words = _words(placed["key"], seen.words)
-    places = _rows(placed, peer=placed["parent"], look=placed["tree"], text=text, value=placed["depth"])
+    places = rows_of(placed, peer=placed["parent"], look=placed["tree"], text=text, value=placed["depth"])
     links = _tree_looks(seen.roots, size=0.28, least=2.2)
     has_parent = places["peer"] >= 0
     children = select(places, has_parent)
@@ -133,11 +134,11 @@ def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
     # The legend has a line for each tree, and a square for all roots.
     looks = [one._replace(said="") for one in (*discs, *squares)]
     looks[len(discs)] = looks[len(discs)]._replace(said="root")
-    shown = _rows(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
+    shown = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
     found = [Layer("trees", places, links, "line", section=PLACE, words=words)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
-        found.append(Layer("in every tree", _rows(seen.whole), (look,), "disc"))
+        found.append(Layer("in every tree", rows_of(seen.whole), (look,), "disc"))
         shown = select(shown, ~has_parent)
     found.append(Layer("trees", shown, tuple(looks), "disc"))
     found += _key_layers(places, words, seen.roots, is_shared)
@@ -149,7 +150,7 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
     """Labels, "12: 0101"."""
     keys = map(words.__getitem__, places["text"].tolist())
     said = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
-    labels = _rows(places, text=np.arange(len(said)))
+    labels = rows_of(places, text=np.arange(len(said)))
     if not is_shared:
         return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=said, is_detail=True)]
     found = []
@@ -160,12 +161,12 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
     return found
 
 
-def _ring_layers(seen: Overlay) -> list[Layer]:
-    """Who has another key than before the failure, and who has lost its place."""
-    rekeyed, lost = seen.placed["is_rekeyed"], seen.homeless["had_place"]
+def ring_layers(seen: Overlay) -> list[Layer]:
+    """Who has another key than before the failure, and who has no place, though it is up."""
+    rekeyed = rows_of(select(seen.placed, seen.placed["is_rekeyed"]))
     return [
-        Layer("re-keyed", _rows(select(seen.placed, rekeyed)), (REKEYED_LOOK,), "ring"),
-        Layer("without a place", _rows(select(seen.homeless, lost)), (ORPHAN_LOOK,), "ring"),
+        Layer("re-keyed", rekeyed, (REKEYED_LOOK,), "ring"),
+        Layer("without a place", rows_of(seen.homeless, look=seen.homeless["had_place"]), ORPHAN_LOOKS, "ring"),
     ]
 
 
@@ -176,8 +177,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     """Discs by how many frames a node has sent so far."""
     ids, columns = recorded.plan.ids, recorded.columns
     sent, place = _placed(recorded.plan, columns["node"], sent)
-    # Small numbers are sorted by counting.
-    order = np.argsort(place.astype(np.uint16) if len(ids) <= 1 << 16 else place, kind="stable")
+    order = order_of(place)
     counts = np.bincount(place, minlength=len(ids))
     most = max(int(counts.max(initial=0)), 1)
     # The number of frames with which each class begins.
@@ -188,7 +188,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     start = np.where(least[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
     until = until_next(which, start, recorded.duration_us)
     found = {"node": ids[which], "from_us": start, "until_us": until}
-    discs = _rows(found, look=np.isin(ids[which], roots), weight=shade / (SHADES - 1))
+    discs = rows_of(found, look=np.isin(ids[which], roots), weight=shade / (SHADES - 1))
     scale = Scale(
         "frames sent so far", tuple(load_colour(one / (SHADES - 1)) for one in range(SHADES)), "0", f"{most:,}"
     )
@@ -221,7 +221,7 @@ def way_layers(recorded: Recorded, rows: Told, zones: Table, mapping: Mapping) -
             select(some, some["way"] % step == 0) | {"way": some["way"][some["way"] % step == 0] // step}
             for some in (hops, marks)
         )
-    return [_ways(known, wanted, hops, marks), *_routes(recorded, hops, marks)]
+    return [_ways(known, wanted, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
 
 
 def _spread(known: np.ndarray, most: int) -> np.ndarray:
@@ -253,9 +253,8 @@ def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
     return Ways(tuple(ways), notes=tuple(notes))
 
 
-def _routes(recorded: Recorded, hops: Table, marks: Table) -> list[Layer]:
+def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
     """Hops as arrows on the right of their way, what happened where as rings, and links that only lost it."""
-    duration_us = recorded.duration_us
     looks = tuple(
         Look(message, MESSAGES[message], 0.3, 2.5, lane=0.95 if message == NOTIFICATION else 0.45, head=0.92)
         for message in MESSAGE_NAMES
@@ -309,7 +308,7 @@ def zone_layers(seen: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
 def _strips(some: Table, **more: Any) -> Table:
     """What strips need; high is the string after the last one."""
     low, high = some["low"].astype(np.float64), some["high"].astype(np.float64)
-    return _rows(some, low=low, high=high + 1, **more)
+    return rows_of(some, low=low, high=high + 1, **more)
 
 
 def _longest(some: Table, what: str) -> tuple[Table, tuple[str, ...]]:
@@ -323,10 +322,10 @@ def _longest(some: Table, what: str) -> tuple[Table, tuple[str, ...]]:
 
 def _zone_section(seen: Overlay, zones: Table, key_bits: int) -> Layer:
     """The zones of nodes in words, "0101 – 0111"."""
-    first, text = np.unique(groups(zones["low"], zones["high"]), return_index=True, return_inverse=True)[1:]
+    first, text = np.unique(numbered(zones["low"], zones["high"]), return_index=True, return_inverse=True)[1:]
     ends = zip(zones["low"][first].tolist(), zones["high"][first].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
-    told = _rows(zones, look=zones["tree"], text=text)
+    told = rows_of(zones, look=zones["tree"], text=text)
     return Layer("zones", told, _tree_looks(seen.roots), section=ZONE, words=words)
 
 
@@ -343,7 +342,7 @@ def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -
     shown = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
     looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
     text, words = _words(storing["text"], seen.words)
-    told = _rows(storing, origin=storing["sink"], sequence=storing["number"], text=text)
+    told = rows_of(storing, origin=storing["sink"], sequence=storing["number"], text=text)
     return [
         Layer("queries", shown, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
         Layer("queries", told, section=STORED, words=words),

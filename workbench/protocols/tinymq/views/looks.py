@@ -25,7 +25,10 @@ MARK_LOOKS = {
 ORPHAN = palette.LOST
 REKEYED = palette.TEXT
 REKEYED_LOOK = Look("other key than before the failure", REKEYED, 2.5, 13, 2)
-ORPHAN_LOOK = Look("has lost its place", ORPHAN, 2.2, 13, 2, is_dashed=True)
+ORPHAN_LOOKS = (
+    Look("has no place yet", palette.FAINT_TEXT, 2.2, 13, 1, is_dashed=True),
+    Look("has lost its place", ORPHAN, 2.2, 13, 2, is_dashed=True),
+)
 NOBODY = "#E3E6EA"
 LOAD_LOW, LOAD_HIGH = "#FFF6DC", "#7A1C12"
 LIGHTEST, LIGHTER = 0.82, 0.13

@@ -3,7 +3,6 @@
     routed(trace)                          what there is to follow: [("query", sink, number), ("event", node, number)]
     route(run, what, from_s, until_s)      the way of one of them: a `Route`
     travelled(columns, rows, wanted)       those of many, as tables of hops and marks
-    route_drawing(run, what, ...)          its hops as arrows over the trees, numbered in their order
 
 Theory of operation
     A hop is a unicast frame of the message that arrived; a frame that is repeated, or sent to two trees over one
@@ -29,8 +28,7 @@ import pyarrow as pa
 
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Mapping
-from workbench.protocols.tinymq.views.looks import MESSAGES, tree_colour
-from workbench.protocols.tinymq.views.overlay import PlaceSpan, overlay_in, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.overlay import overlay_in, protocol_of
 from workbench.protocols.tinymq.views.told import (
     EVENT,
     MESSAGE_NAMES,
@@ -40,18 +38,15 @@ from workbench.protocols.tinymq.views.told import (
     among,
     as_spans,
     coded,
+    firsts,
     told,
 )
-from workbench.protocols.tinymq.views.trees import MOST_KEYS, WIDTH, TreeScene, tree_entries
 from workbench.protocols.tinymq.views.zones import in_zones, regions, zone_table
-from workbench.views import caption, palette
-from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.ground import lay_out
 from workbench.views.layers import Table, select
-from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.intervals import read
+from workbench.views.sorting import order_of
 from workbench.views.spans import groups
 
 What = tuple[str, int, int]
@@ -171,10 +166,9 @@ def travelled(rows: Told, wanted: Table, zones: Table, mapping: Mapping) -> tupl
     hops, marks = _hops(rows, wanted), _marks(rows, wanted)
     own = _own_rendezvous(rows, wanted, zones, mapping)
     marks = {name: np.concatenate([column, own[name]]) for name, column in marks.items()}
-    first = np.unique(_keys(marks["way"], marks["look"], marks["node"]), return_index=True)[1]
+    first = firsts(_keys(marks["way"], marks["look"], marks["node"]))[1]
     marks = select(marks, np.sort(first))
-    hops = select(hops, np.lexsort((hops["receiver"], hops["sender"], hops["arrived_us"])))
-    return hops, select(marks, np.lexsort((marks["node"], marks["at_us"])))
+    return select(hops, order_of(hops["arrived_us"])), select(marks, np.lexsort((marks["node"], marks["at_us"])))
 
 
 def _wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -200,8 +194,8 @@ def _hops(of: Told, wanted: Table) -> Table:
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     key = _keys(way, message, sender, receiver)
     sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
-    known, first = np.unique(key[sent], return_index=True)
-    came, first_came = np.unique(key[received], return_index=True)
+    known, first = firsts(key[sent])
+    came, first_came = firsts(key[received])
     hop, place = sent[first], np.searchsorted(came, known)
     arrived = np.append(came, -1)[place] == known
     arrival = np.append(received[first_came], 0)[place]
@@ -243,7 +237,7 @@ def _own_rendezvous(of: Told, wanted: Table, zones: Table, mapping: Mapping) -> 
     rows, way = _wanted(columns, among(columns, of.logged, event="originated", message=EVENT), wanted)
     node = np.concatenate([columns["node"][said], columns["node"][rows]])
     key = _keys(node, np.concatenate([columns["sequence"][said], columns["value"][rows]]))
-    known, first = np.unique(key[: len(said)], return_index=True)
+    known, first = firsts(key[: len(said)])
     place = np.searchsorted(known, key[len(said) :])
     is_said = np.append(known, -1)[place] == key[len(said) :]
     rows, way, text = rows[is_said], way[is_said], columns.codes["detail"][said[first[place[is_said]]]]
@@ -254,100 +248,12 @@ def _own_rendezvous(of: Told, wanted: Table, zones: Table, mapping: Mapping) -> 
     return {"node": node[row], "look": look, "at_us": at_us[row], "text": none, "way": way[row]}
 
 
-# Drawing
-
-
-def route_drawing(
-    run: Any,
-    what: What | None = None,
-    from_s: float = 0.0,
-    until_s: float | None = None,
-    width: int = WIDTH,
-    keys: bool | None = None,
-) -> Drawing:
-    """The route as arrows over the trees at its beginning; small numbers give the order of its hops.
-
-    ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
-    """
-    return draw_route(run, route(run, what, from_s, until_s), None, width, keys)
-
-
-def draw_route(run: Any, way: Route, hops: int | None = None, width: int = WIDTH, keys: bool | None = None) -> Drawing:
-    """A route up to one of its hops (None: all of it), with the legend of the whole."""
-    seen, plan = overlay_of(run), lay_out(run.scenario.topology)
-    start_us = way.hops[0].from_us if way.hops else way.marks[0].at_us if way.marks else 0
-    part = way if hops is None else way.until(hops)
-    scene = RouteScene(plan, seen, start_us, width, part)
-    if keys if keys is not None else len(plan.ids) <= MOST_KEYS:
-        scene.names = scene.keys()
-    title = f"{caption.title(run)}: {way.what[0]} {way.what[2]} of node {way.what[1]}"
-    last_us = max([hop.arrived_us for hop in part.hops] + [mark.at_us for mark in part.marks], default=start_us)
-    count = sum(hop.arrived for hop in part.hops)
-    hops_said = "1 hop" if count == 1 else f"{count} hops"
-    note = f"{hops_said} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
-    return scene.page(title, route_entries(scene, way), note)
-
-
-class RouteScene(TreeScene):
-    """A route over faint trees."""
-
-    def __init__(self, plan: Any, seen: Any, time_us: int, width: int, way: Route) -> None:
-        super().__init__(plan, seen, time_us, width, is_faint=True)
-        self.way = way
-
-    def over(self) -> None:
-        """The hops as arrows, and rings around the nodes at which something happened."""
-        arrived = [hop for hop in self.way.hops if hop.arrived]
-        for number, hop in enumerate(arrived, 1):
-            self._arrow(hop, str(number) if len(arrived) <= MOST_KEYS else "")
-        for hop in self.way.hops:
-            if not hop.arrived:
-                x, y = self._between(self.place_of[hop.sender], self.place_of[hop.receiver], 0.6)
-                self.drawing.cross(x, y, 4, colour=palette.LOST, width=1.8)
-        for mark in self.way.marks:
-            x, y = self.at(mark.node)
-            if mark.look == "dropped":
-                self.drawing.cross(x, y + 2.4 * self.node, 4, colour=palette.LOST, width=2.2)
-            elif mark.look == "delivered":
-                self.drawing.circle(x, y, 2.1 * self.node, stroke=MESSAGES["notification"], width=2.6)
-            else:
-                self.drawing.circle(x, y, 1.75 * self.node, stroke=MESSAGES[self.way.what[0]], width=2.6)
-
-    def _place(self, place: PlaceSpan) -> None:
-        super()._place(place)
-        if place.node == self.way.what[1]:
-            x, y = self.at(place.node)
-            self.drawing.marker("diamond", x, y, 1.45 * self.node, tree_colour(place.tree), palette.TEXT, 1.4)
-
-    def _arrow(self, hop: Hop, number: str) -> None:
-        """An arrow; notifications have a lane of their own."""
-        lane = KINDS[self.way.what[0]].index(hop.message)
-        self.hop(
-            (hop.sender, hop.receiver),
-            MESSAGES[hop.message],
-            max(0.4 * self.node, 1.6),
-            lane_px=(0.45 + 0.65 * lane) * self.node,
-            clear_px=1.7 * self.node,
-            head_at=0.92,
-            number=number,
-            number_at=(0.36 + 0.28 * lane, 10 + 2 * lane),
-        )
-
-
-def route_entries(scene: TreeScene, way: Route) -> list[Entry]:
-    """What a picture of a route has to explain."""
-    is_query = way.what[0] == "query"
-    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if is_query else "publisher")]
-    entries += [("arrow", MESSAGES[message], message) for message in KINDS[way.what[0]] if way.links(message)]
-    if way.nodes("stored"):
-        entries.append(("ring", MESSAGES["query"], "stored here"))
-    if way.nodes("matched"):
-        entries.append(("ring", MESSAGES["event"], "rendezvous node: matched here"))
-    if way.nodes("delivered"):
-        entries.append(("ring", MESSAGES["notification"], "delivered"))
-    reasons = sorted({mark.text for mark in way.marks if mark.look == "dropped"})
-    if reasons:
-        entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
-    if any(not hop.arrived for hop in way.hops):
-        entries.append(("lost", palette.LOST, "lost on this link"))
-    return entries + tree_entries(scene)
+def tables_of(way: Route) -> tuple[Table, Table]:
+    """A route as tables of hops and marks, as `travelled` has them, without texts."""
+    hops = {name: np.array([getattr(hop, name) for hop in way.hops], np.int64) for name in ("sender", "receiver")}
+    hops["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in way.hops], np.int64)
+    hops["arrived_us"] = np.array([hop.arrived_us for hop in way.hops], np.int64)
+    hops |= {"arrived": np.array([hop.arrived for hop in way.hops], bool), "way": np.zeros(len(way.hops), np.int64)}
+    marks = {name: np.array([getattr(mark, name) for mark in way.marks], np.int64) for name in ("node", "at_us")}
+    marks["look"] = np.array([MARKS.index(mark.look) for mark in way.marks], np.int64)
+    return hops, marks | {"way": np.zeros(len(way.marks), np.int64)}

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.views.layers import Table, select
 from workbench.views.player.columns import Columns
+from workbench.views.sorting import order_of
 from workbench.views.spans import groups
 
 QUERY, EVENT, NOTIFICATION = MESSAGE_NAMES = ("query", "event", "notification")
@@ -79,7 +80,7 @@ def joined(some: Table, *names: str) -> Table:
 
     All else is as in the first of them.
     """
-    key = groups(*(some[name] for name in names))
+    key = numbered(*(some[name] for name in names))
     order = np.lexsort((some["from_us"], key))
     some, key = select(some, order), key[order]
     scale = int(some["until_us"].max(initial=0)) + 1
@@ -88,6 +89,19 @@ def joined(some: Table, *names: str) -> Table:
     is_first[1:] = (key * scale + some["from_us"])[1:] > reach[:-1]
     last = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
     return select(some, is_first) | {"until_us": (reach - key * scale)[last]}
+
+
+def numbered(*keys: np.ndarray) -> np.ndarray:
+    """`groups`, for keys that no int64 holds too."""
+    return groups(*(np.unique(key, return_inverse=True)[1] if key.dtype == object else key for key in keys))
+
+
+def firsts(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the keys that there are, ascending; the first row of each)."""
+    order = order_of(keys)
+    found = keys[order]
+    is_first = np.append(True, found[1:] != found[:-1])[: len(keys)]
+    return found[is_first], order[is_first]
 
 
 def spread(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

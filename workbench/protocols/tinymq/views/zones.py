@@ -28,9 +28,9 @@ import numpy as np
 from workbench.attributes.text import parse
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.overlay import Overlay
-from workbench.protocols.tinymq.views.told import as_spans, joined, spread
+from workbench.protocols.tinymq.views.told import as_spans, joined, numbered, spread
 from workbench.views.layers import Table, select
-from workbench.views.spans import FOREVER_US, groups, overlaps
+from workbench.views.spans import FOREVER_US, overlaps
 
 MOST_CELLS = 1 << 12
 WIDEST = 62  # bits of a string that an int64 holds, with one to spare
@@ -77,7 +77,7 @@ def zone_table(seen: Overlay, key_bits: int) -> Table:
     held = joined(held | {"from_us": found.from_us, "until_us": found.until_us}, "row", "taken")
     zone, low, high = _intervals(held["first"], held["size"], held["taken"])
     zones = select(held, zone) | {"zone": zone, "low": low, "high": high}
-    return select(zones, np.lexsort((groups(low), zones["tree"], zones["from_us"])))
+    return select(zones, np.lexsort((numbered(low), zones["tree"], zones["from_us"])))
 
 
 _TIMES = ("from_us", "until_us")
@@ -109,7 +109,7 @@ def _children(claims: Table) -> tuple[np.ndarray, Table]:
     children = joined(select(claims, claims["first"] > 0), "tree", "first")
     above = children["first"] & (children["first"] - 1)
     trees = np.concatenate([claims["tree"], children["tree"]])
-    line = groups(trees, np.concatenate([claims["first"], above]))
+    line = numbered(trees, np.concatenate([claims["first"], above]))
     line, parent = line[: len(claims["tree"])], line[len(claims["tree"]) :]
     lines = np.unique(np.concatenate([line, parent]))
     bit = children["first"] ^ above
@@ -172,7 +172,7 @@ def stored_boxes(seen: Overlay, zones: Table, mapping: Mapping) -> Table:
     """Where stored queries lie in the key space: the columns of `BoxSpan`, in order of ``from_us``, tree, strings."""
     boxes = in_zones(zones, seen.storing, regions(seen.words, seen.storing["text"], mapping.query_box, mapping))
     boxes |= {name: seen.storing[name][boxes["row"]] for name in ("node", "sink", "number")}
-    return select(boxes, np.lexsort((groups(boxes["low"]), boxes["tree"], boxes["from_us"])))
+    return select(boxes, np.lexsort((numbered(boxes["low"]), boxes["tree"], boxes["from_us"])))
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:

@@ -1,0 +1,192 @@
+"""The overlay as static figures, drawn of the layers that the player has: trees, a route over them, and both as slides.
+
+    overlay_drawing(run, time_s=None)      trees in their colors, roots, keys, who lost its place and who got a new key
+    route_drawing(run, what=None)          the hops of a message as arrows over faint trees, numbered in their order
+    overlay_slides(run, times_s)           the trees at several times, with a slider
+    route_slides(run, what)                a route, hop by hop
+
+In an exported page slides need no kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.protocols.tinymq.views.layers import ring_layers, route_layers, rows_of, tree_layers
+from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.routes import Route, What, route, tables_of
+from workbench.protocols.tinymq.views.told import NOTIFICATION, QUERY
+from workbench.views import caption, palette
+from workbench.views.drawing import Drawing
+from workbench.views.figure import time_us_of
+from workbench.views.ground import lay_out
+from workbench.views.layers import NO_WAYS, Layer, Look, Seen, Way, Ways, select
+from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
+from workbench.views.marks import Group, LayerScene
+from workbench.views.nodes import FAILED
+from workbench.views.player.film import shoot
+from workbench.views.spans import FOREVER_US
+from workbench.views.stepper import Stepper
+
+WIDTH = 760
+HEADING = 40
+MOST_KEYS = 60  # nodes whose keys are written, and hops that are numbered
+MOST_SLIDES = 60
+
+
+def overlay_drawing(
+    run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None, tree: int | None = None
+) -> Drawing:
+    """The trees at a time (None: at the run's end), or one ``tree`` of them, by its place among the roots.
+
+    ``keys``: whether keys are written (None: in networks of up to 60). In PUB-2-SUB+ a node has a key in every tree;
+    they are written when one tree is drawn. Raises ParameterError for a time outside of the run, a tree that is not
+    there, or a run without an overlay.
+    """
+    time_us, seen = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
+    if tree is not None and not 0 <= tree < len(seen.roots):
+        raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(seen.roots) - 1}")
+    scene = LayerScene(_seen(run, _trees(run, seen, time_us, keys, tree)), time_us, width)
+    return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
+
+
+def route_drawing(
+    run: Any,
+    what: What | None = None,
+    from_s: float = 0.0,
+    until_s: float | None = None,
+    width: int = WIDTH,
+    keys: bool | None = None,
+) -> Drawing:
+    """The route as arrows over the trees at its beginning; small numbers give the order of its hops.
+
+    ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
+    """
+    return _routes(run, route(run, what, from_s, until_s), [None], width, keys)[0]
+
+
+def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Stepper:
+    """The trees at some times. ParameterError for no times, or as `overlay_drawing`."""
+    if not times_s:
+        raise ParameterError("overlay_slides: times_s is empty; some times of the run are wanted, in seconds")
+    return Stepper([overlay_drawing(run, time_s, width) for time_s in times_s], [f"{t:g} s" for t in times_s], "time")
+
+
+def route_slides(
+    run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
+) -> Stepper:
+    """A route up to its first, second, ... hop, ``MOST_SLIDES`` at most. The arguments and errors of `route`."""
+    way = route(run, what, from_s, until_s)
+    count = sum(hop.arrived for hop in way.hops)
+    last = min(count, MOST_SLIDES)
+    steps = [round(step * count / max(last, 1)) for step in range(last + 1)]
+    return Stepper(_routes(run, way, steps, width), [str(step) for step in steps], "hops")
+
+
+def _trees(run: Any, seen: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
+    """The layers of the trees at a time, with names of nodes where keys are to be written."""
+    is_shared = tree is None and protocol_of(run).node.every_tree and len(seen.roots) > 1
+    if tree is not None:
+        seen = replace(seen, placed=select(seen.placed, seen.placed["tree"] == tree))
+    layers = [
+        Layer("nodes", rows_of(seen.outages), (FAILED,), "node"),
+        *tree_layers(seen, is_shared),
+        *ring_layers(seen),
+    ]
+    shown = [layer for layer in layers if layer.mark not in ("label", "")]
+    nodes = np.array(sorted(run.scenario.topology))
+    if keys is False or (keys is None and len(nodes) > MOST_KEYS):
+        return shown
+    labels = [replace(layer, is_detail=False) for layer in layers if layer.mark == "label" and not is_shared]
+    named = [label.column("node")[label.alive(min(time_us, seen.duration_us - 1))] for label in labels]
+    others = nodes[~np.isin(nodes, np.concatenate([np.zeros(0, np.int64), *named]))]
+    whole = {"node": others, "from_us": np.zeros(len(others)), "until_us": np.full(len(others), seen.duration_us)}
+    numbers = rows_of(whole, text=np.arange(len(others)))
+    return [*shown, *labels, Layer("numbers", numbers, (Look(),), "label", words=list(map(str, others.tolist())))]
+
+
+class RouteScene(LayerScene):
+    """A scene in which hops are numbered; ``count``: how many there are in all."""
+
+    count = 0
+
+    def _arrow(self, group: Group) -> None:
+        super()._arrow(group)
+        ends, rows = self._ends(group)
+        # Those of notifications are farther along, where they do not hide the event's.
+        share = 0.36 + 0.28 * (group.look.said == NOTIFICATION)
+        for number, (x0, y0, x1, y1) in zip(
+            group.column("value")[rows].tolist(), self._aside(ends, group.look.lane).tolist(), strict=True
+        ):
+            length = math.hypot(x1 - x0, y1 - y0)
+            if self.count <= MOST_KEYS and length > 5 * self.node:
+                x = x0 + share * (x1 - x0) - 11 * (y1 - y0) / length
+                y = y0 + share * (y1 - y0) + 11 * (x1 - x0) / length
+                look: dict[str, Any] = {"colour": group.look.colour, "halo": palette.BACKGROUND, "anchor": "middle"}
+                self.drawing.text(x, y + 4, str(number), size=SMALL - 1, **look)
+                self.band.append((x, y))
+
+
+def _routes(run: Any, way: Route, steps: Sequence[int | None], width: int, keys: bool | None = None) -> list[Drawing]:
+    """A route up to some of its hops (None: all of it), each with the legend of the whole."""
+    start_us = way.hops[0].from_us if way.hops else way.marks[0].at_us if way.marks else 0
+    trees = _trees(run, overlay_of(run), start_us, keys)
+    ground = [
+        replace(layer, looks=tuple(look._replace(alpha=0.3) for look in layer.looks)) if layer.mark == "line" else layer
+        for layer in trees
+    ]
+    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if way.what[0] == QUERY else "publisher")]
+    scene = _route_scene(run, ground, way, start_us, width)
+    scene.draw()
+    reasons = sorted({mark.text for mark in way.marks if mark.look == "dropped"})
+    if reasons:
+        entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
+    entries += scene.entries()
+    title = f"{caption.title(run)}: {way.what[0]} {way.what[2]} of node {way.what[1]}"
+    drawings = []
+    for step in steps:
+        part = way if step is None else way.until(step)
+        scene = _route_scene(run, ground, part, start_us, width)
+        scene.count = sum(hop.arrived for hop in part.hops)
+        last_us = max([hop.arrived_us for hop in part.hops] + [mark.at_us for mark in part.marks], default=start_us)
+        hops = "1 hop" if scene.count == 1 else f"{scene.count} hops"
+        note = f"{hops} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
+        drawings.append(_page(scene, title, scene.draw(), entries, note))
+    return drawings
+
+
+def _route_scene(run: Any, ground: Sequence[Layer], way: Route, start_us: int, width: int) -> RouteScene:
+    hops, marks = tables_of(way)
+    begin = np.zeros(1, np.int64)
+    begun = rows_of({"node": np.array([way.what[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
+    origin = Layer("origin", begun, (Look("", palette.LINK_GOOD, 2.9, 14, marker="diamond"),), "disc")
+    # All hops are drawn over the trees as they were at the beginning.
+    layers = []
+    for layer in route_layers(FOREVER_US, hops, marks):
+        rows = {"from_us": np.zeros(len(layer), np.int64), "value": np.arange(len(layer)) + 1}
+        layers.append(replace(layer, table=layer.table | rows))
+    return RouteScene(_seen(run, [*ground, origin, *layers], Ways((Way("", 0, ()),))), start_us, width)
+
+
+def _seen(run: Any, layers: Sequence[Layer], ways: Ways = NO_WAYS) -> Seen:
+    duration_us = round(run.scenario.duration_s * 1e6)
+    film = shoot(np.zeros(0), np.zeros(0), duration_us)
+    return Seen(run, lay_out(run.scenario.topology), film, duration_us, tuple(filter(len, layers)), (), ways)
+
+
+def _page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
+    """Title and time, the map, what it means."""
+    legend = legend_drawing(entries, scene.width)
+    drawing = Drawing(scene.width, HEADING + map_.height + legend.height + (16 if note else 0), title=title)
+    drawing.text(MARGIN, 26, title, size=15, bold=True)
+    drawing.text(scene.width - MARGIN, 26, f"t = {scene.time_us / 1e6:,.3f} s", size=14, anchor="end")
+    drawing.add(map_, 0, HEADING)
+    drawing.add(legend, 0, HEADING + map_.height)
+    drawing.text(MARGIN, drawing.height - 6, note, size=SMALL, colour=palette.FAINT_TEXT)
+    return drawing
