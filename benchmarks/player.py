@@ -126,9 +126,7 @@ def measure(jupyter, chromium, protocol, nodes, rounds):
     notebook.page.evaluate(PAINTED, -1)
     feeds, runs, size = [], [], 0.0
     for _ in range(rounds + 1):
-        notebook.page.evaluate(
-            RESET
-        )
+        notebook.page.evaluate(RESET)
         notebook.run(3)
         painted = notebook.page.evaluate(PAINTED, -1)
         begun, ran, size = told(notebook, 3)

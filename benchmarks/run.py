@@ -3,7 +3,8 @@
 "flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "million" is a
 flood of a million nodes; "csma" is the flood with CSMA/CA and collisions, beside ns-3's lr-wpan; "diffusion" is by
 engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "dps" is DPS's
-topics, filters and messages, and its round trip over loopback, by the clock; "profile" says where the time of the
+topics, filters and messages, and its round trip over loopback, by the clock; "metrics" is what metrics and Arrow
+tables of runs cost, by protocol and size of the network; "profile" says where the time of the
 reference engine's flood goes. All floods play the same topologies. Times are medians of interleaved runs of process
 time, each from its topology to its last reception, nodes and events of its own included. A peer that is not installed
 is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
@@ -18,6 +19,7 @@ import dps_codec
 import dps_udp
 import flood_million
 import flood_workbench
+import metrics
 from machine import machine
 from measure_diffusion import engines_table, measure_engines, measure_ns2, ns2_table
 from measure_flood import HEADER, csma, granularity, ideal, measure
@@ -26,7 +28,7 @@ from profiles import by_function
 from tables import table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-PARTS = ("flood", "million", "csma", "diffusion", "ns2", "coding", "dps", "profile")
+PARTS = ("flood", "million", "csma", "diffusion", "ns2", "coding", "dps", "metrics", "profile")
 RUNS, QUICK_RUNS = 5, 3
 
 
@@ -61,6 +63,9 @@ def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
         yield from dps_codec.report(quick)
         yield "## DPS over loopback, two processes\n"
         yield from dps_udp.report(quick)
+    if "metrics" in parts:
+        yield "## Metrics and Arrow tables of runs\n"
+        yield from metrics.report(quick)
     if "profile" in parts:
         for network in networks()[:2]:
             yield _profile(network)

@@ -15,7 +15,7 @@ from workbench.motes import rack
 from workbench.motes.live.conductor import Conductor
 from workbench.motes.mote import Mote
 from workbench.motes.program import boards, program_files
-from workbench.views.player import live
+from workbench.views.player import live, living
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
@@ -160,75 +160,69 @@ def test_board_without_driver_ends_in_a_sentence(tmp_path, capsys):
     assert "no driver for the board 'toaster'" in capsys.readouterr().err
 
 
-class Handle:
-    def __init__(self):
-        self.pages = []
+class View:
+    """What a player is to a run that goes on."""
 
-    def update(self, page):
-        self.pages.append(page)
+    def __init__(self, *_, **live):
+        self.fed = [live]
+
+    def feed(self, run, **live):
+        assert run.trace.num_rows >= 0
+        self.fed.append(live)
+
+
+@pytest.fixture
+def followed(monkeypatch):
+    """A notebook whose players are views of these tests."""
+    display = pytest.importorskip("IPython.display")
+    shown = []
+    monkeypatch.setattr(display, "display", shown.append)
+    monkeypatch.setattr(living, "PlayerView", View)
+    monkeypatch.setattr(live, "in_notebook", lambda: True)
+    monkeypatch.setattr(live, "EVERY_S", 0.2)
+    return shown
 
 
 @needs_node
-def test_show_follows_a_run_until_it_has_ended(monkeypatch):
-    monkeypatch.setattr(live, "EVERY_S", 0.2)
+def test_show_feeds_players_until_the_run_has_ended(followed):
     run = SCENARIO.run(on=motes.virtual(speed=2))
-    handle = Handle()
-    live._follow(run, handle, str)
-    assert "ended at 2 s" in handle.pages[-1]
-    assert len(handle.pages) > 2
-    assert "of 2 s" in handle.pages[0] and "<svg" in handle.pages[0]
-    assert "run.show() plays it" in handle.pages[-1] and "3 delivered" in handle.pages[-1]
+    run.show()
+    run.show()
+    wait_until(lambda: len(followed) == 2 and all(view.fed[-1]["now_s"] is None for view in followed), 60)
+    assert not run.is_running
+    times = [fed["now_s"] for fed in followed[0].fed[:-1]]
+    assert len(times) > 2 and times == sorted(times)
 
 
 class Drawn:
     """A run as the follower sees one, without motes."""
 
     scenario = SCENARIO
-    is_running, error, now_s = False, None, 1.5
+    is_running, error, now_s = False, RuntimeError("stumbled"), 1.5
     notes = ("node 1: it is silent", "the run ended early: stumbled")
 
     def so_far(self):
         return SCENARIO.run()
 
 
-def test_what_ended_a_run_early_is_shown():
-    run = Drawn()
-    run.error = RuntimeError("stumbled")
-    page = live._page(run)
-    assert "ended early, at 1.5 s" in page and "the run ended early: stumbled" in page and "<svg" in page
-
-
-def test_a_picture_that_cannot_be_drawn_says_so_and_the_next_one_is_tried(monkeypatch):
-    run, handle = Drawn(), Handle()
-    run.is_running = True
-
-    def draw(*_):
-        run.is_running = False
-        raise ValueError("<no> picture")
-
-    monkeypatch.setattr(live, "network_drawing", draw)
-    live._follow(run, handle, str)
-    assert len(handle.pages) == 2
-    assert all("cannot be drawn: ValueError(&#x27;&lt;no&gt; picture&#x27;)" in page for page in handle.pages)
-
-
-def test_a_run_that_is_shown_twice_is_drawn_once(monkeypatch):
-    display = pytest.importorskip("IPython.display")
-    shown, followed = [], []
-
-    def show(page, display_id):
-        shown.append(display_id)
-        return display.DisplayHandle("the first") if display_id is True else None
-
-    monkeypatch.setattr(display, "display", show)
-    monkeypatch.setattr(live, "in_notebook", lambda: True)
-    monkeypatch.setattr(live, "_follow", lambda run, *_: followed.append(run))
+def test_what_ended_a_run_early_is_shown(followed):
     run = Drawn()
     live.show_live(run)
-    live.show_live(run)
-    wait_until(lambda: followed)
-    assert shown == [True, "the first"]
-    assert followed == [run]
+    wait_until(lambda: len(followed[0].fed) > 1)
+    assert followed[0].fed[-1]["notes"][:2] == ["The run ended early, at 1.5 s.", "node 1: it is silent."]
+
+
+def test_a_player_that_cannot_be_fed_says_so_and_the_others_go_on(followed, capsys, monkeypatch):
+    def refuse(view, run, **live):
+        raise ValueError("no picture")
+
+    run = Drawn()
+    first, second = View(), View()
+    monkeypatch.setattr(first, "feed", refuse.__get__(first))
+    live._views[run] = [first, second]
+    live._follow(run)
+    assert len(second.fed) == 2 and live._views[run] == [second]
+    assert "cannot be drawn any more: ValueError('no picture')" in capsys.readouterr().err
 
 
 @needs_node

@@ -26,13 +26,12 @@ from workbench.protocols.tinymq.metrics import load_metrics
 SILENT = {"runner": wb.LocalRunner(), "progress": False}
 # Views that have nothing of their own to compare: what they put on a screen is in other groups.
 LEFT_OUT = {
-    "show": "displays network_figure",
+    "show": "shows what see does",
     "show_live": "needs motes that run",
-    "show_overlay": "displays overlay_figure",
-    "show_dps": "displays dps_figure",
+    "PlayerView": "shows what see does",
 }
 # Names of what Bokeh has a part in, which is written otherwise by another version of it.
-OF_BOKEH = ("player", "section ", "save_html", "network_figure")
+OF_BOKEH = ("save_html",)
 
 _ID = re.compile(r"\bp\d{4,}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
@@ -142,14 +141,28 @@ def of_any_run(run):
     yield "metrics", run.metrics
 
 
-def players(run, figure, sections=()):
-    """The player, and the page that is exported of the run with sections below it."""
-    yield "player", figure
-    for title, _, drawn in sections:
-        if hasattr(drawn, "to_svg"):  # the others are the figure again
-            yield f"section {title}", drawn
+def seen_of(run, event=None):
+    """What the player shows: of each layer its rows in words, and curves and ways."""
+    seen = views.see(run, event)
+    for layer in seen.layers:
+        said = [layer.name, layer.mark, len(layer), [look.said for look in layer.looks], layer.is_on]
+        yield f"see, {layer.name} {layer.mark}".strip(), {"layer": said, "notes": layer.notes, **_rows(layer)}
+    for curves in seen.curves:
+        yield f"see, {curves.name}", {line.said: [line.times_us.tolist(), line.values.tolist()] for line in curves.lines}
+    yield "see, ways", [[way.said, way.from_us, way.told] for way in seen.ways.ways]
+    yield "see, notes", list(seen.notes)
+
+
+def _rows(layer):
+    columns = {name: np.round(column.astype(float), 6).tolist() for name, column in layer.table.items() if name != "text"}
+    texts = layer.column("text").tolist()
+    return columns | {"words": [layer.words[text] if 0 <= text < len(layer.words) else "" for text in texts]}
+
+
+def page_of(run):
+    """The page that is exported of a run, without its scripts."""
     with tempfile.TemporaryDirectory() as folder:
-        yield "save_html", _page(views.save_html(run, Path(folder) / "run.html", sections))
+        yield "save_html", _page(views.save_html(run, Path(folder) / "run.html"))
 
 
 def of_coded_run(run):
@@ -211,24 +224,16 @@ def of_golden(name):
     """The views of a golden scenario's run."""
     run = golden(name)
     yield from of_any_run(run)
+    yield from seen_of(run)
     if name == "diffusion-lossy":
-        yield from players(run, views.network_figure(run))
-        yield "network_figure of an event", views.network_figure(run, event=(6, 0))
-    if name == "flooding-disc":
-        yield from players(run, views.network_figure(run))
-    if name == "gossip-pieces-disc":
-        yield from players(run, views.network_figure(run))
+        yield from page_of(run)
+        yield from ((f"{what}, one event", text) for what, text in seen_of(run, (6, 0)))
     if name == "coded-diffusion-grid":
         yield from of_coded_run(run)
-        yield from players(run, views.network_figure(run))
     if name.startswith(("tinymq", "pub2sub")):
         yield from of_overlay(run)
-    if name in ("tinymq-own", "pub2sub-grid"):
-        yield from players(run, views.overlay_figure(run), views.overlay_sections(run))
     if name.startswith("dps"):
         yield from of_mesh(run)
-    if name == "dps-grid":
-        yield from players(run, views.dps_figure(run), views.dps_sections(run))
 
 
 # What is not of one run

@@ -15,7 +15,7 @@ from workbench.motes import rack
 
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # A file of the page: its path at the head of a paragraph, then its text.
-PARTS = ("__init__", "events", "fast", "metrics", "node")
+PARTS = ("__init__", "events", "fast", "metrics", "node", "views/layers")
 FILES = dict(re.findall(r"^`([\w/]+\.py)`(?:[^\n]+\n)+\n```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     for name, text in FILES.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return folder
 
@@ -77,6 +77,16 @@ def test_frames_of_the_pages_protocol_are_taken_apart(coin_flooding):
     run = scenario(coin_flooding.CoinFlooding()).run(engine="reference")
     fields = wb.take_apart(run, run.frames(most=1)["frame"][0].as_py()).fields
     assert [fields[0].text, fields[-1].text] == ["flood", "TEMP IS 26"]
+
+
+def test_player_shows_the_layer_of_the_pages_protocol_and_its_section(coin_flooding):
+    run = scenario(coin_flooding.CoinFlooding(probability=0.5)).run(engine="reference")
+    layer = wb.views.see(run).layer("silenced")
+    assert len(layer) == events(run).count("silenced") > 0
+    time_us, node = int(layer.table["from_us"][0]), int(layer.table["node"][0])
+    assert "Silenced" in wb.views.inspect_node(run, node, time_us / 1e6).tables
+    assert "the coin said no" in run.figure(time_us / 1e6).to_svg()
+    assert "silenced" not in {one.name for one in wb.views.see(scenario(wb.Flooding()).run()).layers}
 
 
 def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.talker import both_ways, network
 from workbench.errors import ScenarioError
+from workbench.protocols.flooding.node import FloodingNode
 from workbench.sim import metrics, trace
+from workbench.sim.metrics.deliveries import percentile
+from workbench.sim.metrics.matching import matching_of
 from workbench.sim.trace import Recorder
 
 MS = 1000
@@ -130,11 +133,11 @@ def test_every_pair_that_matches_is_among_those_that_are_looked_at(asked, data):
     readings = [text(one) for one in data.draw(st.lists(values, min_size=1, max_size=6))]
     protocol = wb.Flooding()
     subscriptions = [text(one).replace("EQ_ANY 0", "EQ_ANY") for one in asked]
-    candidates = metrics._matching(protocol).candidates(subscriptions, readings)
-    for reading, found in zip(readings, candidates, strict=True):
-        for subscription in subscriptions:
+    candidates = matching_of(protocol).candidates(subscriptions, readings)
+    for subscription, found in zip(subscriptions, candidates, strict=True):
+        for index, reading in enumerate(readings):
             if protocol.matching_samples(wb.parse(subscription), wb.parse(reading)):
-                assert subscription in found
+                assert index in found
 
 
 def test_own_readings_of_a_sink_are_owed_to_it_too():
@@ -271,28 +274,116 @@ def test_equal_samples_of_one_message_are_not_each_others_duplicates():
 # --- filters ---
 
 
+def filtered(origin, sequence, answer="replace", message="data", at_ms=12):
+    return at_ms, 1, "filtered", -1, message, origin, sequence, 0, 200, answer
+
+
 def test_sample_that_a_filter_changed_stands_for_the_reading_it_was_made_of():
-    values = measure(subscribed(), reading(10, 3, 0, "TEMP IS 26"), delivered(14, 3, 100, what="TEMP IS 25.5"))
+    values = measure(
+        subscribed(), reading(10, 3, 0, "TEMP IS 26"), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 25.5")
+    )
     assert outcome(values) == (1, 1, 0, 0) and values["latency_ms_p50"] == 4
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        filtered(3, 100, "drop"),
+        filtered(3, 100, message="interest"),
+        filtered(3, 101),
+        filtered(2, 100),
+    ],
+)
+def test_sample_that_no_filter_changed_is_wrong_if_its_message_does_not_carry_it(told):
+    changed = delivered(14, 3, 100, what="TEMP IS 25.5")
+    assert outcome(measure(subscribed(), reading(10, 3, 0), told, changed, changed)) == (1, 0, 2, 0)
+
+
+def test_filter_of_another_protocol_is_no_excuse():
+    rows = [subscribed(), *reading(10, 3, 0), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 25.5")]
+    assert outcome(measure(rows, protocol=wb.Flooding())) == (1, 0, 1, 0)
+
+
 def test_sample_that_a_filter_made_match_was_not_owed_and_is_not_wrong():
-    values = measure(subscribed(), reading(10, 3, 0, "TEMP IS 20"), delivered(14, 3, 100, what="TEMP IS 26"))
+    values = measure(
+        subscribed(), reading(10, 3, 0, "TEMP IS 20"), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 26")
+    )
     assert outcome(values) == (0, 0, 0, 0)
 
 
 def test_changed_sample_that_comes_again_is_a_duplicate():
     changed = delivered(14, 3, 100, what="TEMP IS 25.5")
-    assert outcome(measure(subscribed(), reading(10, 3, 0, "TEMP IS 26"), changed, changed)) == (1, 1, 0, 1)
+    values = measure(subscribed(), reading(10, 3, 0, "TEMP IS 26"), filtered(3, 100), changed, changed)
+    assert outcome(values) == (1, 1, 0, 1)
 
 
 def test_value_beyond_its_keys_range_that_a_filter_made_is_measured_all_the_same():
     values = measure(
         subscribed(what="HUMIDITY GE 50"),
         reading(10, 3, 0, "HUMIDITY IS 80"),
+        filtered(3, 100),
         delivered(14, 3, 100, what="HUMIDITY IS 160"),
     )
     assert outcome(values) == (1, 1, 0, 0)
+
+
+def test_run_with_filters_has_the_same_metrics_without_a_trace():
+    mean = wb.Filter("running_mean", key=200, match="TEMP EQ_ANY", at=1, window=3)
+    workload = [wb.subscribe(0, "TEMP GE 10"), wb.publish(3, wb.SensorField(), every_s=1, start_s=2)]
+    scenario = wb.Scenario(wb.topology.line(4), wb.Diffusion(filters=(mean,)), workload, duration_s=20)
+    runs = [scenario.run("reference", record) for record in ("trace", "metrics")]
+    details = {event: [] for event in ("published", "delivered")}
+    for row in runs[0].trace.to_pylist():
+        details.get(row["event"], []).append(row["detail"])
+    assert not set(details["delivered"]) <= set(details["published"])  # it does change them
+    assert outcome(runs[0].metrics) == outcome(runs[1].metrics) == (18, 18, 0, 0)
+
+
+# --- protocols that do not deliver what was published ---
+
+
+class Altering(FloodingNode):
+    """Delivers each reading with one bit flipped: 20 as 19.84."""
+
+    def deliver_to(self, subscriptions, attributes, *message):
+        altered = tuple(one._replace(value=one.value ^ 16) for one in attributes)
+        FloodingNode.deliver_to(self, subscriptions, altered, *message)
+
+
+class Swapping(FloodingNode):
+    """Delivers in each message what the one before it carried."""
+
+    def deliver_to(self, subscriptions, attributes, *message):
+        before, self.last = getattr(self, "last", attributes), attributes
+        FloodingNode.deliver_to(self, subscriptions, before, *message)
+
+
+class Repeating(FloodingNode):
+    """Delivers each reading twice."""
+
+    def deliver_to(self, subscriptions, attributes, *message):
+        for _ in range(2):
+            FloodingNode.deliver_to(self, subscriptions, attributes, *message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen"),
+    [(FloodingNode, (2, 2, 0, 0)), (Altering, (2, 0, 2, 0)), (Swapping, (2, 1, 1, 0)), (Repeating, (2, 2, 0, 2))],
+)
+@pytest.mark.parametrize("record", ["trace", "metrics"])
+def test_protocol_that_does_not_deliver_what_was_published_is_seen(kind, seen, record):
+    class Protocol(wb.Flooding):
+        node = kind
+
+    workload = [
+        wb.subscribe(0, "TEMP GE 10"),
+        wb.publish(3, "TEMP IS 20", start_s=1),
+        wb.publish(3, "TEMP IS 24", start_s=2),
+    ]
+    values = wb.Scenario(wb.topology.line(4), Protocol(), workload, duration_s=5).run(record=record).metrics
+    assert outcome(values) == seen
+    assert values["delivery_ratio"] == seen[1] / 2
 
 
 # --- latency ---
@@ -317,7 +408,7 @@ def test_percentile_is_the_smallest_latency_that_that_share_does_not_exceed():
 def test_percentile_has_the_share_at_or_below_it_and_not_one_fewer(latencies_us):
     ordered = sorted(latencies_us)
     for percent in (50, 95):
-        value = metrics._percentile(ordered, percent / 100)
+        value = percentile(ordered, percent / 100)
         at_or_below = sum(one <= value for one in ordered)
         below = sum(one < value for one in ordered)
         assert at_or_below * 100 >= percent * len(ordered) > below * 100

@@ -15,7 +15,7 @@ from tests.views.traces import trace_of
 from workbench.protocols.coded_diffusion.views import layers as of_coded_diffusion
 from workbench.protocols.diffusion.views import layers as of_diffusion
 from workbench.protocols.diffusion.views import replay
-from workbench.views import nodes
+from workbench.views import frames, nodes, ways
 from workbench.views.layers import COLUMNS
 from workbench.views.player.columns import Columns
 from workbench.views.see import see
@@ -255,3 +255,199 @@ def test_each_row_of_each_layer_is_one_of_its_columns_and_lasts_within_the_run(r
         assert layer.column("look").max(initial=0) < max(len(layer.looks), 1), layer.name
         assert layer.column("text").max(initial=-1) < max(len(layer.words), 1), layer.name
         assert layer.column("way").max(initial=-1) < max(len(seen.ways.ways), 1), layer.name
+
+
+# Frames, losses, deliveries
+
+
+def sent(message, peer=-1, airtime=1000, **more):
+    return {"message": message, "peer": peer, "value": airtime, "size_B": 20, **more}
+
+
+class Whispering(wb.Flooding):
+    """Flooding, with acknowledgements that nobody sends."""
+
+    quiet_messages = ("ack",)
+
+
+def seen_of(*rows, protocol=None, event=None, nodes=4):
+    """What is seen of a run of one second with a trace of these rows, on a line of nodes."""
+    scenario = wb.Scenario(
+        topology=wb.topology.line(nodes), protocol=protocol or wb.Flooding(), workload=[], duration_s=1
+    )
+    return see(SimpleNamespace(scenario=scenario, trace=trace_of(*rows)), event)
+
+
+def shown(layer, *names):
+    """The rows of a layer, each with what its look says."""
+    said = [layer.looks[look].said for look in layer.column("look").tolist()]
+    return list(zip(said, *[layer.column(name).tolist() for name in names], strict=True))
+
+
+def fates(layer):
+    return [layer.words[code] if code >= 0 else None for code in layer.column("text").tolist()]
+
+
+def test_each_frame_is_a_row_from_the_start_of_its_airtime_and_says_what_became_of_it():
+    frames_seen = seen_of(
+        (5000, 0, "sent", sent("flood", origin=7, sequence=3)),
+        (5000, 1, "received", {"peer": 0, "message": "flood"}),
+        (5000, 2, "lost", {"peer": 0, "message": "flood", "detail": "link"}),
+        (9000, 2, "sent", sent("flood", peer=1)),
+        (9000, 1, "lost", {"peer": 2, "message": "flood", "detail": "collision"}),
+        (12000, 2, "sent", sent("flood", peer=1)),
+        (12000, 1, "received", {"peer": 2, "message": "flood"}),
+        (15000, 2, "sent", sent("ack", peer=1)),
+        protocol=Whispering(),
+    ).layer("frames")
+    names = ("node", "peer", "from_us", "value", "size", "row")
+    assert shown(frames_seen, *names) == [
+        ("flood", 0, -1, 4000, 5000, 20, 0),
+        ("flood", 2, 1, 8000, 9000, 20, 3),
+        ("flood", 2, 1, 11000, 12000, 20, 5),
+        ("ack", 2, 1, 14000, 15000, 20, 7),
+    ]
+    assert fates(frames_seen) == ["heard by 1 of 2", "lost: collision", "received", None]
+    assert frames_seen.column("weight").tolist() == pytest.approx([1, frames.LOST_AT, 1, 1])
+    looks = [frames_seen.looks[look] for look in frames_seen.column("look").tolist()]
+    assert [(look.mark, look.chip) for look in looks] == [
+        ("wave", "broadcasts"),
+        ("packet", "packets"),
+        ("packet", "packets"),
+        ("packet", "quiet messages"),
+    ]
+    assert looks[3].alpha < looks[2].alpha
+
+
+def test_a_loss_begins_where_the_picture_of_its_frame_ends():
+    seen = seen_of(
+        (5000, 2, "sent", sent("flood", peer=1)),
+        (5000, 1, "lost", {"peer": 2, "message": "flood", "detail": "collision"}),
+        (12000, 0, "sent", sent("flood")),
+        (12000, 1, "received", {"peer": 0, "message": "flood"}),
+        (12000, 2, "lost", {"peer": 0, "message": "flood", "detail": "link"}),
+    )
+    losses, sent_ones = seen.layer("losses"), seen.layer("frames")
+    assert shown(losses, "node", "peer", "weight", "row") == [("lost", 1, 2, 1.0, 1), ("lost", 2, 0, 0.0, 4)]
+    assert losses.table["from_us"].tolist() == sent_ones.table["until_us"].tolist()
+    assert fates(losses) == ["collision", "link"]
+
+
+def test_a_delivery_is_seen_for_a_moment_of_film_at_the_node_that_got_it():
+    seen = seen_of(
+        (5000, 2, "sent", sent("flood")), (5000, 1, "delivered", {"peer": 2, "origin": 2, "sequence": 3, "value": 9})
+    )
+    deliveries = seen.layer("deliveries")
+    assert shown(deliveries, "node", "origin", "sequence", "value", "from_us") == [("delivered", 1, 2, 3, 9, 5000)]
+    moment = seen.film.at(deliveries.table["until_us"]) - seen.film.at(deliveries.table["from_us"])
+    assert 0 < moment[0] < 1
+
+
+def test_of_too_many_frames_those_of_quiet_messages_go_first_and_a_sentence_says_so(monkeypatch):
+    monkeypatch.setattr(frames, "MOST", 60)
+    rows = [(1000 * i + 1000, 0, "sent", sent("flood" if i % 5 == 0 else "ack", airtime=100)) for i in range(200)]
+    seen = seen_of(*rows, protocol=Whispering())
+    drawn = Counter(row[0] for row in shown(seen.layer("frames")))
+    assert drawn["flood"] == 40
+    assert 10 <= drawn["ack"] <= 20
+    assert f"Of 200 frames {drawn.total()} are drawn; all of them are counted." in seen.notes
+
+
+def test_one_event_of_a_run_has_frames_of_its_own_and_those_of_none():
+    made = {"message": "flood", "origin": 0}
+    rows = [
+        (1000, 0, "published"),
+        (1000, 0, "originated", {**made, "sequence": 0}),
+        (5000, 0, "sent", sent("flood", origin=0, sequence=0)),
+        (6000, 0, "originated", {**made, "sequence": 1}),
+        (9000, 0, "sent", sent("flood", origin=0, sequence=1)),
+        (9500, 3, "failed"),
+    ]
+    seen = seen_of(*rows, event=(0, 1))
+    assert shown(seen.layer("frames"), "sequence", "row") == [("flood", 1, 4)]
+    assert [row[0] for row in shown(seen.layer("nodes"))] == ["source", "failed node"]
+    with pytest.raises(wb.ParameterError, match="no event"):
+        seen_of(*rows, event=(0, 2))
+
+
+def test_a_run_in_which_nothing_happens_has_layers_without_rows():
+    seen = seen_of()
+    assert not any(len(layer) for layer in seen.layers)
+    assert (seen.ways.ways, seen.notes) == ((), ())
+
+
+def test_a_table_that_is_no_trace_is_refused():
+    scenario = wb.Scenario(topology=wb.topology.line(2), protocol=wb.Flooding(), workload=[], duration_s=1)
+    with pytest.raises(wb.DataError, match="no column 'event'"):
+        see(SimpleNamespace(scenario=scenario, trace=trace_of().drop_columns(["event"])))
+
+
+# Ways
+
+
+def test_a_publication_goes_from_node_to_node_is_delivered_and_ends_where_it_was_not_known():
+    flood = {"message": "flood", "origin": 0, "sequence": 5}
+    seen = seen_of(
+        (1000, 0, "originated", {**flood, "value": 1}),
+        (2000, 0, "sent", sent("flood", origin=0, sequence=5)),
+        (2000, 1, "held", {**flood, "peer": 0}),
+        (2000, 1, "received", {**flood, "peer": 0}),
+        (3000, 1, "sent", sent("flood", peer=2, origin=0, sequence=5)),
+        (3000, 2, "received", {**flood, "peer": 1}),
+        (3000, 2, "held", {**flood, "peer": 1}),
+        (3000, 2, "delivered", {**flood, "peer": 1}),
+        (4000, 1, "dropped", {**flood, "peer": 2, "detail": "duplicate"}),
+        (5000, 3, "dropped", {**flood, "peer": 2, "detail": "ttl"}),
+        (6000, 3, "dropped", {**flood, "peer": 2, "detail": "ttl"}),
+        (7000, 1, "sent", sent("hello", origin=0, sequence=5)),
+    )
+    (way,) = seen.ways.ways
+    assert (way.from_us, way.frames, seen.ways.is_newest) == (1000, ((0, 5, "flood"),), False)
+    layer = seen.layer("way")
+    assert layer.of_way
+    assert shown(layer, "node", "peer", "from_us", "way") == [
+        ("its way", 0, 1, 2000, 0),
+        ("its way", 1, 2, 3000, 0),
+        ("delivered", 2, 1, 3000, 0),
+        ("dropped", 3, 2, 5000, 0),
+    ]
+    assert set(layer.table["until_us"].tolist()) == {seen.duration_us}
+    assert fates(layer)[3] == "ttl"
+    assert seen.layer("frames").column("way").tolist() == [0, 0, -1]
+
+
+def test_of_too_many_publications_the_first_can_be_followed_and_a_sentence_says_so(monkeypatch):
+    monkeypatch.setattr(ways, "MOST_ROWS", 25)
+    rows = []
+    for number in range(10):
+        flood = {"message": "flood", "origin": 0, "sequence": number}
+        rows.append((10 * number, 0, "originated", flood))
+        rows += [(10 * number + hop, hop, "held", {**flood, "peer": hop - 1}) for hop in range(1, 10)]
+    seen = seen_of(*rows, nodes=10)
+    assert [way.frames[0][1] for way in seen.ways.ways] == [0, 1]
+    assert len(seen.layer("way")) == 18
+    assert "Of 10 publications the first 2 can be followed." in seen.notes
+
+
+# Filters
+
+
+def test_the_filters_of_a_node_are_counted_by_what_they_did():
+    scenario = wb.Scenario(
+        topology=wb.topology.line(4),
+        protocol=wb.Diffusion(filters=(wb.Filter("rate_limit", key=210, at="all", match="TEMP EQ_ANY"),)),
+        workload=[],
+        duration_s=1,
+    )
+    did = {"message": "data", "value": 210, "detail": "drop"}
+    rows = [(10, 1, "filtered", did), (20, 2, "filtered", did), (40, 1, "filtered", did)]
+    layer = see(SimpleNamespace(scenario=scenario, trace=trace_of(*rows))).layer("filters")
+    names = ("node", "value", *TIMES)
+    end = SECOND
+    assert words_of(layer.table, layer.words, *names) == Counter(
+        [
+            (1, 1, 10, 40, "rate_limit: drop"),
+            (1, 2, 40, end, "rate_limit: drop"),
+            (2, 1, 20, end, "rate_limit: drop"),
+        ]
+    )

@@ -37,6 +37,9 @@ class Protocol:
     why_not_fast = ""
     # Why its nodes cannot run on a mote; "" if they can.
     why_not_on_motes = ""
+    # How nodes tell that they changed the samples of a message on purpose, as filters do: an event's name in the trace,
+    # and its detail. Its other fields name the message. () if a node never does: whatever arrives otherwise is wrong.
+    changes = ()
     # The module of the metrics that only this protocol has, by name; "" without any. It has
     # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
     # that function asks for.

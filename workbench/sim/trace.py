@@ -33,6 +33,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ import pyarrow as pa
 from workbench.attributes.text import to_text
 from workbench.protocols import contract
 from workbench.protocols.protocol import Protocol
+from workbench.sim.columns import different_rows
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -58,18 +60,22 @@ SCHEMA = pa.schema(
     ]
 )
 _ROWS_PER_BATCH = 200_000
+_ROWS_AT_ONCE = 1 << 15
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
+_SET_APART = _WITH_REASON | {"held"}  # counted in another way than by event and message
 # The events whose rows the metrics of every run look at one by one, besides "held" of the nodes that subscribe.
 KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
 
 
 def kept_events(protocol: Protocol) -> frozenset[str]:
-    """The events whose rows both engines keep where only metrics are wanted: KEPT, and what the protocol's look at.
+    """The events whose rows both engines keep where only metrics are wanted.
+
+    They are KEPT, what the protocol's own metrics look at, and that by which it says that it changed a message.
 
     Frames, losses, drops and who holds what are counted; all else is forgotten. Nodes do not tell every message that
     they forward or drop then (`Node.tells_all`), so no metric can look at these.
     """
-    return KEPT.union(import_module(protocol.metrics).LOOKS_AT if protocol.metrics else ())
+    return KEPT.union(import_module(protocol.metrics).LOOKS_AT if protocol.metrics else (), protocol.changes[:1])
 
 
 def event_name(event_type: type) -> str:
@@ -224,50 +230,86 @@ def to_batch(cells: list[Any]) -> pa.RecordBatch:
 
 
 def digest(table: pa.Table) -> str:
-    """sha256 over all rows in order: two runs with the same digest had the same trace, on any machine."""
+    """sha256 over all rows in order: two runs with the same digest had the same trace, on any machine.
+
+    A column of numbers is hashed as 64-bit integers, one of text as its lines.
+    """
     hasher = hashlib.sha256()
     for field in SCHEMA:
-        column = table.column(field.name).combine_chunks()
+        column = table.column(field.name)
         hasher.update(field.name.encode())
-        if field.type == _TEXT:
-            hasher.update("\n".join(column.cast(pa.string()).to_pylist()).encode())
-        else:
-            hasher.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).astype("<i8").tobytes())
+        for first in range(0, len(column), _ROWS_PER_BATCH):
+            some = column.slice(first, _ROWS_PER_BATCH)
+            if field.type == _TEXT:
+                hasher.update(_lines(some, is_last=first + len(some) == len(column)))
+            else:
+                hasher.update(np.ascontiguousarray(some.to_numpy().astype("<i8", copy=False)).data)
     return hasher.hexdigest()
+
+
+def _lines(column: pa.ChunkedArray, is_last: bool) -> memoryview:
+    """A column of text as bytes, a line break behind each text but the last."""
+    whole = column.combine_chunks()
+    with_breaks = pa.array([text + "\n" for text in whole.dictionary.to_pylist()], pa.large_string())
+    _, offsets, data = with_breaks.take(whole.indices).buffers()
+    length = int(np.frombuffer(offsets, np.int64)[len(whole)])
+    return memoryview(data)[: length - is_last]
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     """A column of text as numbers (n,) and the texts that they stand for."""
-    whole = column.combine_chunks()
+    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return whole.indices.to_numpy(), whole.dictionary.to_pylist()
 
 
 def tally(table: pa.Table) -> tuple[Counter, Counter]:
     """(counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
-    counts: Counter = Counter()
-    sizes: Counter = Counter()
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
-    details, detail_names = codes(table.column("detail"))
-    reasons = ["", *detail_names]
-    has_reason = np.isin(events, [code for code, name in enumerate(event_names) if name in _WITH_REASON])
-    kind = events.astype(np.int64) * len(message_names) + messages
-    kind = kind * len(reasons) + np.where(has_reason, details + 1, 0)
-    kinds, index = np.unique(kind, return_inverse=True)
-    size_B = np.bincount(index, table.column("size_B").to_numpy())
-    for one, number, total_B in zip(kinds.tolist(), np.bincount(index).tolist(), size_B.tolist(), strict=True):
-        one, reason = divmod(one, len(reasons))
-        event, message = divmod(one, len(message_names))
-        counts[event_names[event], message_names[message], reasons[reason]] += number
-        if total_B:
-            sizes[event_names[event], reasons[reason]] += int(total_B)
-    for key in [key for key in counts if key[0] == "held"]:
-        del counts[key]
-    counts["held", "", ""] = _holders(table, events == (event_names.index("held") if "held" in event_names else -1))
-    return +counts, sizes
+    kinds = list(product(event_names, message_names))
+    size_B = table.column("size_B").to_numpy()
+    number, total_B = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
+    # In pieces that stay in the processor's cache.
+    for first in range(0, len(table), _ROWS_AT_ONCE):
+        some = slice(first, first + _ROWS_AT_ONCE)
+        kind = np.multiply(events[some], len(message_names), dtype=np.int64) + messages[some]
+        number += np.bincount(kind, minlength=len(kinds))
+        total_B += np.bincount(kind, size_B[some], len(kinds)).astype(np.int64)
+    counts: Counter = Counter()
+    sizes: Counter = Counter()
+    for (event, message), count, count_B in zip(kinds, number.tolist(), total_B.tolist(), strict=True):
+        if event not in _SET_APART:
+            counts[event, message, ""] += count
+            sizes[event, ""] += count_B
+    rows = {name: np.flatnonzero(events == code) for code, name in enumerate(event_names) if name in _SET_APART}
+    for event in sorted(_WITH_REASON.intersection(rows)):
+        _count_reasons(table, event, rows[event], messages[rows[event]], message_names, (counts, sizes))
+    held = rows.get("held", np.zeros(0, np.int64))
+    counts["held", "", ""] = different_rows(
+        *(table.column(name).to_numpy()[held] for name in ("node", "origin", "sequence"))
+    )
+    return +counts, +sizes
 
 
-def _holders(table: pa.Table, is_held: np.ndarray) -> int:
-    """How many pairs of a node and a publication that it came to hold there are among these rows."""
-    held = table.select(["node", "origin", "sequence"]).filter(pa.array(is_held))
-    return held.group_by(["node", "origin", "sequence"]).aggregate([]).num_rows
+def _count_reasons(
+    table: pa.Table,
+    event: str,
+    rows: np.ndarray,
+    messages: np.ndarray,
+    names: list[str],
+    numbers: tuple[Counter, Counter],
+) -> None:
+    """Count the rows (n,) of an event that has a reason; ``messages`` (n,) are codes of ``names``."""
+    counts, sizes = numbers
+    details, texts = codes(table.column("detail"))
+    details = details[rows]
+    used = np.flatnonzero(np.bincount(details, minlength=len(texts)))
+    place = np.zeros(len(texts), np.int64)
+    place[used] = np.arange(len(used))
+    kind = np.multiply(messages, len(used), dtype=np.int64) + place[details]
+    kinds = product(names, [texts[code] for code in used.tolist()])
+    number = np.bincount(kind, minlength=len(names) * len(used)).tolist()
+    total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(number)).tolist()
+    for (message, reason), count, count_B in zip(kinds, number, total_B, strict=True):
+        counts[event, message, reason] += count
+        sizes[event, reason] += int(count_B)

@@ -105,9 +105,9 @@ def _role(seen: Seen, node: int, time_us: int) -> str:
     """What the look of the lowest rank says."""
     looks = [NODE_LOOK]
     for layer in seen.layers:
-        if layer.mark == "node":
-            which = layer.column("look")[_at_node(layer, node, time_us)]
-            looks += [layer.looks[look] for look in np.unique(which).tolist()]
+        which = layer.column("look")[_at_node(layer, node, time_us)] if layer.looks else ()
+        shown = [layer.looks[look] for look in np.unique(which).tolist()]
+        looks += [look for look in shown if (look.mark or layer.mark) == "node"]
     return min(looks, key=lambda look: look.rank).said
 
 

@@ -17,7 +17,7 @@ from workbench.views import palette
 from workbench.views.frames import Sent
 from workbench.views.layers import NO_WAYS, Layer, Look, Recorded, Table, Way, Ways, table
 from workbench.views.player.columns import Columns
-from workbench.views.spans import first_of_each, groups, numbered
+from workbench.views.spans import FOREVER_US, first_of_each, groups, numbered
 
 MOST_WAYS = 1_000
 MOST_ROWS = 60_000
@@ -72,35 +72,37 @@ def _steps(
     columns: Columns, made: np.ndarray, carriers: np.ndarray, sent: Sent
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What happened on the ways of publications: (rows of the trace, looks, which publication each is about)."""
+    steps = (_hops(columns, carriers, sent), columns.where(event="delivered"), _ends(columns, made))
+    rows = np.concatenate(steps)
+    look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(some) for some in steps])
+    way = _numbers(columns, made, rows)
+    known = (way >= 0) & carriers[columns.codes["message"][rows]]
+    return rows[known], look[known], way[known]
+
+
+def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
+    """Rows at which a publication got from ``peer`` to ``node``."""
     held = columns.where(event="held")
     received = columns.where(event="received")
     received = received[carriers[columns.codes["message"][received]]]
     of = np.searchsorted(sent.rows, received) - 1
-    received = received[(of >= 0) & (columns["peer"][sent.rows[np.maximum(of, 0)]] >= 0)]
-    events = {event: columns.where(event=event) for event in ("delivered", "dropped")}
-    rows = np.concatenate([made, held, received, *events.values()])
-    is_about = carriers[columns.codes["message"][rows]]
-    way = np.where(is_about, _numbers(columns, made, rows), -1)
-    node, time_us = columns["node"][rows], columns["time_us"][rows]
-    origins, holders, hops = len(made), len(made) + len(held), len(made) + len(held) + len(received)
-    drops = hops + len(events["delivered"])
+    is_unicast = columns["peer"][np.append(sent.rows, 0)[of]] >= 0 if columns.rows else of > 0
+    rows = np.concatenate([held[columns["peer"][held] >= 0], received[(of >= 0) & is_unicast]])
     # A node holds what it receives for the first time right away: that hop counts once.
-    hop = np.flatnonzero((way >= 0) & (np.arange(len(rows)) < hops) & (columns["peer"][rows] >= 0))
-    hop = hop[hop >= origins]
-    hop = hop[first_of_each(groups(way[hop], node[hop], columns["peer"][rows][hop], time_us[hop]))]
-    # Whoever held it before drops what it has already.
-    at = groups(way, node)
-    first = np.arange(holders)[first_of_each(at[:holders])]
-    order = np.argsort(at[first])
-    place = np.minimum(np.searchsorted(at[first][order], at[drops:]), len(first) - 1)
-    since = first[order][place]
-    is_late = (at[since] == at[drops:]) & (time_us[since] < time_us[drops:])
-    end = drops + np.flatnonzero(~is_late & (way[drops:] >= 0))
-    end = end[first_of_each(at[end])]
-    got = np.flatnonzero(way[hops:drops] >= 0) + hops
-    chosen = np.concatenate([hop, got, end])
-    look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(hop), len(got), len(end)])
-    return rows[chosen], look, way[chosen]
+    told = [columns[name][rows] for name in ("node", "peer", "origin", "sequence", "time_us")]
+    return rows[first_of_each(groups(*told))]
+
+
+def _ends(columns: Columns, made: np.ndarray) -> np.ndarray:
+    """Rows at which a node dropped a publication that it did not hold before, one for each node and publication."""
+    had, drops = np.concatenate([made, columns.where(event="held")]), columns.where(event="dropped")
+    both = np.concatenate([had, drops])
+    key, keys = numbered(groups(*(columns[name][both] for name in ("node", "origin", "sequence"))))
+    since_us = np.full(keys, FOREVER_US)
+    np.minimum.at(since_us, key[: len(had)], columns["time_us"][had])
+    dropped = key[len(had) :]
+    fresh = np.flatnonzero(since_us[dropped] >= columns["time_us"][drops])
+    return drops[fresh[first_of_each(dropped[fresh])]]
 
 
 def _numbers(columns: Columns, made: np.ndarray, rows: np.ndarray) -> np.ndarray:

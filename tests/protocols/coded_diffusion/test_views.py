@@ -2,6 +2,7 @@
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,18 +19,20 @@ from workbench.protocols.coded_diffusion.views import (
 from workbench.protocols.coded_diffusion.views import (
     figures as decoding_figures,
 )
+from workbench.protocols.coded_diffusion.views import layers, matrix, ranks
 from workbench.protocols.coded_diffusion.views import (
     steps as decoding_steps,
 )
 from workbench.sim.trace import SCHEMA
 from workbench.views import drawing, palette
+from workbench.views import event as events
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.ground import lay_out
-from workbench.views.player import decoding
+from workbench.views.player.columns import read
 from workbench.views.player.inspector import inspect_node, matrix_html
-from workbench.views.player.intervals import intervals, read
 from workbench.views.player.network import network_figure
+from workbench.views.see import see
 
 SECOND = 1_000_000
 M = 4
@@ -52,9 +55,16 @@ def trace_of(*rows):
 
 def seen_of(trace, duration_us=100):
     return [
-        (span.node, span.value, span.text, span.from_us, span.until_us)
-        for span in decoding.decoding_spans(read(trace), duration_us)
+        (one.node, one.value, one.text, one.from_us, min(one.until_us, duration_us)) for one in ranks.ranks(read(trace))
     ]
+
+
+def sizes_of(trace):
+    """m of each event, (origin, sequence)."""
+    columns = read(trace)
+    rows = columns.where(event="innovative")
+    events = zip(columns["origin"][rows].tolist(), columns["sequence"][rows].tolist(), strict=True)
+    return dict(zip(events, ranks.generation_sizes(columns, rows).tolist(), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +117,7 @@ def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
     ).run(engine="reference")
     rows = run.trace.to_pylist()
     given_up = {(row["node"], row["sequence"]): row["time_us"] for row in rows if row["detail"] == "expired"}
-    spans = decoding.decoding_spans(read(run.trace), 20 * SECOND)
+    spans = ranks.ranks(read(run.trace))
     ends = {(span.node, span.sequence): span.until_us for span in spans if (span.node, span.sequence) in given_up}
     assert given_up
     assert ends == given_up
@@ -130,30 +140,30 @@ def test_the_generation_size_is_what_decoders_tell_else_that_of_other_events_els
         (30, 1, "innovative", 1, "1", {"sequence": 1}),
         (40, 1, "innovative", 1, "6", {"sequence": 2}),
     )
-    assert decoding.generation_sizes(read(told)) == {(9, 0): 5, (9, 1): 5, (9, 2): 7}
-    assert decoding.generation_sizes(read(trace_of((10, 1, "innovative", 1, "3")))) == {(9, 0): 4}
+    assert sizes_of(told) == {(9, 0): 5, (9, 1): 5, (9, 2): 7}
+    assert sizes_of(trace_of((10, 1, "innovative", 1, "3"))) == {(9, 0): 4}
 
 
-def test_a_node_decodes_the_newest_event_of_an_origin_until_that_makes_the_next():
+def test_a_node_is_shaded_by_the_newest_event_of_an_origin_until_that_makes_the_next():
     trace = trace_of(
         (5, 9, "originated", 0, ""),
         (10, 1, "innovative", 1, "0"),
         (50, 9, "originated", 1, "", {"sequence": 1}),
     )
-    seen = intervals(trace, 100)
-    states = seen["node_state"]
-    rows = states["look"] == "decoding"
-    assert (states["from_us"][rows].tolist(), states["until_us"][rows].tolist()) == ([10], [50])
-    assert seen["decoding"]["until_us"].tolist() == [100]  # but it still has the packet
+    scenario = wb.Scenario(topology=wb.topology.line(10), protocol=wb.CodedDiffusion(), workload=[], duration_s=0.001)
+    layer = see(SimpleNamespace(scenario=scenario, trace=trace)).layer("decoding")
+    rows = zip(*[layer.column(name).tolist() for name in ("look", "from_us", "until_us")], strict=True)
+    # In the inspector it still has the packet afterwards.
+    assert list(rows) == [(0, 10, 50), (1, 50, 1000)]
+    assert [look.mark for look in layer.looks] == ["node", ""]
 
 
 # Ranks of a run
 
 
 def test_at_any_time_ranks_are_what_counting_the_trace_gives(run):
-    event = (12, 0)
-    spread = decoding.progress(run.trace, event)
-    rows = [row for row in run.trace.to_pylist() if (row["origin"], row["sequence"]) == event]
+    spread = ranks.progress(run.trace, (12, 0))
+    rows = [row for row in run.trace.to_pylist() if (row["origin"], row["sequence"]) == (12, 0)]
     assert spread.generation_size == M
     for time_us in range(SECOND, 2 * SECOND, 17_001):
         before = [row for row in rows if row["time_us"] <= time_us]
@@ -166,31 +176,44 @@ def test_at_any_time_ranks_are_what_counting_the_trace_gives(run):
         assert spread.holders(time_us) == holding
 
 
-def test_intervals_of_decoding_have_a_share_above_0_and_up_to_1_and_as_many_pivots_as_rank(run):
-    table = intervals(run.trace, 5 * SECOND)["decoding"]
-    assert len(table["node"]) > 25
-    assert (table["weight"] > 0).all() and (table["weight"] <= 1).all()
-    assert [len(text.split()) for text in table["text"]] == table["value"].tolist()
-    assert np.allclose(table["value"] / table["weight"], M)
+def test_a_rank_has_a_share_above_0_and_up_to_1_and_as_many_pivots(run):
+    layer = see(run).layer("decoding")
+    weight, value = layer.table["weight"], layer.table["value"]
+    assert len(layer) > 25
+    assert (weight > 0).all() and (weight <= 1).all()
+    assert [len(layer.words[code].split()) for code in layer.table["text"].tolist()] == value.tolist()
+    assert np.allclose(value / weight, M)
+
+
+def test_where_there_are_too_many_matrices_their_pivots_are_left_out_and_a_sentence_says_so(run, monkeypatch):
+    monkeypatch.setattr(ranks, "pivots", lambda *given: (np.full(len(given[1]), -1), []))
+    monkeypatch.setattr(layers, "pivots", ranks.pivots)
+    seen = see(run)
+    assert [heading for heading, _, _ in seen.layer("decoding").section.columns] == [
+        *("source", "event", "rank", "last from")
+    ]
+    assert any("pivots" in note for note in seen.notes)
 
 
 def test_coverage_grows_from_the_source_to_what_the_metrics_say(run):
     ages_s = np.linspace(0, 2, 50)
-    shares = decoding.progress(run.trace).coverage(25, ages_s)
+    shares = ranks.progress(run.trace).coverage(25, ages_s)
     assert shares[0] == 1 / 25
     assert (np.diff(shares) >= 0).all()
-    last = [decoding.progress(run.trace, event).coverage(25, [4])[0] for event in decoding.events_of(run.trace)]
+    last = [ranks.progress(run.trace, one).coverage(25, [4])[0] for one in events.events_of(read(run.trace))]
     assert np.mean(last) == pytest.approx(run.metrics["coverage"])
 
 
 def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
-    assert decoding.events_of(run.trace) == [(12, 0), (12, 1)]
-    part = decoding.of_event(run.trace, (12, 1))
-    assert decoding.events_of(part) == [(12, 1)]
-    assert 0 < part.num_rows < run.trace.num_rows
-    assert decoding.of_event(run.trace, None) is run.trace
+    columns = read(run.trace)
+    assert events.events_of(columns) == [(12, 0), (12, 1)]
+    part = events.of_event(columns, (12, 1))
+    assert events.events_of(part) == [(12, 1)]
+    assert 0 < part.rows < columns.rows
+    assert (columns["time_us"][part.at] == part["time_us"]).all()
+    assert events.of_event(columns, None) is columns
     with pytest.raises(wb.ParameterError, match=r"no event \(3, 0\) in this run.*\(12, 0\), \(12, 1\)"):
-        decoding.of_event(run.trace, (3, 0))
+        events.of_event(columns, (3, 0))
 
 
 def test_an_event_that_is_not_coded_has_holders_and_no_ranks():
@@ -200,8 +223,8 @@ def test_an_event_that_is_not_coded_has_holders_and_no_ranks():
         workload=[wb.publish(at=4, what="TEMP IS 20")],
         duration_s=2,
     ).run()
-    spread = decoding.progress(flood.trace)
-    assert (spread.generation_size, spread.spans, len(spread.held_us)) == (0, (), 9)
+    spread = ranks.progress(flood.trace)
+    assert (spread.generation_size, spread.ranks, len(spread.held_us)) == (0, (), 9)
 
 
 # What is drawn
@@ -212,7 +235,7 @@ def test_what_pivots_tell_of_a_matrix_holds_for_the_decoder_that_has_them(size, 
     decoder = Decoder(size, 256)
     for _ in range(data.draw(st.integers(0, size + 2))):
         decoder.add(data.draw(st.lists(st.integers(0, 255), min_size=size, max_size=size)), bytes(4))
-    cells = decoding.matrix_cells(size, decoder.pivots)
+    cells = matrix.matrix_cells(size, decoder.pivots)
     assert len(cells) == decoder.rank
     for row, pivot in zip(cells, decoder.pivots, strict=True):
         for cell, coefficient in zip(row, decoder.vector(pivot), strict=True):
@@ -222,7 +245,7 @@ def test_what_pivots_tell_of_a_matrix_holds_for_the_decoder_that_has_them(size, 
 
 
 def test_a_figure_fills_nodes_by_rank_and_explains_it(run):
-    spread = decoding.progress(run.trace)
+    spread = ranks.progress(run.trace)
     time_us = next(t for t in range(SECOND, 2 * SECOND, 1000) if len({s.value for s in spread.at(t).values()}) > 1)
     page = network_drawing(run, time_us / SECOND, event=(12, 0))
     ElementTree.fromstring(page.to_svg())
@@ -233,8 +256,8 @@ def test_a_figure_fills_nodes_by_rank_and_explains_it(run):
 
 
 def test_the_inspector_shows_the_matrix_of_what_a_node_decodes(run):
-    spread = decoding.progress(run.trace)
-    span = next(span for span in spread.spans if span.value == 2)
+    spread = ranks.progress(run.trace)
+    span = next(span for span in spread.ranks if span.value == 2)
     state = inspect_node(run, span.node, (span.from_us + 1) / SECOND)
     assert state.role == "decoding"
     assert state.tables["Decoding"][1] == [("12", "0", "2", span.text, str(span.peer))]
@@ -274,8 +297,8 @@ def test_maps_show_the_network_at_times_with_the_share_that_holds_the_event(run)
 
 
 def test_matrices_have_a_pivot_for_each_innovative_packet_so_far(run):
-    spread = decoding.progress(run.trace)
-    node = next(iter({span.node for span in spread.spans}))
+    spread = ranks.progress(run.trace)
+    node = next(iter({span.node for span in spread.ranks}))
     page = decoding_figures.decoding_matrices(run, [node, 11])
     pivots = [item for item in page.items if isinstance(item, Polygon) and item.fill == palette.RANK_HIGH]
     assert len(pivots) == sum(range(1, M + 1))
@@ -421,9 +444,9 @@ def page(run, tmp_path_factory):
 
 @pytest.mark.browser
 def test_the_browser_colors_nodes_by_the_ranks_that_python_counts(run, page):
-    spread, plan = decoding.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
+    spread, plan = ranks.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
     seen = set()
-    for time_us in sorted({span.from_us + 1 for span in spread.spans})[::3]:
+    for time_us in sorted({span.from_us + 1 for span in spread.ranks})[::3]:
         fills = page.evaluate(f"() => {{ {PLAYER}.jump({time_us / SECOND}); return {PLAYER}.drawn.nodes.data.fill }}")
         for node, span in spread.at(time_us).items():
             place = int(plan.place(np.array([node]))[0])
@@ -436,10 +459,10 @@ def test_the_browser_colors_nodes_by_the_ranks_that_python_counts(run, page):
 
 @pytest.mark.browser
 def test_the_panel_fills_the_matrix_of_a_node_as_python_would(run, page):
-    spread, plan = decoding.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
-    node = next(span.node for span in spread.spans if span.value == 3)
+    spread, plan = ranks.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
+    node = next(span.node for span in spread.ranks if span.value == 3)
     place = int(plan.place(np.array([node]))[0])
-    for span in (span for span in spread.spans if span.node == node):
+    for span in (span for span in spread.ranks if span.node == node):
         time_s = (span.from_us + 100) / SECOND
         text = page.evaluate(f"() => {{ {PLAYER}.jump({time_s}); return {PLAYER}.nodeText({place}) }}")
         assert matrix_html(M, tuple(map(int, span.text.split()))) in text

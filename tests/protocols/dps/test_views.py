@@ -1,31 +1,24 @@
-"""The views of DPS's meshes: what comes out of traces, what is drawn of it, and the player in a real browser."""
+"""The views of DPS's meshes: what comes out of traces, as layers and as figures."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import workbench as wb
+from tests.protocols.dps import replay
 from workbench import views
 from workbench.errors import DataError, ParameterError
-from workbench.protocols.dps.views import (
-    filters as dps_filters,
-)
-from workbench.protocols.dps.views import (
-    mesh as dps,
-)
-from workbench.protocols.dps.views import (
-    packing as dps_packing,
-)
-from workbench.protocols.dps.views import (
-    player as dps_player,
-)
-from workbench.protocols.dps.views import (
-    publications as dps_publications,
-)
+from workbench.protocols.dps import automaton
+from workbench.protocols.dps.views import filters as dps_filters
+from workbench.protocols.dps.views import layers as dps_layers
+from workbench.protocols.dps.views import looks, paths
+from workbench.protocols.dps.views import mesh as dps
+from workbench.protocols.dps.views import publications as dps_publications
 from workbench.views.drawing import Text
-from workbench.views.ground import lay_out
+from workbench.views.layers import Curves, Layer, Ways
+from workbench.views.player.intervals import read
+from workbench.views.see import see
 
 SECOND = 1_000_000
 
@@ -61,7 +54,7 @@ def rows(run, **equal):
     return table
 
 
-# The mesh, replayed
+# The mesh
 
 
 def test_links_have_the_state_that_either_end_told_last(run):
@@ -75,7 +68,7 @@ def test_links_have_the_state_that_either_end_told_last(run):
         for ends, states in told.items():
             left = [state for state in states.values() if state != "gone"]
             if left:
-                expected[tuple(sorted(ends))] = dps.both_ends(left)
+                expected[tuple(sorted(ends))] = replay.both_ends(left)
         assert seen.links_at(time_us) == expected
     assert {"active", "muted"} == set(seen.links_at(20 * SECOND).values())
 
@@ -87,10 +80,8 @@ def test_filters_have_the_bits_that_were_told_last(run):
         for row in rows(run, event="interests_set").itertuples():
             if row.time_us <= time_us:
                 told[row.node, row.peer] = row.value, int(row.detail)
-        sums = {node: values for (node, peer), values in told.items() if peer == dps.EVERYTHING}
-        assert {node: (one.bits, one.needs) for node, one in seen.sums_at(time_us).items()} == sums
-        links = {ends: values[0] for ends, values in told.items() if ends[1] != dps.EVERYTHING}
-        assert {ends: one.bits for ends, one in seen.filters_at(time_us).items()} == links
+        assert seen.sums_at(time_us) == {node: values for (node, peer), values in told.items() if peer < 0}
+        assert seen.filters_at(time_us) == {ends: values for ends, values in told.items() if ends[1] >= 0}
 
 
 def test_what_a_neighbor_told_goes_with_its_link(run):
@@ -114,17 +105,6 @@ def test_what_was_told_before_a_link_was_muted_stands_only_if_it_counts(run, cou
     assert ((muted.node, muted.peer) in told) == count_muted
 
 
-def test_spans_never_overlap_and_stay_within_the_run(run):
-    seen = dps.mesh_of(run)
-    for spans in (seen.links, seen.filters):
-        last = {}
-        for span in spans:
-            assert 0 <= span.from_us < span.until_us <= seen.duration_us
-            assert last.get((span.node, span.peer), 0) <= span.from_us
-            last[span.node, span.peer] = span.until_us
-    assert seen.down_at(29 * SECOND) == set() and seen.down_at(31 * SECOND) == {9}
-
-
 def test_steps_are_what_the_mesh_says_at_each_time(run):
     seen = dps.mesh_of(run)
     table = dps.steps(seen, 12)
@@ -133,32 +113,276 @@ def test_steps_are_what_the_mesh_says_at_each_time(run):
         fills = [seen.fill(one.bits) for one in seen.sums_at(int(time_us)).values()]
         assert mean == pytest.approx(sum(fills) / 12) and most == pytest.approx(max(fills, default=0))
         assert muted == Counter(seen.links_at(int(time_us)).values())["muted"]
+    few = dps.steps(seen, 12, most=5)
+    place = np.searchsorted(table["time_us"], few["time_us"])
+    assert len(place) == 5 and all((table[name][place] == few[name]).all() for name in table)
 
 
 def test_runs_of_others_and_tables_that_are_no_traces_are_refused(run):
     other = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run()
-    for view in (dps.mesh_of, dps_filters.filters_drawing, dps_publications.publication_path, dps_player.dps_figure):
+    for view in (dps.mesh_of, dps_filters.filters_drawing, dps_filters.fill_chart, paths.publication_path):
         with pytest.raises(ParameterError, match="run of Flooding, which has no filters"):
             view(other)
     with pytest.raises(DataError, match="no trace"):
         dps.mesh(run.trace.drop_columns(["peer"]), 256, SECOND)
 
 
-def test_a_run_in_which_nobody_asks_is_drawn():
-    quiet = wb.Scenario(wb.topology.line(3), wb.DPS(), duration_s=3).run()
-    assert dps.mesh_of(quiet).most_bits == 1
-    assert "0: 0" not in texts(dps_filters.filters_drawing(quiet, 0))
-    dps_filters.fill_chart(quiet)
-    dps_player.dps_figure(quiet)
-    with pytest.raises(ParameterError, match="this run has 0 publications"):
-        dps_publications.publication_path(quiet)
+# Arrays and single rows
+
+
+def wanderer(nodes, **settings):
+    """A network in which links are lost and come back: nodes fail, and some recover."""
+    workload = [
+        wb.subscribe([1, nodes - 1], 'TOPIC EQ "house/+/temp"', start_s=1),
+        wb.subscribe(nodes // 2, 'TOPIC EQ "#"', start_s=6),
+        wb.publish([0, nodes - 2], 'TOPIC IS "house/attic/temp"', start_s=1.5, every_s=1.5, stop_s=33),
+        wb.publish(3, 'TOPIC IS "garden/pump"', start_s=21),
+        wb.outage(2, start_s=12, stop_s=30),
+        wb.outage(nodes // 3, start_s=15),
+    ]
+    protocol = wb.DPS(filter_bits=256, update_s=0.3, link_loss_s=5.0, **settings)
+    graph = wb.topology.disc(nodes, 60, 60, radius_m=25, seed=nodes)
+    return wb.Scenario(graph, protocol, workload, wb.Radio(loss=0.15), 45, seed=nodes).run(engine="reference")
+
+
+@pytest.fixture(scope="module", params=[{}, {"count_muted": False}, {"acknowledge": True}], ids=str)
+def wild(request):
+    return wanderer(14, **request.param)
+
+
+def replayed(run):
+    one = replay.Replay(round(run.scenario.duration_s * 1e6), run.scenario.protocol.count_muted)
+    one.run(read(run.trace))
+    return one
+
+
+def test_arrays_tell_the_same_of_the_mesh_at_every_time_as_rows_one_by_one(wild):
+    seen, expected = dps.mesh_of(wild), replayed(wild)
+    spans = [*expected.links, *expected.filters]
+    times = sorted({span.from_us for span in spans} | {span.until_us for span in spans})
+    assert len(times) > 100
+    for time_us in [*times[::7], *(time_us - 1 for time_us in times[::11]), 45 * SECOND]:
+        at = min(time_us, 45 * SECOND - 1)
+        links = [span for span in expected.links if span.from_us <= at < span.until_us]
+        ends = {tuple(sorted((one.node, one.peer))) for one in links}
+        states = {pair: [one.state for one in links if {one.node, one.peer} == set(pair)] for pair in ends}
+        assert seen.links_at(time_us) == {pair: replay.both_ends(told) for pair, told in states.items()}
+        told = [span for span in expected.filters if span.from_us <= at < span.until_us]
+        assert seen.filters_at(time_us) == {
+            (one.node, one.peer): (one.bits, one.needs) for one in told if one.peer >= 0
+        }
+        assert seen.sums_at(time_us) == {one.node: (one.bits, one.needs) for one in told if one.peer < 0}
+
+
+def test_arrays_count_the_same_over_time_as_rows_one_by_one(wild):
+    seen = dps.mesh_of(wild)
+    expected = np.array(replay.steps(replayed(wild), seen.fill, 14))
+    found = dps.steps(seen, 14)
+    for time_us in np.union1d(expected[:, 0], found["time_us"]):
+        row = expected[np.searchsorted(expected[:, 0], time_us, "right") - 1]
+        place = np.searchsorted(found["time_us"], time_us, "right") - 1
+        assert [found[name][place] for name in ("mean", "most", "muted")] == pytest.approx(row[1:].tolist())
+
+
+def test_arrays_tell_the_same_of_publications_as_rows_one_by_one(wild):
+    columns = read(wild.trace)
+    every = np.ones(columns.rows, bool)
+    frames, marks = replay.frames(columns, every), replay.marks(columns, every)
+    ways = paths.paths(wild)
+    assert len(ways) > 5 and {hop.look for way in ways for hop in way.hops} >= {"useful", "lost", "in vain"}
+    for way in ways:
+        what = (way.what.node, way.what.sequence)
+        expected = replay.path(way.what, frames.get(what, []), marks.get(what, []))
+        assert (way.hops, way.matches) == (expected.hops, expected.matches)
+        assert sorted(way.marks) == sorted(expected.marks)
+
+
+# Layers
+
+
+def parts(run, kind):
+    return [one for one in dps_layers.layers(recorded(run)) if isinstance(one, kind)]
+
+
+def recorded(run):
+    from workbench.views.ground import lay_out
+    from workbench.views.layers import Recorded
+
+    return Recorded(run, read(run.trace), lay_out(run.scenario.topology), None)
+
+
+def ends_at(layer, time_us):
+    alive = layer.alive(time_us)
+    return sorted(zip(layer.column("node")[alive].tolist(), layer.column("peer")[alive].tolist(), strict=True))
+
+
+def test_each_link_is_in_the_layer_of_what_both_ends_say(wild):
+    seen, shown = dps.mesh_of(wild), see(wild)
+    layers = {"active": "links of the mesh", "muted": "muted links", "pending": "links on their way"}
+    found = set()
+    for time_us in range(0, 45 * SECOND, SECOND // 3):
+        states = seen.links_at(time_us)
+        for state, name in layers.items():
+            assert ends_at(shown.layer(name), time_us) == [ends for ends, one in states.items() if one == state]
+        found |= set(states.values())
+    assert found == set(layers)
+
+
+def test_halves_of_active_links_have_the_shade_of_what_their_end_was_told(wild):
+    seen, halves = dps.mesh_of(wild), see(wild).layer("links of the mesh", "half")
+    shades = looks.shades(seen.fewest_bits, seen.most_bits)
+    for time_us in range(0, 45 * SECOND, SECOND // 3):
+        told, expected = seen.filters_at(time_us), {}
+        for (a, b), state in seen.links_at(time_us).items():
+            for ends in ((a, b), (b, a)):
+                if state == "active" and ends in told and told[ends].bits:
+                    expected[ends] = shades[told[ends].bits] / looks.DARKEST
+        assert ends_at(halves, time_us) == sorted(expected)
+        for row in halves.alive(time_us):
+            ends = (halves.column("node")[row], halves.column("peer")[row])
+            assert halves.column("weight")[row] == pytest.approx(expected[ends])
+
+
+def test_a_node_has_the_shade_of_what_it_asks_of_the_neighbor_that_it_asks_least(wild):
+    seen, discs = dps.mesh_of(wild), see(wild).layer("filters")
+    shades = looks.shades(seen.fewest_bits, seen.most_bits)
+    for time_us in range(0, 45 * SECOND, SECOND // 3):
+        told, sums = seen.filters_at(time_us), seen.sums_at(time_us)
+        asked = {}
+        for (a, b), state in seen.links_at(time_us).items():
+            for node, peer in ((a, b), (b, a)):
+                if state == "active":
+                    bits = told[peer, node].bits if (peer, node) in told else 0
+                    asked.setdefault(node, []).append(bits)
+        expected = {node: min(asked.get(node, [one.bits])) for node, one in sums.items()}
+        expected |= {node: min(bits) for node, bits in asked.items()}
+        alive = discs.alive(time_us)
+        found = dict(zip(discs.column("node")[alive].tolist(), discs.column("weight")[alive].tolist(), strict=True))
+        assert found == pytest.approx({node: shades[bits] / looks.DARKEST for node, bits in expected.items() if bits})
+
+
+def test_labels_and_the_inspector_say_what_a_node_knows(run):
+    seen, shown = dps.mesh_of(run), see(run)
+    fills, links = shown.layer("fill in %"), shown.layer("links of nodes")
+    assert fills.section.title == "Filter" and links.section.title == "Links"
+    for time_us in (5 * SECOND, 9 * SECOND, 24 * SECOND):
+        alive = fills.alive(time_us)
+        told = zip(*(fills.column(name)[alive].tolist() for name in ("node", "value", "sequence", "text")), strict=True)
+        found = {node: (bits, needs, fills.words[text]) for node, bits, needs, text in told}
+        sums = {node: one for node, one in seen.sums_at(time_us).items() if one.bits}
+        assert found == {node: (*one, looks.percent(seen.fill(one.bits))) for node, one in sums.items()}
+        alive = links.alive(time_us)
+        told = zip(*(links.column(name)[alive].tolist() for name in ("node", "peer", "look", "text")), strict=True)
+        states = {}
+        for node, peer, look, text in told:
+            bits, needs = seen.filters_at(time_us).get((node, peer), (0, 0))
+            states.setdefault(tuple(sorted((node, peer))), []).append(links.looks[look].said)
+            assert links.words[text] == (f"{bits} bits, {needs} needs" if bits else "nothing")
+        assert {ends: replay.both_ends(some) for ends, some in states.items()} == seen.links_at(time_us)
+
+
+def test_ways_are_the_paths_of_publications(wild):
+    (ways,), layer = parts(wild, Ways), see(wild).layer("publication")
+    assert ways.is_newest and not ways.notes
+    for number, (way, path) in enumerate(zip(ways.ways, paths.paths(wild), strict=True)):
+        assert (way.said, way.from_us, way.told) == (path.what.name, path.what.at_us, path.in_words())
+        mine = np.flatnonzero(layer.column("way") == number)
+        found = Counter()
+        for row in mine:
+            look = layer.looks[layer.column("look")[row]]
+            ends = layer.column("node")[row], layer.column("peer")[row]
+            found[look.mark or layer.mark, look.said, *(reversed(ends) if look.mark == "loss" else ends)] += 1
+        said = dict(zip([*paths.HOPS, *paths.MARKS], dps_layers.WAY, strict=True))
+        expected = Counter((said[hop.look].mark or "arrow", said[hop.look].said, hop[0], hop[1]) for hop in path.hops)
+        expected.update((said[mark.look].mark, said[mark.look].said, mark.node, -1) for mark in path.marks)
+        assert found == expected
+
+
+def test_frames_of_a_publication_and_its_acknowledgements_are_of_its_way(run):
+    (ways,) = parts(run, Ways)
+    frames = see(run).layer("frames")
+    sent = [rows(run, event="sent", origin=way.frames[0][0], sequence=way.frames[0][1]) for way in ways.ways]
+    assert set(sent[0].message) == {"publication", "acknowledgement"}
+    assert [(frames.column("way") == number).sum() for number in range(3)] == [len(some) for some in sent]
+
+
+def test_curves_are_in_percent_and_only_where_there_is_something(run):
+    fills, muted = parts(run, Curves)
+    over = dps.steps(dps.mesh_of(run), 12)
+    assert [line.said for line in fills.lines] == ["fullest filter", "mean of all nodes"]
+    assert (fills.lines[0].values == 100 * over["most"]).all() and (muted.lines[0].values == over["muted"]).all()
+    line = wb.Scenario(wb.topology.line(3), wb.DPS(), duration_s=3).run(engine="reference")
+    assert [one.name for one in parts(line, Curves)] == ["fill of filters"]
+
+
+def test_shades_tell_one_topic_three_and_all_of_them_apart():
+    found = looks.shades(3, 300)
+    assert found[0] == 0 and found[3] == 1 and found[300] == looks.DARKEST
+    assert len({*found[[0, 3, 9, 27, 81, 300]].tolist()}) == 6 and (np.diff(found) >= 0).all()
+    assert looks.shades(4, 4).tolist() == [0, *[looks.DARKEST] * 4] and looks.shades(0, 0).tolist() == [0]
+    assert looks.scale("x", 3, 300, 1000)[2:] == ("none, then 3", "300 bits (30 %), by factors")
+    assert looks.scale("x", 3, 3, 1000).low == "none"
+
+
+def test_of_very_many_changes_those_that_lasted_longest_are_shown_and_a_note_says_so(run, monkeypatch):
+    whole = {len(one): one for one in parts(run, Layer) if one.name == "links of nodes"}
+    monkeypatch.setattr(dps_layers, "MOST_ROWS", 20)
+    (few,) = [one for one in parts(run, Layer) if one.name == "links of nodes"]
+    ((count, every),) = whole.items()
+    lasts = np.sort(every.column("until_us") - every.column("from_us"))
+    assert (np.sort(few.column("until_us") - few.column("from_us")) == lasts[-20:]).all()
+    assert (np.diff(few.column("from_us")) >= 0).all()
+    assert few.notes == (f"links of nodes: of {count} changes those 20 that lasted longest are shown.",)
+
+
+def test_of_very_many_publications_the_first_can_be_followed(wild, monkeypatch):
+    monkeypatch.setattr(dps_layers, "MOST_PATHS", 2)
+    (ways,) = parts(wild, Ways)
+    every = len(paths.publications(wild.trace))
+    assert len(ways.ways) == 2 and ways.notes == (f"Of {every} publications the first 2 can be followed.",)
+    assert see(wild).layer("publication").column("way").max() == 1
+
+
+@pytest.mark.parametrize(
+    ("graph", "workload"),
+    [
+        (wb.topology.line(1), []),
+        (wb.topology.line(1), [wb.subscribe(0, 'TOPIC EQ "a"', start_s=1), wb.publish(0, 'TOPIC IS "a"', start_s=2)]),
+        (wb.topology.line(3), []),
+        (wb.topology.line(3), [wb.publish(0, 'TOPIC IS "a"', start_s=2)]),
+        (wb.topology.line(3), [wb.subscribe(0, 'TOPIC EQ "#"', start_s=1), wb.outage([0, 1, 2], start_s=2)]),
+    ],
+    ids=["alone", "alone with a topic", "quiet", "nobody asks", "all fail"],
+)
+def test_runs_with_little_in_them_have_layers_and_figures(graph, workload):
+    quiet = wb.Scenario(graph, wb.DPS(), workload, duration_s=4).run(engine="reference")
+    shown = see(quiet)
+    for layer in shown.layers:
+        assert (layer.table["from_us"] < layer.table["until_us"]).all()
+    views.filters_drawing(quiet, 0)
+    views.filters_drawing(quiet)
+    views.fill_chart(quiet)
+    if len(shown.ways.ways):
+        views.publication_drawing(quiet)
+    else:
+        with pytest.raises(ParameterError, match="this run has 0 publications"):
+            paths.publication_path(quiet)
+
+
+def test_a_node_alone_has_the_shade_of_its_own_subscription():
+    alone = wb.Scenario(wb.topology.line(1), wb.DPS(), [wb.subscribe(0, 'TOPIC EQ "a"', start_s=1)], duration_s=4).run(
+        engine="reference"
+    )
+    discs = see(alone).layer("filters")
+    assert len(discs.alive(SECOND // 2)) == 0 and discs.column("weight")[discs.alive(2 * SECOND)].tolist() == [1.0]
+    assert {look.said for look in dps_layers.STATES} == set(automaton.STATE_NAMES)
 
 
 # The way of a publication
 
 
 def test_every_frame_of_a_publication_is_a_hop(run):
-    ways = dps_publications.paths(run)
+    ways = paths.paths(run)
     assert [way.what.text for way in ways] == [
         'TOPIC IS "house/kitchen/temp"',
         'TOPIC IS "house/bath/temp"',
@@ -175,7 +399,7 @@ def test_every_frame_of_a_publication_is_a_hop(run):
 
 
 def test_useful_hops_lead_from_the_publisher_to_each_delivery_and_the_others_do_not(run):
-    for way in dps_publications.paths(run):
+    for way in paths.paths(run):
         useful = {hop.receiver: hop.sender for hop in way.hops if hop.look == "useful"}
         for node in way.nodes("delivered"):
             while node != way.what.node:
@@ -186,14 +410,14 @@ def test_useful_hops_lead_from_the_publisher_to_each_delivery_and_the_others_do_
 
 
 def test_who_is_delivered_to_is_who_asked_for_it(run):
-    both, one, nobody = dps_publications.paths(run)
+    both, one, nobody = paths.paths(run)
     assert both.nodes("delivered") == [2, 11] and both.matches == 2 and both.count("useful") >= 4
     assert one.nodes("delivered") == [2]
     assert nobody.matches == 0 and nobody.count("useful") == 0
 
 
 def test_a_path_up_to_a_hop_has_its_first_hops_and_earlier_marks(run):
-    way = dps_publications.publication_path(run)
+    way = paths.publication_path(run)
     assert way.until(0).hops == () and way.until(len(way.hops)).hops == way.hops
     part = way.until(2)
     assert part.hops == way.hops[:2]
@@ -208,9 +432,9 @@ def test_short_filters_make_hops_in_vain_for_what_nobody_asked_for():
     for filter_bits in (64, 8192):
         protocol = wb.DPS(filter_bits=filter_bits, update_s=0.2)
         run = wb.Scenario(wb.topology.line(8), protocol, [*asked, said], wb.Radio(loss="none"), duration_s=25).run()
-        ways.append(dps_publications.publication_path(run))
+        ways.append(paths.publication_path(run))
         written = texts(dps_publications.publication_drawing(run))
-        assert any(text.startswith("got it in vain: ") for text in written) == (filter_bits == 64)
+        assert ("in vain: dead end" in written) == (filter_bits == 64)
     short, long = ways
     assert short.matches == long.matches == 0
     assert short.count("in vain") > 0 == long.count("in vain")
@@ -225,19 +449,19 @@ def test_lost_frames_are_hops_that_did_not_arrive():
         wb.topology.line(3), wb.DPS(), [asked, wb.outage(1, start_s=19), said], wb.Radio(loss="none"), duration_s=25
     )
     run = scenario.run()
-    way = dps_publications.publication_path(run)
+    way = paths.publication_path(run)
     assert [(hop.sender, hop.receiver, hop.look) for hop in way.hops] == [(0, 1, "lost")]
     assert "lost on this link" in texts(dps_publications.publication_drawing(run))
 
 
 def test_there_are_as_many_slides_as_hops_and_one_for_the_beginning(run):
-    way = dps_publications.publication_path(run)
+    way = paths.publication_path(run)
     slides = dps_publications.publication_slides(run)
     assert len(slides.drawings) == len(way.hops) + 1
     assert len({(one.width, one.height) for one in slides.drawings}) == 1
     assert "published, and not sent yet" in texts(slides.drawings[0]) and way.in_words() in texts(slides.drawings[-1])
     with pytest.raises(ParameterError, match="which is 3; this run has 3 publications"):
-        dps_publications.publication_path(run, 3)
+        paths.publication_path(run, 3)
 
 
 # Figures
@@ -247,11 +471,12 @@ def test_a_figure_of_filters_says_how_full_they_are(run):
     seen = dps.mesh_of(run)
     written = texts(dps_filters.filters_drawing(run, 24))
     for node, one in seen.sums_at(24 * SECOND).items():
-        assert one.bits and f"{node}: {dps_filters.percent(seen.fill(one.bits))}" in written
+        assert one.bits and f"{node}: {looks.percent(seen.fill(one.bits))}" in written
     assert {str(node) for node in range(12)} <= set(texts(dps_filters.filters_drawing(run, 5)))
-    assert "muted link: it closes a loop" in written and "subscriber" in written
+    assert "muted link: it closes a loop" in written and "sink" in written
     assert "failed node" not in written and "failed node" in texts(dps_filters.filters_drawing(run))
-    assert "11: 3.5 %" not in texts(dps_filters.filters_drawing(run, names=False))
+    assert not any("3.5 %" in text and ":" in text[:4] for text in texts(dps_filters.filters_drawing(run, names=False)))
+    assert any(text.startswith("filters of 256 bits; mean of the nodes ") for text in written)
     with pytest.raises(ParameterError, match="time_s is 51; this run lasts from 0 to 50 s"):
         dps_filters.filters_drawing(run, 51)
     with pytest.raises(ParameterError, match="times_s is empty"):
@@ -262,78 +487,4 @@ def test_a_figure_of_filters_says_how_full_they_are(run):
     "fill, said", [(0, "0"), (0.0001, "< 0.1 %"), (0.035, "3.5 %"), (0.1, "10 %"), (0.09951, "10 %"), (1, "100 %")]
 )
 def test_fills_are_written_for_readers(fill, said):
-    assert dps_filters.percent(fill) == said
-
-
-def test_the_browser_is_sent_every_span_and_hop(run):
-    seen, plan = dps.mesh_of(run), lay_out(run.scenario.topology)
-    packed = dps_packing.pack(run, seen, plan)
-    ways = dps_publications.paths(run)
-    sizes = {what: len(table["at" if "at" in table else "from"]) for what, table in packed.tables.items()}
-    assert sizes["links"] == len(seen.links)
-    assert sizes["told"] + sizes["sums"] == len(seen.filters)
-    assert sizes["hops"] == sum(len(way.hops) for way in ways)
-    assert sizes["marks"] == sum(len(way.marks) for way in ways)
-    assert len(packed.names) == len(packed.texts) == len(ways) and not packed.notes
-
-
-def test_of_very_many_spans_the_first_are_sent_and_a_note_says_so(run, monkeypatch):
-    monkeypatch.setattr(dps_packing, "MOST_SPANS", 5)
-    seen, plan = dps.mesh_of(run), lay_out(run.scenario.topology)
-    packed = dps_packing.pack(run, seen, plan)
-    assert len(packed.tables["links"]["from"]) == 5
-    assert f"Of {len(seen.links):,} changes of links the first 5 are drawn." in packed.notes
-
-
-def test_outside_of_a_notebook_the_player_is_a_page(run, tmp_path, monkeypatch, capsys):
-    (tmp_path / "out").mkdir()
-    monkeypatch.chdir(tmp_path)
-    views.show_dps(run)
-    path = Path("out") / f"workbench-dps-{run.scenario.hash[:12]}.html"
-    assert f"wrote {path}" in capsys.readouterr().out
-    assert "mesh halves" in path.read_text(encoding="utf-8")
-
-
-# In a browser
-
-CHROMIUM = Path("/usr/bin/chromium")
-SKIN = "Bokeh.documents[0].get_model_by_name('mesh discs').data_source.skin"
-
-
-@pytest.mark.browser
-def test_the_player_draws_the_mesh_of_its_time(run, tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}")
-    from bokeh.embed import file_html
-    from bokeh.resources import Resources
-
-    page_path = tmp_path / "mesh.html"
-    page_path.write_text(file_html(dps_player.dps_figure(run), Resources(mode="inline")), encoding="utf-8")
-    seen = dps.mesh_of(run)
-    way = dps_publications.publication_path(run)
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1040, "height": 1200})
-        complaints = []
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(page_path.as_uri())
-        page.wait_for_function(f"window.Bokeh?.documents.length && {SKIN}")
-        player = "Bokeh.documents[0].get_model_by_name('nodes').data_source.player"
-        for time_s in (0, 24, 25.5):
-            page.evaluate(f"() => {player}.jump({time_s})")
-            page.wait_for_function(f"() => {SKIN}.time == {time_s}")
-            shown = page.evaluate(
-                f"() => Object.fromEntries(Object.entries({SKIN}.drawn)"
-                ".map(([name, { data }]) => [name, (data.x0 ?? data.x).length]))"
-            )
-            states = Counter(seen.links_at(round(time_s * SECOND)).values())
-            assert shown["muted"] == states["muted"]
-            assert shown["halves"] == 2 * states["active"]
-            assert shown["ground"] == states["active"] + states["pending"]
-            hops = len([hop for hop in way.hops if hop.arrived_us <= time_s * SECOND])
-            assert shown["trail"] == hops
-        assert shown["delivered"] == 2 and shown["dead"] == len(way.nodes("dead_end"))
-        assert page.evaluate(f"() => {SKIN}.widgets.said.text") == way.in_words()
-        assert complaints == []
-        browser.close()
+    assert looks.percent(fill) == said

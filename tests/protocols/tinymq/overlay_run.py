@@ -17,3 +17,27 @@ def failing_grid():
         duration_s=20,
         seed=2,
     ).run(engine="reference")
+
+
+def troubled(graph, roots, seed, every_tree=False, key_bits=6, literal=False):
+    """A run in which queries come and go, events are published, and nodes fail, some for good and some for a while."""
+    nodes = sorted(graph)
+    others = [node for node in nodes if node not in roots]
+    protocol = wb.Pub2Sub if every_tree else wb.TinyMQ
+    settings = {"literal": True} if literal else {}
+    workload = [
+        wb.subscribe(nodes[0], "TEMP GE 10, TEMP LE 30", start_s=2, stop_s=11),
+        wb.subscribe(nodes[-1], "TEMP GE 25", start_s=3),
+        wb.publish(nodes[len(nodes) // 2], "TEMP IS 27", start_s=4, every_s=2),
+    ]
+    workload += [wb.outage(node, start_s=5 + 2 * index) for index, node in enumerate(others[:1])]
+    workload += [wb.outage(node, start_s=6, stop_s=9) for node in others[1:3]]
+    workload += [wb.outage(nodes[-1], start_s=8, stop_s=9), wb.outage(nodes[-1], start_s=10, stop_s=12)]
+    return wb.Scenario(
+        graph,
+        protocol(roots=roots, dimensions=("TEMP 0 50",), key_bits=key_bits, info_s=1.0, refresh_s=3.0, **settings),
+        workload,
+        wb.Radio(loss="none"),
+        duration_s=14,
+        seed=seed,
+    ).run(engine="reference")

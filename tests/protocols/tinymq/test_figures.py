@@ -1,11 +1,9 @@
-"""What is drawn of TinyMQ's overlay: figures, the steps of a class, and the player in a real browser."""
+"""What is drawn of TinyMQ's overlay: figures, and the steps of a class."""
 
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bokeh.embed import file_html
-from bokeh.resources import Resources
 
 import workbench as wb
 from tests.protocols.tinymq.overlay_run import failing_grid
@@ -22,13 +20,7 @@ from workbench.protocols.tinymq.views import (
 )
 from workbench.protocols.tinymq.views import overlay as overlays
 from workbench.protocols.tinymq.views import (
-    packing as overlay_packing,
-)
-from workbench.protocols.tinymq.views import (
     plane as overlay_zone_drawing,
-)
-from workbench.protocols.tinymq.views import (
-    player as overlay_player,
 )
 from workbench.protocols.tinymq.views import (
     repair as overlay_repair,
@@ -45,8 +37,8 @@ from workbench.protocols.tinymq.views import (
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
+from workbench.protocols.tinymq.views.told import as_spans
 from workbench.views.drawing import Polygon, Text
-from workbench.views.ground import lay_out
 
 SECOND = 1_000_000
 
@@ -91,7 +83,6 @@ def test_where_nodes_are_in_all_trees_keys_are_written_tree_by_tree():
         assert expected <= set(texts(overlay_trees.overlay_drawing(run, tree=tree)))
     with pytest.raises(ParameterError, match="tree is 2; this run has the trees 0 to 1"):
         overlay_trees.overlay_drawing(run, tree=2)
-    overlay_player.overlay_figure(run)
 
 
 @pytest.mark.parametrize("key_bits", [1, 12, 64, 127])
@@ -100,7 +91,6 @@ def test_key_spaces_of_any_width_are_drawn(key_bits):
     protocol = wb.TinyMQ(roots=(0, 5), key_bits=key_bits, dimensions=("TEMP 0 50",))
     run = wb.Scenario(wb.topology.grid(2, 3), protocol, [asked], duration_s=2).run()
     assert "root 5" in texts(overlay_zone_drawing.zones_drawing(run))
-    assert overlay_player.overlay_figure(run).select_one({"name": "zones"}).x_range.end == 2.0**key_bits
 
 
 def test_bars_show_whose_strings_are_whose_and_which_queries_lie_on_them(run):
@@ -124,7 +114,10 @@ def test_many_queries_are_counted_string_by_string_in_key_spaces_of_any_width(ke
     seen = overlays.overlay_of(run)
     boxes = [
         box
-        for box in overlay_zones.stored_boxes(seen, overlay_zones.zone_spans(seen, key_bits), protocol.mapping)
+        for box in as_spans(
+            overlay_zones.BoxSpan,
+            overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen, key_bits), protocol.mapping),
+        )
         if box.until_us == 4 * SECOND
     ]
     runs = overlay_zone_drawing.queries_on_strings(boxes, key_bits)
@@ -284,155 +277,3 @@ def test_printed_algorithms_store_the_cold_chain_nowhere_and_send_its_event_in_a
     way = overlay_routes.route(run)
     assert ("loop" in {mark.text for mark in way.marks}) and {(1, 2), (2, 1)} <= set(way.links("event"))
     assert run.metrics["delivered"] == 0 < run.metrics["expected"]
-
-
-# In a browser
-
-
-CHROMIUM = Path("/usr/bin/chromium")
-PLAYER = "Bokeh.documents[0].get_model_by_name('nodes').data_source.player"
-SKIN = "Bokeh.documents[0].get_model_by_name('tree links').data_source.skin"
-
-
-@pytest.fixture(scope="module")
-def page(run, tmp_path_factory):
-    """A page with the overlay's player alone; at the end it must have had nothing to complain of."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
-    path = tmp_path_factory.mktemp("overlay") / "page.html"
-    html = file_html([overlay_player.overlay_figure(run)], Resources(mode="inline"), "overlay")
-    path.write_text(html, encoding="utf-8")
-    complaints = []
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        opened = browser.new_page(viewport={"width": 1040, "height": 1500})
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
-        opened.goto(path.as_uri())
-        opened.wait_for_function(f"window.Bokeh?.documents.length && {SKIN}?.shown.trees != null")
-        yield opened
-        browser.close()
-    assert complaints == []
-
-
-def shown(page, name):
-    """The columns that a part of the picture shows."""
-    return dict(page.evaluate(f"() => Object.entries({SKIN}.drawn.{name}.data).map(([k, v]) => [k, Array.from(v)])"))
-
-
-def jump(page, time_s):
-    page.evaluate(f"() => {PLAYER}.jump({time_s})")
-
-
-@pytest.mark.browser
-def test_the_browser_draws_the_places_keys_and_zones_of_the_players_time(page, run):
-    seen, plan = overlays.overlay_of(run), lay_out(run.scenario.topology)
-    zones = overlay_zones.zone_spans(seen, 6)
-    for time_us in (0, 12_345, 3 * SECOND, 9 * SECOND, 20 * SECOND):
-        jump(page, time_us / SECOND)
-        places = seen.places_at(time_us)
-        xs = plan.x_m[plan.place([place.node for place in places])]
-        assert sorted(shown(page, "discs")["x"]) == sorted(xs.tolist())
-        assert sorted(shown(page, "keys")["text"]) == sorted(overlay_trees.key_label(place) for place in places)
-        assert len(shown(page, "links")["x0"]) == sum(place.parent >= 0 for place in places)
-        assert len(shown(page, "rekeyed")["x"]) == sum(place.is_rekeyed for place in places)
-        drawn = shown(page, "zones")
-        found = sorted(zip(drawn["left"], drawn["right"], drawn["node"], strict=True))
-        alive = overlay_zones.alive_zones(zones, time_us, 20 * SECOND)
-        assert found == sorted((zone.low, zone.high + 1, zone.node) for zone in alive)
-        assert shown(page, "repair_cursor")["x"] == [time_us / SECOND] * 2
-
-
-@pytest.mark.browser
-def test_the_browser_draws_a_route_as_far_as_it_has_come(page, run):
-    way = overlay_routes.route(run, ("event", 9, 0))
-    hops = [hop for hop in way.hops if hop.arrived]
-    number = [route.what for route in overlay_routes.routes(run)].index(way.what)
-    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = '{number}' }}")
-    for hop in (hops[0], hops[-1]):
-        jump(page, (hop.arrived_us + 1) / SECOND)
-        assert len(shown(page, "trail")["x0"]) == sum(one.arrived_us <= hop.arrived_us + 1 for one in hops)
-    jump(page, 19)
-    assert len(shown(page, "marks")["x"]) == len(way.marks)
-    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = 'none' }}")
-    assert shown(page, "trail")["x0"] == shown(page, "marks")["x"] == []
-
-
-@pytest.mark.browser
-def test_the_newest_event_is_followed(page, run):
-    page.evaluate(f"() => {{ {SKIN}.widgets.route.value = 'newest' }}")
-    known = [way.what for way in overlay_routes.routes(run)]
-    for time_s in (3.0, 5.0, 7.0):
-        jump(page, time_s)
-        made = [row for row in run.trace.to_pylist() if row["event"] == "originated" and row["time_us"] <= time_s * 1e6]
-        newest = known.index(("event", made[-1]["origin"], made[-1]["sequence"])) if made else -1
-        assert page.evaluate(f"() => {SKIN}.chosen()") == newest
-
-
-@pytest.mark.browser
-def test_nodes_are_colored_by_the_frames_they_have_sent_so_far(page, run):
-    jump(page, 6)
-    page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'load' }}")
-    sent = [row["node"] for row in run.trace.to_pylist() if row["event"] == "sent" and row["time_us"] <= 6 * SECOND]
-    assert page.evaluate(f"() => {SKIN}.loads()") == [sent.count(node) for node in sorted(run.scenario.topology)]
-    assert len(set(shown(page, "discs")["color"])) > 2
-    page.evaluate(f"() => {{ {SKIN}.widgets.colour.value = 'tree' }}")
-    assert len(set(shown(page, "discs")["color"])) == 2
-
-
-@pytest.mark.browser
-def test_one_tree_can_be_looked_at_alone(page, run):
-    jump(page, 19)
-    page.evaluate(f"() => {{ {SKIN}.widgets.tree.value = '1' }}")
-    mine = [place for place in overlays.overlay_of(run).places_at(19 * SECOND) if place.tree == 1]
-    assert sorted(shown(page, "keys")["text"]) == sorted(overlay_trees.key_label(place) for place in mine)
-    page.evaluate(f"() => {{ {SKIN}.widgets.tree.value = 'all' }}")
-    assert len(shown(page, "keys")["text"]) == 11
-
-
-@pytest.mark.browser
-def test_layers_of_the_overlay_can_be_hidden(page):
-    visible = "Bokeh.documents[0].get_model_by_name('keys').visible"
-    page.get_by_role("button", name="keys").click()
-    page.wait_for_function(f"() => !{visible}")
-    page.get_by_role("button", name="keys").click()
-    page.wait_for_function(f"() => {visible}")
-
-
-def test_of_many_events_those_that_can_be_followed_last_to_the_end_and_a_note_says_so(monkeypatch):
-    workload = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(8, "TEMP IS 26", start_s=2, every_s=0.5)]
-    run = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(), workload, duration_s=12).run(engine="reference")
-    made = [what for what in overlay_routes.routed(run.trace) if what[0] == "event"]
-    followed = [way.what for way in overlay_routes.routes(run, most=8) if way.what[0] == "event"]
-    assert len(followed) == 7 and followed[0] == made[0] and made.index(followed[-1]) >= len(made) * 6 // 7
-    whole = overlay_packing.pack(run, overlays.overlay_of(run), lay_out(run.scenario.topology))
-    assert whole.notes == [] and not whole.is_thinned
-    monkeypatch.setattr(overlay_packing, "routes", lambda run: overlay_routes.routes(run, most=8))
-    monkeypatch.setattr(overlay_packing, "MOST_ZONES", 0)
-    packed = overlay_packing.pack(run, overlays.overlay_of(run), lay_out(run.scenario.topology))
-    assert f"Of {len(made)} events 7 can be followed, spread over the run." in packed.notes
-    assert any("parts of queries in zones" in note for note in packed.notes)
-    layout = overlay_player.overlay_figure(run)
-    assert ("newest", "route of the newest of some events") in layout.select_one({"name": "route"}).options
-
-
-def test_a_page_has_the_overlay_below_the_player(run, tmp_path):
-    path = run.save_html(tmp_path / "run.html", extra=overlay_player.overlay_sections(run))
-    page = path.read_text(encoding="utf-8")
-    assert all(f"<h2>{title}</h2>" in page for title in ("The overlay", "Load", "Repair"))
-    assert "tree of root 11" in page
-
-
-def test_outside_of_a_notebook_show_overlay_writes_a_page(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    overlay_player.show_overlay(run)
-    (written,) = (tmp_path / "out").iterdir()
-    assert f"wrote out/{written.name}; open it in a browser" in capsys.readouterr().out
-
-
-def test_runs_in_which_nothing_fails_have_no_counts_of_repair():
-    calm = wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run()
-    assert overlay_player.overlay_figure(calm).select_one({"name": "repair"}) is None
-    assert [title for title, _, _ in overlay_player.overlay_sections(calm)] == ["The overlay", "Load"]

@@ -27,6 +27,7 @@ from workbench.protocols.tinymq.views import (
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
+from workbench.protocols.tinymq.views.told import as_spans
 from workbench.sim.engine import play
 from workbench.sim.trace import SCHEMA, Recorder
 
@@ -99,7 +100,7 @@ def test_a_node_that_is_down_has_no_place_and_is_no_orphan_and_finds_its_place_a
 def test_a_node_that_never_comes_back_stays_without_a_place():
     seen = overlay(ROOT, (10, 1, "key_set", key("1")), (30, 1, "failed"))
     assert places(seen)[1:] == [(1, 0, "1", 10, 30, False)]
-    assert seen.failed == ((1, 30, 100),)
+    assert [seen.outages[name].tolist() for name in ("node", "from_us", "until_us")] == [[1], [30], [100]]
 
 
 def test_a_node_that_never_joined_is_an_orphan_from_beginning_to_end():
@@ -139,9 +140,13 @@ def test_a_query_is_stored_until_it_is_removed_and_not_while_its_node_is_down():
 # Zones
 
 
+def zones_of(seen, key_bits):
+    return as_spans(overlay_zones.ZoneSpan, overlay_zones.zone_table(seen, key_bits), seen.words)
+
+
 def test_zones_are_cut_when_children_come_and_grown_together_when_they_go():
     seen = overlay(ROOT, (10, 1, "key_set", key("1")), (40, 2, "key_set", key("11", 1)), (60, 2, "key_set", LOST))
-    spans = [(z.node, z.low, z.high, z.from_us, z.until_us) for z in overlay_zones.zone_spans(seen, 2)]
+    spans = [(z.node, z.low, z.high, z.from_us, z.until_us) for z in zones_of(seen, 2)]
     assert spans == [
         (0, 0, 3, 0, 10),
         (0, 0, 1, 10, 100),
@@ -161,8 +166,7 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
     recorder = Recorder()
     nodes = play(scenario, recorder)
     seen = overlays.overlay(recorder.table(), roots, 5 * SECOND, graph.nodes)
-    zones = overlay_zones.zone_spans(seen, key_bits)
-    at = overlay_zones.alive_zones(zones, time_s * SECOND, 5 * SECOND)
+    at = overlay_zones.zones_at(seen, overlay_zones.zone_table(seen, key_bits), time_s * SECOND)
     for tree in range(len(roots)):
         found = sorted((zone.low, zone.high) for zone in at if zone.tree == tree)
         strings = [string for low, high in found for string in range(low, high + 1)]
@@ -175,7 +179,7 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
 
 def test_of_two_nodes_that_claim_a_string_the_deeper_one_comes_last():
     seen = overlay(ROOT, (10, 1, "key_set", key("1")), (10, 2, "key_set", key("11", 1)), (50, 1, "key_set", LOST))
-    at = overlay_zones.alive_zones(overlay_zones.zone_spans(seen, 2), 60, 100)
+    at = overlay_zones.zones_at(seen, overlay_zones.zone_table(seen, 2), 60)
     assert [(zone.node, zone.low, zone.high) for zone in at] == [(0, 0, 3), (2, 3, 3)]
 
 
@@ -187,8 +191,8 @@ def test_stored_boxes_are_what_a_zone_and_a_query_have_in_common_while_both_last
         (50, 1, "query_stored", {"origin": 4, "value": 1, "detail": "TEMP GE 4, TEMP LE 11"}),
     )
     mapping = wb.TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
-    zones = overlay_zones.zone_spans(seen, 4)
-    boxes = [(b.node, b.low, b.high, b.from_us) for b in overlay_zones.stored_boxes(seen, zones, mapping)]
+    found = overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen, 4), mapping)
+    boxes = [(b.node, b.low, b.high, b.from_us) for b in as_spans(overlay_zones.BoxSpan, found)]
     assert boxes == [(0, 4, 7, 20), (1, 8, 11, 50)]
 
 

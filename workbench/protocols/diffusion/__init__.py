@@ -51,6 +51,7 @@ The node runs on a mote too (`node.py`); this file, which says what the protocol
 """
 
 from workbench.errors import ParameterError
+from workbench.protocols.diffusion.events import REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.protocol import Parameter, Protocol
@@ -85,6 +86,7 @@ class Diffusion(Protocol):
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
     frame = "workbench.protocols.diffusion.frame"
+    changes = ("filtered", REPLACE)
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
+from workbench.sim.columns import ranks, row_keys
 from workbench.sim.metrics import NOT_A_NUMBER, Rows
+from workbench.sim.metrics.paths import paths_of
 
 LOOKS_AT = ("interest_cached",)
 
@@ -20,18 +21,25 @@ def measure(scenario: Any, rows: Rows) -> dict[str, float]:
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
         return {"interest_coverage": NOT_A_NUMBER}
-    # In numbers and not in sets: with many sinks these are most of the rows.
-    order = np.lexsort((nodes, sequences, origins))
-    is_same = (np.diff(origins[order]) == 0) & (np.diff(sequences[order]) == 0)
-    interests = np.split(order, np.flatnonzero(~is_same) + 1)
-    interests.sort(key=lambda places: places.min())  # as they came: sums of shares are rounded in that order
-    reachable: dict[int, np.ndarray] = {}
-    shares = []
-    for places in interests:
-        sink = int(origins[places[0]])
-        if sink not in reachable:
-            reachable[sink] = np.array([sink, *nx.descendants(scenario.topology, sink)])
+    # Interests in the order in which they came: sums of shares are rounded in that order.
+    (keys,) = row_keys((origins, sequences))
+    _, came, interest = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(came)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    sink_of = origins[came[order]]
+    is_first = ranks(interest, nodes) == 0
+    interest, nodes = place[interest[is_first]], nodes[is_first]
+    paths = paths_of(scenario.topology)
+    sinks, row_of = np.unique(sink_of, return_inverse=True)
+    holders, reachable = np.zeros(len(sink_of), np.int64), np.zeros(len(sink_of), np.int64)
+    for first, hops in paths.hops_from(paths.indices(sinks)):
+        row = row_of - first
+        is_here = (row >= 0) & (row < len(hops))
         # The sink itself is one of the nodes, and caches its own interest.
-        holders = np.isin(np.unique(nodes[places]), reachable[sink])
-        shares.append(int(np.count_nonzero(holders)) / len(reachable[sink]))
+        reachable[is_here] = np.count_nonzero(hops >= 0, axis=1)[row[is_here]]
+        mine = is_here[interest]
+        is_reached = hops[row[interest[mine]], paths.indices(nodes[mine])] >= 0
+        holders += np.bincount(interest[mine][is_reached], minlength=len(holders))
+    shares = (holders / reachable).tolist()
     return {"interest_coverage": sum(shares) / len(shares)}

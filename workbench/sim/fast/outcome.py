@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
+from workbench.sim.columns import different_rows
 from workbench.sim.fast.layout import HELD, HELD_EVENT, ROW, Core
 from workbench.sim.fast.names import Names
 from workbench.sim.trace import SCHEMA, tally
 
 
 class Outcome:
-    """Rows as they come, in batches of codes; ``names``: what codes stand for; ``texts``: the details.
+    """Rows as they come, in columns; ``names``: what codes stand for; ``texts``: the details.
 
     ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
     """
@@ -24,32 +26,42 @@ class Outcome:
         self._counts_holders = holders
         self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
         self._reasons = names.reasons
-        self._batches: list[np.ndarray] = []
+        self._pieces: dict[str, list[np.ndarray]] = {name: [np.zeros(0, ROW[name])] for name in SCHEMA.names}
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Keep a copy of these rows."""
-        self._batches.append(rows.copy())
+        """Keep a copy of these rows, in columns: now, while they are in the processor's cache."""
+        for name, pieces in self._pieces.items():
+            pieces.append(rows[name].copy())
+
+    def _column(self, name: str) -> np.ndarray:
+        """A column of all rows: in one piece from now on."""
+        pieces = self._pieces[name]
+        if len(pieces) > 1:
+            pieces[:] = [np.concatenate(pieces)]
+        return pieces[0]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
         """Give the details that were made during the run their texts; ``text_of`` knows them by number."""
         known = self._texts["detail"]
         codes = {text: code for code, text in enumerate(known)}
-        for rows in self._batches:
-            made = np.flatnonzero(rows["detail"] >= len(known))
-            numbers, index = np.unique(rows["detail"][made], return_inverse=True)
-            texts = [text_of(number - len(known)) for number in numbers.tolist()]
-            rows["detail"][made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
+        details = self._column("detail")
+        made = np.flatnonzero(details >= len(known))
+        numbers, index = np.unique(details[made], return_inverse=True)
+        texts = [text_of(number - len(known)) for number in numbers.tolist()]
+        details[made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
         self._texts["detail"] = tuple(codes)
 
     def take_numbers(self, core: Core) -> None:
         """Keep the counters of a run without a trace."""
         counts: Counter = Counter()
         sizes: Counter = Counter()
-        for row in np.concatenate(self._batches or [np.zeros(0, ROW)])[["event", "message"]].tolist():
-            event, message = self._texts["event"][row[0]], self._texts["message"][row[1]]
-            if event in _COUNTED:
-                counts[event, message, ""] += 1
+        messages = self._texts["message"]
+        kind = self._column("event") * np.int64(len(messages)) + self._column("message")
+        kinds = product(self._texts["event"], messages)
+        for (what, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
+            if what in _COUNTED:
+                counts[what, name, ""] += count
         counts["held", "", ""] += int(core.numbers[HELD]) if self._counts_holders else self._holders()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
@@ -67,16 +79,14 @@ class Outcome:
 
     def _holders(self) -> int:
         """Pairs of a node and a message that it came to hold: of a protocol that keeps all of these rows."""
-        rows = np.concatenate(self._batches or [np.zeros(0, ROW)])
-        held = rows[rows["event"] == HELD_EVENT]
-        return len(np.unique(held[["node", "origin", "sequence"]]))
+        held = np.flatnonzero(self._column("event") == HELD_EVENT)
+        return different_rows(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:
         """All rows kept, in order."""
-        rows = np.concatenate(self._batches) if len(self._batches) != 1 else self._batches[0]
         columns = []
         for field in SCHEMA:
-            values = np.ascontiguousarray(rows[field.name])
+            values = self._column(field.name)
             if field.name in self._texts:
                 columns.append(_in_words(values, self._texts[field.name]))
             else:

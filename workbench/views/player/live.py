@@ -1,27 +1,24 @@
-"""``run.show()`` of a run on motes while it goes on: the network as it is now, drawn anew every second.
+"""``run.show()`` of a run on motes while it goes on: the player, fed with what has happened every second.
 
-The picture is the still of `figure`, so it costs the same and looks the same; when the run has ended it stays as it
-was at the end, and ``run.show()`` then is the player. Shown again, the same picture stands in both places, drawn once.
-Where there is no notebook, the end is waited for.
+It shows the newest moment until somebody moves its time, and in the end it is the player of the whole run. Shown again,
+the run has a second player, fed by the same thread. Where there is no notebook, the end is waited for.
 """
 
 from __future__ import annotations
 
 import contextvars
-import html
+import sys
 import threading
 import time
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from workbench.views.figure import network_drawing
 from workbench.views.notebook import in_notebook, show
 
 EVERY_S = 1.0
-_COUNTED = ("sent", "received", "lost", "delivered", "dropped", "failed", "recovered")
-_NOTES = 5
+MOST_NOTES = 5
 
-_displays: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # run -> the display that is kept up to date
+_views: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # run -> its players
 
 
 def show_live(run: Any) -> None:
@@ -30,45 +27,42 @@ def show_live(run: Any) -> None:
         run.wait()
         show(run)
         return
-    from IPython.display import HTML, display
+    from IPython.display import display
 
-    if run in _displays:
-        display(HTML(_page(run)), display_id=_displays[run])
+    from workbench.views.player.living import PlayerView
+
+    view = PlayerView(run.so_far(), now_s=run.now_s, notes=_notes(run))
+    display(view)
+    known = _views.setdefault(run, [])
+    known.append(view)
+    if len(known) > 1:
         return
-    handle = display(HTML(_page(run)), display_id=True)
-    _displays[run] = handle.display_id
-    # The thread belongs to the cell that asked: its updates go there, whatever is executed meanwhile.
+    # The thread belongs to the cell that asked: what it sends goes there, whatever is executed meanwhile.
     context = contextvars.copy_context()
-    threading.Thread(target=lambda: context.run(_follow, run, handle, HTML), name="show", daemon=True).start()
+    threading.Thread(target=lambda: context.run(_follow, run), name="show", daemon=True).start()
 
 
-def _follow(run: Any, handle: Any, wrap: Any) -> None:
+def _notes(run: Any) -> list[str]:
+    """What went wrong, and whether that ended the run."""
+    ended = [f"The run ended early, at {run.now_s:g} s."] if not run.is_running and run.error is not None else []
+    return [*ended, *(f"{note}." for note in run.notes[-MOST_NOTES:])]
+
+
+def _follow(run: Any) -> None:
     while run.is_running:
         began_s = time.perf_counter()
-        handle.update(wrap(_page(run)))
+        _feed(run, run.now_s)
         took_s = time.perf_counter() - began_s
         time.sleep(max(EVERY_S - took_s, took_s))  # Half of the time at most goes into drawing.
-    handle.update(wrap(_page(run)))
+    _feed(run, None)
 
 
-def _page(run: Any) -> str:
-    """What is shown; if it cannot be drawn now, why not, so that the picture does not just stop."""
-    try:
-        return _drawn(run)
-    except Exception as error:
-        return f'<div style="color:#a33">{html.escape(f"the run cannot be drawn: {error!r}")}</div>'
-
-
-def _drawn(run: Any) -> str:
-    """A line of what was counted, the network, and what went wrong."""
+def _feed(run: Any, now_s: float | None) -> None:
+    """Feed all players of a run; what goes wrong is told once, so that the picture does not just stop."""
     so_far = run.so_far()
-    events = so_far.trace.column("event").value_counts().to_pylist()
-    counts = {entry["values"]: entry["counts"] for entry in events}
-    counted = " · ".join(f"{counts[name]:,} {name}" for name in _COUNTED if counts.get(name))
-    state = f"{run.now_s:.0f} of {run.scenario.duration_s:g} s"
-    if not run.is_running:
-        state = f"ended at {run.now_s:g} s" if run.error is None else f"ended early, at {run.now_s:g} s"
-        state += "; run.show() plays it"
-    notes = "".join(f"<div>{html.escape(note)}</div>" for note in run.notes[-_NOTES:])
-    picture = network_drawing(so_far, run.now_s).to_svg()
-    return f'<div style="font-size:13px"><b>{state}</b> {counted}</div>{picture}<div style="color:#a33">{notes}</div>'
+    for view in list(_views[run]):
+        try:
+            view.feed(so_far, now_s=now_s, notes=_notes(run))
+        except Exception as error:
+            print(f"the run cannot be drawn any more: {error!r}", file=sys.stderr)
+            _views[run].remove(view)

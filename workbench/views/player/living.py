@@ -41,16 +41,17 @@ class Wire(anywidget.AnyWidget):
 class PlayerView:
     """A player of runs that stays: show it once, `feed` it runs.
 
-    run: the first one; event: as in `workbench.views.show`. ``wire`` is its widget, for layouts of ipywidgets.
+    run: the first one; event: as in `workbench.views.show`; live: of a run that goes on, ``now_s``, how far it has come,
+    and ``notes``, what went wrong. ``wire`` is the view's widget, for layouts of ipywidgets.
     """
 
-    def __init__(self, run: Any, event: tuple[int, int] | None = None) -> None:
+    def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
-        self.wire = Wire(parcel=pack(see(run, event)))
+        self.wire = Wire(parcel=pack(see(run, event), **live))
 
-    def feed(self, run: Any, event: tuple[int, int] | None = None) -> None:
+    def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         """Show another run in the same player. ScenarioError if it kept no trace."""
-        parcel = pack(see(run, event))
+        parcel = pack(see(run, event), **live)
         self.run = run
         self.wire.parcel = parcel
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,8 +69,17 @@ def _shortest(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def pack(seen: Seen, frames_bytes: Mapping[str, Any] | None = None) -> bytes:
-    """The parcel of what is seen of a run. ``frames_bytes``: frames taken apart, as `taken_apart.told` makes them."""
+def pack(
+    seen: Seen,
+    frames_bytes: Mapping[str, Any] | None = None,
+    now_s: float | None = None,
+    notes: Iterable[str] = (),
+) -> bytes:
+    """The parcel of what is seen of a run.
+
+    frames_bytes: frames taken apart, as `taken_apart.told` makes them; now_s: how far a run has come that goes on;
+    notes: sentences besides those of what is seen.
+    """
     buffer, columns = Buffer(), Columns(seen.run.trace)
     tick_us = max(1, -(-seen.duration_us // TICKS))
     panels = _panels(seen)
@@ -97,7 +106,8 @@ def pack(seen: Seen, frames_bytes: Mapping[str, Any] | None = None) -> bytes:
         "ways": [{"said": way.said, "from_s": way.from_us / 1e6, "told": way.told} for way in seen.ways.ways],
         "is_newest": seen.ways.is_newest,
         "bytes": frames_bytes,
-        "notes": [*seen.notes, *_rounded(counts["step"])],
+        "now_s": now_s,
+        "notes": [*notes, *seen.notes, *_rounded(counts["step"])],
     }
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))

@@ -1,6 +1,6 @@
 """Views of coded diffusion: how events spread as generations, and what a decoder does.
 
-Of one event of a run, out of ``player.decoding.progress(trace, event)``::
+Of one event of a run, out of ``ranks.progress(trace, event)``::
 
     decoding_maps(run, ...)               how an event spread: small maps colored by rank, at several times
     decoding_matrices(run, nodes)         the decoding matrices of some nodes, packet by packet

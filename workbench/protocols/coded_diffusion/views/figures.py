@@ -4,7 +4,7 @@
     decoding_matrices(run, nodes)          the matrix of each node, after each of its innovative packets
     coverage_chart({"name": run, ...})     share of nodes that hold the event, against its age
 
-All are drawn from `decoding.progress`, and take an ``event``, (origin, sequence); None is the first of the run.
+All are drawn from `ranks.progress`, and take an ``event``, (origin, sequence); None is the first of the run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from workbench.protocols.coded_diffusion.views.matrix import (
     Sizes,
     draw_matrix,
     empty_rows,
+    matrix_cells,
 )
+from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
 from workbench.views import palette
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing, text_width
+from workbench.views.event import Event, of_event
 from workbench.views.ground import Plan, lay_out
-from workbench.views.player.columns import Columns
-from workbench.views.player.decoding import Event, Progress, matrix_cells, of_event, progress
+from workbench.views.player.columns import read
 
 WIDTH = 900
 MARGIN = 12.0
@@ -151,7 +153,7 @@ def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[in
 
 def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
     """(time, pivots in the order in which they came) after each innovative packet of a node."""
-    columns = Columns(of_event(trace, spread.event))
+    columns = of_event(read(trace), spread.event)
     rows = columns.where(event="innovative")
     rows = rows[columns["node"][rows] == node]
     found: list[tuple[int, tuple[int, ...]]] = []

@@ -71,3 +71,15 @@ def _corners(x: float, y: float, width: float, height: float) -> tuple[tuple[flo
 def empty_rows(count: int, columns: int) -> list[list[Cell]]:
     """Rows that are still to come."""
     return [[Cell("", EMPTY)] * columns for _ in range(count)]
+
+
+def matrix_cells(generation_size: int, pivots: Sequence[int]) -> list[list[str]]:
+    """What pivots tell of a matrix in reduced row echelon form: for each row its cells, "1", "0" or "" (unknown)."""
+    others = set(pivots)
+    return [
+        [
+            "1" if column == pivot else "0" if column < pivot or column in others else ""
+            for column in range(generation_size)
+        ]
+        for pivot in sorted(pivots)
+    ]

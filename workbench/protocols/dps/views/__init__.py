@@ -2,8 +2,7 @@
 
 Of a run, out of ``mesh_of(run)``, of messages and of filters::
 
-    show_dps(run)                         the player with filters, muted links and the ways of publications;
-                                          dps_figure(run), and dps_sections(run) for save_html(path, extra=...)
+    run.show()                            the player: filters, muted links and the ways of publications (`layers`)
     filters_drawing(run, time_s=None)     how full filters are, of nodes and links; filters_slides(run, times_s)
     fill_chart(run)                       the fill of filters, and muted links, over the run
     publication_drawing(run, which)       a publication's way, with what was in vain; publication_slides(...) hop by
@@ -23,15 +22,12 @@ from workbench.views import palette
 
 # Public view, `workbench.views.NAME` -> the module here that has it.
 VIEWS = {
-    "show_dps": "player",
-    "dps_figure": "player",
-    "dps_sections": "player",
     "mesh_of": "mesh",
     "filters_drawing": "filters",
     "filters_slides": "filters",
     "fill_chart": "filters",
-    "publications": "publications",
-    "publication_path": "publications",
+    "publications": "paths",
+    "publication_path": "paths",
     "publication_drawing": "publications",
     "publication_slides": "publications",
     "inspect_message": "message",
@@ -59,3 +55,5 @@ MESSAGE_COLOURS = {
     "publication": palette.DATA,
     "acknowledgement": palette.DELIVERED,
 }
+# What is sent with every subscription, and asks for nothing by itself.
+QUIET_MESSAGES = ("subscription ack",)

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from workbench.protocols.dps.bloom import HASHES, BitVector
 from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.dps.views.looks import IN_VAIN, REPEATED, USEFUL
 from workbench.protocols.dps.views.mesh import protocol_of
-from workbench.protocols.dps.views.publications import MOST_PATHS, paths
+from workbench.protocols.dps.views.paths import MOST_PATHS, paths
 from workbench.views import palette
 from workbench.views.chart import ticks
 from workbench.views.drawing import Drawing
@@ -243,7 +244,7 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
     from workbench.protocols.dps import DPS
     from workbench.protocols.dps.views.mesh import mesh_of
 
-    protocol_of(_Scenario(scenario))
+    protocol_of(SimpleNamespace(scenario=scenario))
     rows = []
     for length in lengths:
         for count in hashes:
@@ -261,18 +262,11 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
                     "in_vain": sum(way.count("in vain") for way in ways),
                     "repeated": sum(way.count("repeated") for way in ways),
                     "delivery_ratio": float(run.metrics["delivery_ratio"]),
-                    "fill": max((seen.fill(one.bits) for one in seen.filters), default=0.0),
+                    "fill": seen.fill(seen.most_bits),
                     "filter_bytes": int(told.size_B.sum()),
                 }
             )
     return pd.DataFrame(rows)
-
-
-class _Scenario:
-    """What `protocol_of` looks at."""
-
-    def __init__(self, scenario: Any) -> None:
-        self.scenario = scenario
 
 
 def vain_chart(table: Any, width: int = 620, height: int = 340) -> Drawing:

@@ -1,12 +1,12 @@
-"""DPS's mesh, replayed from a trace: which links stand or are muted, and how full the filters are that went over them.
+"""DPS's mesh, out of a trace: which links stand or are muted, and how full the filters are that went over them.
 
     mesh_of(run)                          the mesh of a run of DPS
-    mesh(trace, filter_bits, duration_us) the same from a trace
+    mesh(trace, filter_bits, duration_us) the same from a trace; mesh_in(columns, ...) from its columns
 
 Theory of operation
     ``link_set`` rows tell how a node sees a link, ``interests_set`` rows what a neighbor has told it, and what all that
-    is asked for here and behind the links comes to. Each row ends what the one before it began, so one pass over these
-    few rows gives spans of time. When a link is gone, so is what was told over it.
+    is asked for here and behind the links comes to. Each row ends what the one before it began. When a link is gone, so
+    is what was told over it.
 
     A link is seen from both ends. It is *muted* if one end says so: no publication goes over it, as it closes a loop.
     It is *active* if both say so; else it is on its way to be something.
@@ -14,8 +14,12 @@ Theory of operation
     What a neighbor told is a filter. Its *fill* is the share of its bits that are set: 0 if nobody asks for anything
     there, and the nearer to 1 the more publications go there in vain.
 
+How it is computed
+    The rows about links are put in order of pairs of nodes and then of time. Of each row it is computed what both ends
+    saw and had been told by then; whatever there is to see is a run of rows in which some of that stays the same.
+
 Cost
-    A step for each of these rows; frames are never looked at.
+    Array operations over these rows, and none over those of frames.
 
 Limits
     A node that is down keeps its memory in a simulation, so its links and filters stand in the table while it is down.
@@ -28,92 +32,174 @@ Reference
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.errors import ParameterError
-from workbench.protocols.dps import DPS
+from workbench.protocols.dps import DPS, automaton
+from workbench.protocols.dps.views.looks import shades
+from workbench.views.layers import Table, select, table
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
+from workbench.views.sorting import order_of
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
-EVERYTHING = -1  # in place of a neighbor: all that is asked for at a node and behind its links
+LOOKS = (ACTIVE, MUTED, PENDING)
+UNTOLD = -1  # in place of bits: the neighbor has told nothing
 
 
-class LinkSpan(NamedTuple):
-    """How a node sees its link to a neighbor during [from_us, until_us): one of `automaton.STATE_NAMES` but "gone"."""
+class Rows(NamedTuple):
+    """What a trace tells of links and filters, in order of time; each array of shape (rows,).
 
-    node: int
-    peer: int
-    state: str
-    from_us: int
-    until_us: int
+    peer: -1 for all that is asked for at a node and behind its links. is_link: value is a state of `automaton`; else it
+    is how many bits of a filter are set, and needs how many of its needs.
+    """
+
+    time_us: np.ndarray
+    node: np.ndarray
+    peer: np.ndarray
+    is_link: np.ndarray
+    value: np.ndarray
+    needs: np.ndarray
 
 
-class FilterSpan(NamedTuple):
-    """Bits of the filter that a neighbor told a node during [from_us, until_us); peer EVERYTHING: of the sum there."""
+class Filter(NamedTuple):
+    """How many bits of a filter are set, and how many of its needs."""
 
-    node: int
-    peer: int
     bits: int
     needs: int
-    from_us: int
-    until_us: int
+
+
+class Ends(NamedTuple):
+    """How links stood after each row that changed one; shape (rows,), or (2, rows) for its lower and higher end.
+
+    Rows are in order of pairs and then of time; begins: the first row of a pair. state: how the end sees the link;
+    bits, needs: what it was told over it, `UNTOLD` if nothing.
+    """
+
+    time_us: np.ndarray
+    begins: np.ndarray
+    node: np.ndarray
+    state: np.ndarray
+    bits: np.ndarray
+    needs: np.ndarray
+
+    @property
+    def look(self) -> np.ndarray:
+        """How both ends together see the link, as a number of `LOOKS`; -1: it is gone."""
+        low, high = self.state
+        is_muted = (low == automaton.MUTED) | (high == automaton.MUTED)
+        is_active = (low == automaton.ACTIVE) & (high == automaton.ACTIVE)
+        is_gone = (low == automaton.GONE) & (high == automaton.GONE)
+        return np.where(is_muted, 1, np.where(is_active, 0, np.where(is_gone, -1, 2)))
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """The mesh of a run in time, spans in order of ``from_us``; failed: (node, from_us, until_us)."""
+    """The mesh of a run in time. Its tables are in order of nodes or pairs of nodes, and then of time.
+
+    ends: how links stood; sums: of each node what is asked for there and behind its links (value: bits, sequence:
+    needs).
+    """
 
     filter_bits: int
-    links: tuple[LinkSpan, ...]
-    filters: tuple[FilterSpan, ...]
-    failed: tuple[tuple[int, int, int], ...]
+    ends: Ends
+    sums: Table
     duration_us: int
+
+    @cached_property
+    def links(self) -> Table:
+        """Links as both of their ends see them, the lower one first; look: a number of `LOOKS`."""
+        look = self.ends.look
+        at, until = spans(self.ends.begins, self.ends.time_us, self.duration_us, look)
+        kept = look[at] >= 0
+        at, until = at[kept], until[kept]
+        node, peer = self.ends.node[:, at]
+        return {"node": node, "peer": peer, "from_us": self.ends.time_us[at], "until_us": until, "look": look[at]}
+
+    @cached_property
+    def sights(self) -> Table:
+        """Links as each end sees them; look: a state, value and sequence: bits and needs of what it was told."""
+        return self._of_ends(
+            lambda side: [values[side] for values in (self.ends.state, self.ends.bits, self.ends.needs)]
+        )
+
+    @cached_property
+    def shade_of(self) -> np.ndarray:
+        """The shade (`looks.COLOURS`) of a filter by its bits, shape (most_bits + 1,)."""
+        return shades(self.fewest_bits, self.most_bits)
+
+    @cached_property
+    def halves(self) -> Table:
+        """Active links, a row for each end; look: the shade of what it was told over the link."""
+        found = np.where(self.ends.look == 0, self.shade_of[np.maximum(self.ends.bits, 0)], -1)
+        return self._of_ends(lambda side: [found[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
         """(node, neighbor), the lower first -> active, muted or pending."""
-        seen: dict[tuple[int, int], list[str]] = {}
-        for link in self._alive(self.links, time_us):
-            seen.setdefault((min(link.node, link.peer), max(link.node, link.peer)), []).append(link.state)
-        return {ends: both_ends(states) for ends, states in sorted(seen.items())}
+        rows = self._alive(self.links, time_us)
+        ends = _pairs(self.links, rows)
+        return dict(sorted(zip(ends, [LOOKS[look] for look in self.links["look"][rows].tolist()], strict=True)))
 
-    def filters_at(self, time_us: int) -> dict[tuple[int, int], FilterSpan]:
+    def filters_at(self, time_us: int) -> dict[tuple[int, int], Filter]:
         """(node, neighbor) -> what the neighbor has told the node."""
-        return {(one.node, one.peer): one for one in self._alive(self.filters, time_us) if one.peer != EVERYTHING}
+        rows = self._alive(self.sights, time_us)
+        rows = rows[self.sights["value"][rows] != UNTOLD]
+        return dict(zip(_pairs(self.sights, rows), _filters(self.sights, rows), strict=True))
 
-    def sums_at(self, time_us: int) -> dict[int, FilterSpan]:
+    def sums_at(self, time_us: int) -> dict[int, Filter]:
         """node -> all that is asked for there and behind its links; nodes that know of nothing are left out."""
-        return {one.node: one for one in self._alive(self.filters, time_us) if one.peer == EVERYTHING}
-
-    def down_at(self, time_us: int) -> set[int]:
-        """The nodes that are down."""
-        time_us = min(time_us, self.duration_us - 1)
-        return {node for node, from_us, until_us in self.failed if from_us <= time_us < until_us}
+        rows = self._alive(self.sums, time_us)
+        return dict(zip(self.sums["node"][rows].tolist(), _filters(self.sums, rows), strict=True))
 
     def fill(self, bits: int) -> float:
         """The share of a filter's bits, 0 to 1."""
         return bits / self.filter_bits
 
-    @property
+    @cached_property
+    def fewest_bits(self) -> int:
+        """Of the filter of the run with the fewest bits, but for those that are empty."""
+        least = [bits[bits > 0].min(initial=self.filter_bits) for bits in (self.ends.bits, self.sums["value"])]
+        return min(*map(int, least), self.most_bits)
+
+    @cached_property
     def most_bits(self) -> int:
-        """Of the fullest filter of the run; 1 at least."""
-        return max((one.bits for one in self.filters), default=0) or 1
+        """Of the fullest filter of the run."""
+        return max(int(self.ends.bits.max(initial=0)), int(self.sums["value"].max(initial=0)))
 
-    def _alive(self, spans: Iterable[Any], time_us: int) -> list[Any]:
+    def _alive(self, some: Table, time_us: int) -> np.ndarray:
         time_us = min(time_us, self.duration_us - 1)
-        return [span for span in spans if span.from_us <= time_us < span.until_us]
+        return np.flatnonzero((some["from_us"] <= time_us) & (some["until_us"] > time_us))
+
+    def _of_ends(self, values_of: Any) -> Table:
+        """What one end sees, and then the other: the runs of some values, of which the first tells what there is.
+
+        The values become ``look``, ``value`` and ``sequence``.
+        """
+        found: dict[str, list[np.ndarray]] = {}
+        for side in (0, 1):
+            values = values_of(side)
+            at, until = spans(self.ends.begins, self.ends.time_us, self.duration_us, *values)
+            kept = values[0][at] >= 0 if len(values) == 1 else values[0][at] != automaton.GONE
+            at, until = at[kept], until[kept]
+            made = {"node": self.ends.node[side][at], "peer": self.ends.node[1 - side][at], "until_us": until}
+            made |= {"from_us": self.ends.time_us[at]}
+            made |= dict(zip(("look", "value", "sequence"), [value[at] for value in values], strict=False))
+            for name, column in made.items():
+                found.setdefault(name, []).append(column)
+        return {name: np.concatenate(columns) for name, columns in found.items()}
 
 
-def both_ends(states: list[str]) -> str:
-    """What the states that the ends of a link see come to."""
-    if MUTED in states:
-        return MUTED
-    return ACTIVE if states == [ACTIVE, ACTIVE] else PENDING
+def _pairs(some: Table, rows: np.ndarray) -> list[tuple[int, int]]:
+    return list(zip(some["node"][rows].tolist(), some["peer"][rows].tolist(), strict=True))
+
+
+def _filters(some: Table, rows: np.ndarray) -> list[Filter]:
+    return [Filter(*one) for one in zip(some["value"][rows].tolist(), some["sequence"][rows].tolist(), strict=True)]
 
 
 def protocol_of(run: Any) -> DPS:
@@ -136,108 +222,150 @@ def mesh(trace: pa.Table, filter_bits: int, duration_us: int, count_muted: bool 
 
     DataError if the table is no trace.
     """
-    replay = _Replay(duration_us, count_muted)
-    replay.run(read(trace))
-    return Mesh(
-        filter_bits,
-        tuple(sorted(replay.links, key=lambda span: (span.from_us, span.node, span.peer))),
-        tuple(sorted(replay.filters, key=lambda span: (span.from_us, span.node, span.peer))),
-        tuple(sorted(replay.failed, key=lambda span: (span[1], span[0]))),
-        duration_us,
+    return mesh_in(read(trace), filter_bits, duration_us, count_muted)
+
+
+def mesh_in(columns: Columns, filter_bits: int, duration_us: int, count_muted: bool = True) -> Mesh:
+    """The mesh from the columns of a trace; see `mesh`."""
+    rows = columns.where(event=("link_set", "interests_set"))
+    rows = rows[columns["time_us"][rows] < duration_us]
+    needs = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
+    told = Rows(
+        columns["time_us"][rows],
+        columns["node"][rows],
+        columns["peer"][rows],
+        columns.says("event", rows, "link_set"),
+        columns["value"][rows].astype(np.int32),
+        needs[columns.codes["detail"][rows]],
     )
+    return standing(told, filter_bits, duration_us, count_muted)
 
 
-class _Replay:
-    """One pass over the rows: spans, closed as they end."""
-
-    EVENTS = ("link_set", "interests_set", "failed", "recovered")
-
-    def __init__(self, duration_us: int, count_muted: bool) -> None:
-        self.duration_us = duration_us
-        self._forgetful = ("gone", "unmuting") if count_muted else ("gone", "unmuting", MUTED)
-        self.links: list[LinkSpan] = []
-        self.filters: list[FilterSpan] = []
-        self.failed: list[tuple[int, int, int]] = []
-        self._links: dict[tuple[int, int], LinkSpan] = {}
-        self._filters: dict[tuple[int, int], FilterSpan] = {}
-        self._down: dict[int, int] = {}
-
-    def run(self, columns: Columns) -> None:
-        """All rows, and then the end of the run."""
-        rows = columns.where(event=self.EVENTS)
-        numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
-        words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
-        for time_us, node, peer, value, event, detail in zip(*numbers, *words, strict=True):
-            if event == "link_set":
-                self._link_set(LinkSpan(node, peer, detail, time_us, self.duration_us))
-            elif event == "interests_set":
-                told = FilterSpan(node, peer, value, int(detail), time_us, self.duration_us)
-                self._begin(self.filters, self._filters, told)
-            elif event == "failed":
-                self._down.setdefault(node, time_us)
-            elif node in self._down:
-                self._end_failure(node, time_us)
-        self.links += [span for span in self._links.values() if span.from_us < self.duration_us]
-        self.filters += [span for span in self._filters.values() if span.from_us < self.duration_us]
-        for node in list(self._down):
-            self._end_failure(node, self.duration_us)
-
-    def _link_set(self, link: LinkSpan) -> None:
-        ends = (link.node, link.peer)
-        if link.state in self._forgetful:
-            self._end(self.filters, self._filters, ends, link.from_us)
-        if link.state == "gone":
-            self._end(self.links, self._links, ends, link.from_us)
-        elif link.state != self._state(link):  # the same state is told again with each revision
-            self._begin(self.links, self._links, link)
-
-    def _state(self, link: LinkSpan) -> str:
-        known = self._links.get((link.node, link.peer))
-        return "" if known is None else known.state
-
-    def _begin(self, spans: list[Any], kept: dict[Any, Any], span: Any) -> None:
-        self._end(spans, kept, (span.node, span.peer), span.from_us)
-        kept[span.node, span.peer] = span
-
-    def _end(self, spans: list[Any], kept: dict[Any, Any], key: tuple[int, int], time_us: int) -> None:
-        span = kept.pop(key, None)
-        if span is not None and span.from_us < time_us:
-            spans.append(span._replace(until_us=time_us))
-
-    def _end_failure(self, node: int, time_us: int) -> None:
-        since_us = self._down.pop(node)
-        if since_us < time_us:
-            self.failed.append((node, since_us, time_us))
+def standing(told: Rows, filter_bits: int, duration_us: int, count_muted: bool = True) -> Mesh:
+    """The mesh from what was told of it."""
+    links, sums = (
+        Rows(*(column[rows] for column in told)) for rows in map(np.flatnonzero, (told.peer >= 0, told.peer < 0))
+    )
+    return Mesh(filter_bits, _ends(links, count_muted), _sums(sums, duration_us), duration_us)
 
 
-def steps(seen: Mesh, nodes: int) -> dict[str, np.ndarray]:
+def _ends(told: Rows, count_muted: bool) -> Ends:
+    """What both ends of a link see and have been told after each row, of rows at the same time after the last one."""
+    low, high = np.minimum(told.node, told.peer), np.maximum(told.node, told.peer)
+    order = order_of(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
+    time_us, node, peer, is_link, value, needs = (column[order] for column in told)
+    low, high = np.minimum(node, peer), np.maximum(node, peer)
+    begins = begin(low, high)
+    numbers = np.arange(len(order), dtype=np.int32)
+    first = np.maximum.accumulate(np.where(begins, numbers, 0))
+    rows = settled(begins, time_us)
+    forgets = np.zeros(len(automaton.STATE_NAMES), bool)
+    forgets[[automaton.GONE, automaton.UNMUTING, *(() if count_muted else (automaton.MUTED,))]] = True
+    # What a neighbor told ends with its link; such a row tells of no bits.
+    tells = ~is_link
+    tells[is_link] = forgets[value[is_link]]
+
+    def newest(which: np.ndarray) -> np.ndarray:
+        """The last row of some in the pair up to each row that counts; -1 if there is none."""
+        found = np.maximum.accumulate(np.where(which, numbers, -1))[rows]
+        return np.where(found >= first[rows], found, -1)
+
+    state, bits, wanted = [], [], []
+    for end in (low, high):
+        is_mine = node == end
+        link, filter_ = newest(is_mine & is_link), newest(is_mine & tells)
+        is_told = (filter_ >= 0) & ~is_link[filter_]
+        state.append(np.where(link >= 0, value[link], automaton.GONE))
+        bits.append(np.where(is_told, value[filter_], UNTOLD))
+        wanted.append(np.where(is_told, needs[filter_], 0))
+    ends = np.stack([low[rows], high[rows]])
+    return Ends(time_us[rows], begin(first[rows]), ends, np.stack(state), np.stack(bits), np.stack(wanted))
+
+
+def _sums(told: Rows, duration_us: int) -> Table:
+    order = order_of(told.node)
+    order = order[settled(begin(told.node[order]), told.time_us[order])]
+    time_us, node, bits, needs = (column[order] for column in (told.time_us, told.node, told.value, told.needs))
+    at, until = spans(begin(node), time_us, duration_us, bits, needs)
+    return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
+
+
+def in_time(**columns: Any) -> Table:
+    """A table from its columns, in order of ``from_us``."""
+    order = order_of(columns["from_us"])
+    return table(**{name: column[order] for name, column in columns.items()})
+
+
+def begin(*keys: np.ndarray) -> np.ndarray:
+    """Whether a row is the first one of its keys, which rows are in order of; bool, shape (rows,)."""
+    begins = np.ones(len(keys[0]), bool)
+    begins[1:] = False
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    return begins
+
+
+def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+    """Of the rows of a key that are at the same time the last one. Rows are in order of keys and then of time."""
+    return np.flatnonzero(np.append(begins[1:] | (times_us[1:] > times_us[:-1]), True)[: len(begins)])
+
+
+def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows from which on some values of a key are others than before, and until when they stay so.
+
+    Rows are `settled`; ``begins``: the first row of a key.
+    """
+    at = np.flatnonzero(begins | begin(*values))
+    until = np.full(len(at), end_us, np.int64)
+    until[:-1] = np.where(begins[at[1:]], end_us, times_us[at[1:]])
+    return at, until
+
+
+def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarray]:
     """Over time, from 0 on: time_us, mean and most (fill of a network of so many nodes), muted (links).
 
-    Arrays of shape (steps,): each says how it is from its time to the next one.
+    Arrays of shape (steps,): each says how it is from its time to the next one. ``most``: of so many of its times, if
+    there are more.
     """
-    sums: dict[int, int] = {}
-    states: dict[tuple[int, int], dict[int, str]] = {}
-    spans: list[Any] = [*seen.filters, *seen.links]
-    changes = [(one.from_us, 1, one) for one in spans]
-    changes += [(one.until_us, 0, one) for one in spans if one.until_us < seen.duration_us]
-    table = [(0, 0.0, 0.0, 0)]
-    muted, total = 0, 0
-    for time_us, begins, span in sorted(changes, key=lambda change: change[:2]):
-        if isinstance(span, LinkSpan):
-            ends = states.setdefault((min(span.node, span.peer), max(span.node, span.peer)), {})
-            muted -= MUTED in ends.values()
-            ends[span.node] = span.state if begins else "gone"
-            muted += MUTED in ends.values()
-        elif span.peer == EVERYTHING:
-            bits = span.bits if begins else 0
-            total += bits - sums.get(span.node, 0)
-            sums[span.node] = bits
-        else:
-            continue
-        row = (time_us, seen.fill(total) / max(nodes, 1), seen.fill(max(sums.values(), default=0)), muted)
-        if table[-1][0] == time_us:
-            table[-1] = row
-        else:
-            table.append(row)
-    columns = list(zip(*table, strict=True))
-    return {name: np.array(column) for name, column in zip(("time_us", "mean", "most", "muted"), columns, strict=True)}
+    muted = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
+    changes = [some[name] for some in (seen.sums, muted) for name in ("from_us", "until_us")]
+    times = np.concatenate([[0], *changes])
+    times = times[order_of(times)]
+    times = times[begin(times) & (times < seen.duration_us)]
+    if most is not None and len(times) > most:
+        times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
+    total = _running(seen.sums, seen.sums["value"], times)
+    return {
+        "time_us": times,
+        "mean": total / seen.filter_bits / max(nodes, 1),
+        "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
+        "muted": _running(muted, np.ones(len(muted["look"]), np.int64), times),
+    }
+
+
+def _running(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+    """The sum of the values of the rows that are alive at each of some times."""
+    change = np.zeros(len(times_us) + 1, np.int64)
+    for name, sign in (("from_us", 1), ("until_us", -1)):
+        change += sign * np.bincount(np.searchsorted(times_us, some[name]), values, len(change)).astype(np.int64)
+    return np.cumsum(change[:-1])
+
+
+def _highest(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+    """The highest value of the rows that are alive at each of some times; 0 where there is none.
+
+    A row covers its times with two ranges of 2^k of them. Ranges are shared out from the largest to the smallest.
+    """
+    first, last = (np.searchsorted(times_us, some[name]) for name in ("from_us", "until_us"))
+    kept = first < last
+    first, last, values = first[kept], last[kept], values[kept]
+    level = np.frexp((last - first).astype(float))[1] - 1
+    highest = np.zeros(len(times_us), np.int64)
+    for one in range(int(level.max(initial=0)), -1, -1):
+        rows = level == one
+        for begin in (first[rows], last[rows] - (1 << one)):
+            np.maximum.at(highest, begin, values[rows])
+        if one:
+            half = 1 << (one - 1)
+            highest[half:] = np.maximum(highest[half:], highest[:-half])
+    return highest

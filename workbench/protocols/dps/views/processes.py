@@ -9,83 +9,81 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.protocols.dps.views.filters import WIDTH, MeshScene, mesh_entries
-from workbench.protocols.dps.views.looks import IN_VAIN, USEFUL
-from workbench.protocols.dps.views.mesh import EVERYTHING, FilterSpan, LinkSpan, Mesh
-from workbench.views import palette
+import numpy as np
+
+from workbench.protocols.dps.automaton import STATE_NAMES
+from workbench.protocols.dps.views.filters import WIDTH, named, noted
+from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
+from workbench.protocols.dps.views.looks import IN_VAIN
+from workbench.protocols.dps.views.mesh import Mesh, Rows, standing
 from workbench.views.drawing import Drawing
 from workbench.views.ground import lay_out
-from workbench.views.legend import Entry
+from workbench.views.layers import Layer, Seen, table
+from workbench.views.legend import MARGIN, legend_drawing, scales_drawing
+from workbench.views.marks import LayerScene
+from workbench.views.nodes import FAILED, SINK, SOURCE
+from workbench.views.player.film import Film
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_NODES = (FAILED._replace(said="killed"), SOURCE._replace(said="publisher"), SINK._replace(said="subscriber"))
+_RINGS = (DELIVERED._replace(said="has acknowledged"), DELIVERED._replace(said="has not been heard of", colour=IN_VAIN))
+
 
 def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -> Drawing:
     """The mesh of processes now. With an ``outcome`` of `DPSMesh.publish` also who has answered, after how many ms."""
-    scene = ProcessScene(processes, outcome, width)
-    alive = len(processes.alive)
-    title = f"{len(processes.graph)} processes on this machine, {alive} of them alive"
-    return scene.page(title, process_entries(scene), scene.said())
+    state, plan = processes.state(), lay_out(processes.graph)
+    mesh = standing_now(state, processes.filter_bits)
+    words = {node: str(node) for node in plan.ids.tolist()}
+    roles = dict.fromkeys(processes.subscriptions, 2) | dict.fromkeys(words.keys() - state, 0)
+    rings: dict[int, int] = {}
+    said = f"{len(mesh.links['node'])} links, {int((mesh.links['look'] == 1).sum())} of them muted"
+    if outcome is not None:
+        words |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
+        roles[outcome.publisher] = 1
+        rings = {node: 0 if node in outcome.answers else 1 for node in outcome.wanted}
+        said = f"{outcome.topic}: {len(outcome.answers)} of {len(outcome.wanted)} subscribers have acknowledged; {said}"
+    layers = (
+        *link_layers(mesh, len(words)),
+        *filter_layers(mesh, len(words)),
+        Layer("nodes", _now(roles), _NODES, "node"),
+        Layer("answers", _now(rings), _RINGS, "ring"),
+    )
+    seen = Seen(None, plan, Film(np.zeros(2), np.zeros(2)), 1, layers)
+    scene = _Scene(named(seen, words), 0, width)
+    title = f"{len(processes.graph)} processes on this machine, {len(processes.alive)} of them alive"
+    drawing = Drawing(width, 40, title=title)
+    drawing.text(MARGIN, 26, title, size=15, bold=True)
+    map_ = scene.draw()
+    for part in (map_, legend_drawing(scene.entries(), width), scales_drawing(scene.scales, width)):
+        drawing.add(part, 0, drawing.height)
+        drawing.height += part.height
+    return noted(drawing, said)
 
 
-def standing(processes: Any) -> Mesh:
-    """The state of a mesh of processes, as that of a run at time 0."""
-    state = processes.state()
-    links = [LinkSpan(node, peer, said, 0, 1) for node, one in state.items() for peer, said in one["links"].items()]
-    told = [FilterSpan(node, peer, bits, 0, 0, 1) for node, one in state.items() for peer, bits in one["told"].items()]
-    sums = [FilterSpan(node, EVERYTHING, one["bits"], 0, 0, 1) for node, one in state.items()]
-    failed = [(node, 0, 1) for node in processes.graph if node not in state]
-    return Mesh(processes.filter_bits, tuple(links), tuple(told + sums), tuple(failed), 1)
-
-
-class ProcessScene(MeshScene):
-    """A mesh of processes, and around its nodes what came of a publication."""
-
-    def __init__(self, processes: Any, outcome: Any, width: int) -> None:
-        plan = lay_out(processes.graph)
-        super().__init__(plan, standing(processes), 0, width, set(processes.subscriptions))
-        self.outcome = outcome
-        self.names = {node: str(node) for node in self.place_of}
-        if outcome is not None:
-            self.names |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
-
-    def clock(self) -> str:
-        """Time is not what this is about."""
-        return ""
-
+class _Scene(LayerScene):
     def _scale_bar(self) -> None:
         """Processes are nowhere in particular."""
 
-    def _discs(self) -> None:
-        super()._discs()
-        if self.outcome is None:
-            return
-        x, y = self.at(self.outcome.publisher)
-        self.drawing.marker("triangle", x, y, 1.3 * self.node, palette.SOURCE, palette.OUTLINE, 1.1)
-        for node in self.outcome.wanted:
-            colour = USEFUL if node in self.outcome.answers else IN_VAIN
-            self.drawing.circle(*self.at(node), 2.0 * self.node, stroke=colour, width=2.6)
 
-    def said(self) -> str:
-        """The figure in a sentence."""
-        if self.outcome is None:
-            return self.facts()
-        came, due = len(self.outcome.answers), len(self.outcome.wanted)
-        return f"{self.outcome.topic}: {came} of {due} subscribers have acknowledged; {self.facts()}"
+def _now(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
+    count = len(looks)
+    return table(node=list(looks), look=list(looks.values()), from_us=[0] * count, until_us=[1] * count)
 
 
-def process_entries(scene: ProcessScene) -> list[Entry]:
-    """What a picture of processes has to explain."""
-    entries = mesh_entries(scene)
-    outcome = scene.outcome
-    if outcome is not None:
-        entries.insert(0, ("triangle", palette.SOURCE, "publisher"))
-        if outcome.answers:
-            entries.append(("ring", USEFUL, "has acknowledged"))
-        if outcome.missing:
-            entries.append(("ring", IN_VAIN, "has not been heard of"))
-    return [(how, colour, "killed" if said == "failed node" else said) for how, colour, said in entries]
+def standing_now(state: Mapping[int, Any], filter_bits: int) -> Mesh:
+    """The state of a mesh of processes, as that of a run at time 0."""
+    told = [
+        (node, peer, True, STATE_NAMES.index(said))
+        for node, one in state.items()
+        for peer, said in one["links"].items()
+    ]
+    told += [(node, peer, False, bits) for node, one in state.items() for peer, bits in one["told"].items()]
+    told += [(node, -1, False, one["bits"]) for node, one in state.items()]
+    node, peer, is_link, value = np.array(told, np.int64).reshape(-1, 4).T
+    nothing = np.zeros(len(node), np.int64)
+    return standing(Rows(nothing, node, peer, is_link == 1, value, nothing), filter_bits, 1)
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:

@@ -1,9 +1,7 @@
-"""Views of TinyMQ: overlay trees, zones, routes, load and repair.
+"""Views of TinyMQ: overlay trees, zones, routes, load and repair; `layers` has what the player shows of it.
 
 Of a run, out of ``overlay_of(run)``, and of sweeps::
 
-    show_overlay(run)                     the player with TinyMQ's trees, keys, routes and zones; overlay_figure(run),
-                                          and overlay_sections(run) for save_html(path, extra=...)
     overlay_drawing(run, time_s=None)     TinyMQ's trees over the network; overlay_of(run) is what it draws
     zones_drawing(run, time_s=None)       how they share out the key space; plane_drawing(...) in two dimensions
     route_drawing(run, what=None)         a query's or an event's way over the trees; route(run, what) is what it draws
@@ -22,9 +20,6 @@ from workbench.views import palette
 
 # Public view, `workbench.views.NAME` -> the module here that has it.
 VIEWS = {
-    "show_overlay": "player",
-    "overlay_figure": "player",
-    "overlay_sections": "player",
     "overlay_of": "overlay",
     "overlay_drawing": "trees",
     "zones_drawing": "plane",
@@ -57,3 +52,5 @@ MESSAGE_COLOURS = {
     "grant": palette.REINFORCED,
     "ack": palette.LINK_GOOD,
 }
+
+QUIET_MESSAGES = ("ack",)

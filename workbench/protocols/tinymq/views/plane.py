@@ -3,7 +3,7 @@
     zones_drawing(run, time_s=None)      per tree a bar of all strings: whose zone they are, which queries lie on them
     plane_drawing(run, time_s=None)      the same for two dimensions: zones as rectangles, queries as frames
 
-Both are drawn from `zones.zone_spans`. A zone has its tree's color, the lighter the deeper its node. Up to
+Both are drawn from `zones.zone_table`. A zone has its tree's color, the lighter the deeper its node. Up to
 ``MOST_QUERIES`` queries get a line of their own above the bar; of more, the number that lies on each string is shaded.
 In a plane the first ``MOST_QUERIES`` are drawn, and the legend says how many more there are.
 """
@@ -21,7 +21,8 @@ from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Dimension, Mapping
 from workbench.protocols.tinymq.views.looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, alive_zones, blocks, stored_boxes, zone_spans
+from workbench.protocols.tinymq.views.told import as_spans
+from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, blocks, stored_boxes, zone_table, zones_at
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import time_us_of
@@ -46,14 +47,12 @@ class _Moment:
         self.time_us = time_us_of(run, time_s, what)
         self.mapping: Mapping = protocol_of(run).mapping
         self.seen: Overlay = overlay_of(run)
-        spans = zone_spans(self.seen, self.mapping.key_bits)
-        self.zones: list[ZoneSpan] = alive_zones(spans, self.time_us, self.seen.duration_us)
-        boxes = stored_boxes(self.seen, self.zones, self.mapping)
-        time_us = min(self.time_us, self.seen.duration_us - 1)
-        self.boxes: list[BoxSpan] = [box for box in boxes if box.from_us <= time_us < box.until_us]
+        zones = zone_table(self.seen, self.mapping.key_bits)
+        boxes = stored_boxes(self.seen, zones, self.mapping)
+        self.zones: list[ZoneSpan] = zones_at(self.seen, zones, self.time_us)
+        self.boxes: list[BoxSpan] = as_spans(BoxSpan, boxes, (), self.seen.alive(boxes, self.time_us))
         self.texts = {(span.sink, span.number): span.text for span in self.seen.stored_at(self.time_us)}
         self.queries: list[Query] = sorted({(box.sink, box.number) for box in self.boxes})
-        self.depths = sorted({span.depth for span in self.zones})
 
     def colour_of(self, query: Query) -> str:
         return QUERIES[self.queries.index(query) % len(QUERIES)]

@@ -27,10 +27,12 @@ from workbench.attributes.model import matching_samples
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of
+from workbench.protocols.tinymq.views.told import joined
 from workbench.views import caption
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
+from workbench.views.layers import select
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
 from workbench.views.player.replay import Replay
@@ -53,38 +55,17 @@ class Arrival(NamedTuple):
 
 def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
     """Counts after each change: time_us, down, orphans (that had a place before), rekeyed, each shape (steps,)."""
-    changes: dict[int, dict[str, int]] = {0: dict.fromkeys(COUNTS, 0)}
-
-    def change(name: str, from_us: int, until_us: int) -> None:
-        changes.setdefault(from_us, dict.fromkeys(COUNTS, 0))[name] += 1
-        if until_us < seen.duration_us:
-            changes.setdefault(until_us, dict.fromkeys(COUNTS, 0))[name] -= 1
-
-    for _, from_us, until_us in seen.failed:
-        change("down", from_us, until_us)
-    for orphan in seen.orphans:
-        if orphan.had_place:
-            change("orphans", orphan.from_us, orphan.until_us)
-    for from_us, until_us in _rekeyed(seen):
-        change("rekeyed", from_us, until_us)
-    times = sorted(changes)
-    steps = {"time_us": np.array(times, dtype=np.int64)}
-    for name in COUNTS:
-        steps[name] = np.cumsum([changes[time_us][name] for time_us in times])
+    # Places of one node that overlap in time, in several trees, count once.
+    rekeyed = joined(select(seen.placed, seen.placed["is_rekeyed"]), "node")
+    spans = [seen.outages, select(seen.homeless, seen.homeless["had_place"]), rekeyed]
+    ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
+    times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
+    times_us = times_us[times_us < seen.duration_us]
+    steps = {"time_us": times_us}
+    for name, some in zip(COUNTS, spans, strict=True):
+        begun, ended = (np.searchsorted(np.sort(some[end]), times_us, "right") for end in ("from_us", "until_us"))
+        steps[name] = begun - ended
     return steps
-
-
-def _rekeyed(seen: Overlay) -> list[tuple[int, int]]:
-    """When nodes had another key, in whatever tree; places of one node that overlap in time count once."""
-    of_node: dict[int, list[tuple[int, int]]] = {}
-    for place in sorted(seen.places, key=lambda place: place.from_us):
-        if place.is_rekeyed:
-            spans = of_node.setdefault(place.node, [])
-            if spans and place.from_us <= spans[-1][1]:
-                spans[-1] = spans[-1][0], max(spans[-1][1], place.until_us)
-            else:
-                spans.append((place.from_us, place.until_us))
-    return [span for spans in of_node.values() for span in spans]
 
 
 def arrivals(run: Any) -> list[Arrival]:

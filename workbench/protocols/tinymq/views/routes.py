@@ -1,7 +1,8 @@
 """A query's or an event's way through the network: hops, rendezvous nodes, notifications, and where it ended.
 
     routed(trace)                          what there is to follow: [("query", sink, number), ("event", node, number)]
-    route(run, what, from_s, until_s)      the way of one of them: a `Route`; routes(run): those of many
+    route(run, what, from_s, until_s)      the way of one of them: a `Route`
+    travelled(columns, rows, wanted)       those of many, as tables of hops and marks
     route_drawing(run, what, ...)          its hops as arrows over the trees, numbered in their order
 
 Theory of operation
@@ -19,33 +20,47 @@ Limits
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from workbench.attributes.text import parse
 from workbench.errors import ParameterError
+from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.looks import MESSAGES, tree_colour
-from workbench.protocols.tinymq.views.overlay import PlaceSpan, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.overlay import PlaceSpan, overlay_in, overlay_of, protocol_of
+from workbench.protocols.tinymq.views.told import (
+    EVENT,
+    MESSAGE_NAMES,
+    NOTIFICATION,
+    QUERY,
+    Told,
+    among,
+    as_spans,
+    coded,
+    told,
+)
 from workbench.protocols.tinymq.views.trees import MOST_KEYS, WIDTH, TreeScene, tree_entries
-from workbench.protocols.tinymq.views.zones import ZoneSpan, strings_of, zone_spans
-from workbench.protocols.tinymq.zones import intersect
+from workbench.protocols.tinymq.views.zones import in_zones, regions, zone_table
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.ground import lay_out
+from workbench.views.layers import Table, select
 from workbench.views.legend import Entry
 from workbench.views.player.columns import Columns
 from workbench.views.player.intervals import read
+from workbench.views.spans import groups
 
 What = tuple[str, int, int]
-KINDS = {"query": ("query",), "event": ("event", "notification")}
-_KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}
-MOST_ROUTES = 300
-_QUIET = ("repeated", "duplicate")  # drops that only say that a node had it already
+KINDS = {QUERY: (QUERY,), EVENT: (EVENT, NOTIFICATION)}
+_KIND_OF = {message: which for which, messages in enumerate(KINDS.values()) for message in messages}
+_MESSAGES = {message: which for which, message in enumerate(MESSAGE_NAMES)}
+MARKS = ("stored", "matched", "delivered", "dropped")
+_TELLS = {event: which for which, event in enumerate(("query_stored", "held", "delivered", "dropped"))}
+_QUIET = {"repeated": 0, "duplicate": 0}  # drops that only say that a node had it already
 
 
 class Hop(NamedTuple):
@@ -108,14 +123,19 @@ class Route:
 
 def routed(trace: pa.Table) -> list[What]:
     """The queries and events of a trace in the order in which they came up."""
-    columns = read(trace)
-    rows = columns.where(event=("subscribed", "originated"))
-    found: list[What] = []
-    words = columns.text("event", rows).tolist()
-    numbers = [columns[name][rows].tolist() for name in ("node", "sequence")]
-    for word, node, sequence in zip(words, *numbers, strict=True):
-        found.append(("query" if word == "subscribed" else "event", node, sequence))
-    return list(dict.fromkeys(found))
+    found = to_follow(told(read(trace)))
+    kinds = [list(KINDS)[kind] for kind in found["kind"].tolist()]
+    return list(zip(kinds, found["node"].tolist(), found["sequence"].tolist(), strict=True))
+
+
+def to_follow(rows_of: Told) -> Table:
+    """The same as a table: kind, node, sequence, from_us; kind: a place in ``KINDS``."""
+    columns = rows_of.columns
+    rows = among(columns, rows_of.logged, event=("subscribed", "originated"))
+    found = {name: columns[name][rows].astype(np.int64) for name in ("node", "sequence")}
+    found["kind"] = coded(columns, rows, "event", {"subscribed": 0, "originated": 1})
+    first = np.sort(np.unique(groups(*found.values()), return_index=True)[1])
+    return select(found | {"from_us": columns["time_us"][rows]}, first)
 
 
 def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
@@ -123,106 +143,115 @@ def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: floa
 
     None is the first event. Raises ParameterError if the run has no such thing, or no overlay.
     """
-    protocol_of(run)
+    protocol = protocol_of(run)
     known = routed(run.trace)
     if what is None:
-        what = next((one for one in known if one[0] == "event"), None)
-    if what is None or tuple(what) not in known:
+        what = next((one for one in known if one[0] == EVENT), None)
+    at = known.index((what[0], what[1], what[2])) if what is not None and tuple(what) in known else -1
+    if at < 0:
         here = ", ".join(map(str, known[:4])) or "none"
         raise ParameterError(f"route: there is no {what!r} in this run; here: {here}")
-    what = (str(what[0]), int(what[1]), int(what[2]))
-    return _routes(run, [what], round(from_s * 1e6), time_us_of(run, until_s, "route"))[0]
+    rows, until_us = told(read(run.trace)), time_us_of(run, until_s, "route")
+    wanted = select(to_follow(rows), np.array([at]))
+    seen = overlay_in(run, rows)
+    zones = zone_table(seen, protocol.mapping.key_bits)
+    hops, marks = travelled(rows.within(round(from_s * 1e6), until_us), wanted, zones, protocol.mapping)
+    went = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
+    happened = marks | {"look": np.array(MARKS, object)[marks["look"]]}
+    return Route(known[at], tuple(went), tuple(as_spans(Mark, happened, [*seen.words, ""])))
 
 
-def routes(run: Any, most: int = MOST_ROUTES) -> list[Route]:
-    """The ways of queries and of events, ``most`` in all, of queries half of that at most; of more than that they are
-    evenly spread over the run."""
-    protocol_of(run)
-    known = routed(run.trace)
-    queries = _thinned([what for what in known if what[0] == "query"], most // 2)
-    events = _thinned([what for what in known if what[0] == "event"], most - len(queries))
-    return _routes(run, queries + events, 0, round(run.scenario.duration_s * 1e6))
+def travelled(rows: Told, wanted: Table, zones: Table, mapping: Mapping) -> tuple[Table, Table]:
+    """The hops and marks of some messages, in order of time.
+
+    wanted: rows of `to_follow`. Hops: the fields of `Hop` and way, a row of ``wanted``, with messages as places in
+    `told.MESSAGE_NAMES`; marks: those of `Mark` and way, with looks as places in ``MARKS`` and texts as codes of
+    ``columns.words["detail"]``, -1 none.
+    """
+    hops, marks = _hops(rows, wanted), _marks(rows, wanted)
+    own = _own_rendezvous(rows, wanted, zones, mapping)
+    marks = {name: np.concatenate([column, own[name]]) for name, column in marks.items()}
+    first = np.unique(_keys(marks["way"], marks["look"], marks["node"]), return_index=True)[1]
+    marks = select(marks, np.sort(first))
+    hops = select(hops, np.lexsort((hops["receiver"], hops["sender"], hops["arrived_us"])))
+    return hops, select(marks, np.lexsort((marks["node"], marks["at_us"])))
 
 
-def _thinned(known: list[What], most: int) -> list[What]:
-    count = min(most, len(known))
-    return [known[index * len(known) // count] for index in range(count)]
+def _wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Of some rows those about wanted messages, and which of these each is about."""
+    kind = coded(columns, rows, "message", _KIND_OF)
+    ids = columns["origin"][rows].astype(np.int64) << 32 | columns["sequence"][rows]
+    way = np.full(len(rows), -1)
+    for one in np.unique(wanted["kind"]).tolist():
+        mine, of = np.flatnonzero(wanted["kind"] == one), np.flatnonzero(kind == one)
+        known = wanted["node"][mine] << 32 | wanted["sequence"][mine]
+        order = np.argsort(known)
+        at = np.minimum(np.searchsorted(known[order], ids[of]), len(mine) - 1)
+        way[of] = np.where(known[order][at] == ids[of], mine[order][at], -1)
+    return rows[way >= 0], way[way >= 0]
 
 
-def _routes(run: Any, wanted: list[What], from_us: int, until_us: int) -> list[Route]:
-    columns = read(run.trace)
-    of_time = (columns["time_us"] >= from_us) & (columns["time_us"] <= until_us)
-    # Most rows of a long run are about other messages, and need not be looked at one by one.
-    ids = np.array([what[1] << 32 | what[2] for what in wanted], dtype=np.int64)
-    of_time &= np.isin(columns["origin"].astype(np.int64) << 32 | columns["sequence"], ids)
-    hops, marks = _hops(columns, of_time), _marks(columns, of_time)
-    for what, mark in _own_rendezvous(run, columns, from_us, until_us):
-        marks.setdefault(what, {}).setdefault((mark.node, mark.look), mark)
-    found = []
-    for what in wanted:
-        of_it = sorted(hops.get(what, {}).values(), key=lambda hop: (hop.arrived_us, hop.sender, hop.receiver))
-        told = sorted(marks.get(what, {}).values(), key=lambda mark: (mark.at_us, mark.node))
-        found.append(Route(what, tuple(of_it), tuple(told)))
-    return found
+def _hops(of: Told, wanted: Table) -> Table:
+    columns = of.columns
+    rows, way = _wanted(columns, of.frames[columns["peer"][of.frames] >= 0], wanted)
+    is_sent = coded(columns, rows, "event", {"sent": 1}) == 1
+    message = coded(columns, rows, "message", _MESSAGES)
+    node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
+    sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
+    key = _keys(way, message, sender, receiver)
+    sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
+    known, first = np.unique(key[sent], return_index=True)
+    came, first_came = np.unique(key[received], return_index=True)
+    hop, place = sent[first], np.searchsorted(came, known)
+    arrived = np.append(came, -1)[place] == known
+    arrival = np.append(received[first_came], 0)[place]
+    hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "way": way[hop]}
+    hops["from_us"] = time_us[hop] - columns["value"][rows[hop]]
+    return hops | {"arrived_us": time_us[np.where(arrived, arrival, hop)], "arrived": arrived}
 
 
-def _hops(columns: Columns, chosen: np.ndarray) -> dict[What, dict[tuple[int, int, str], Hop]]:
-    rows = columns.where(event=("sent", "received"), message=tuple(_KIND_OF))
-    rows = rows[chosen[rows]]
-    names = ("time_us", "node", "peer", "value", "origin", "sequence")
-    numbers = [columns[name][rows].tolist() for name in names]
-    words = [columns.text(name, rows).tolist() for name in ("event", "message")]
-    found: dict[What, dict[tuple[int, int, str], Hop]] = {}
-    for time_us, node, peer, airtime_us, origin, sequence, event, message in zip(*numbers, *words, strict=True):
-        hops = found.setdefault((_KIND_OF[message], origin, sequence), {})
-        if event == "sent" and peer >= 0:
-            hops.setdefault((node, peer, message), Hop(node, peer, message, time_us - airtime_us, time_us, False))
-        elif event == "received" and (peer, node, message) in hops:
-            hop = hops[peer, node, message]
-            if not hop.arrived:
-                hops[peer, node, message] = hop._replace(arrived_us=time_us, arrived=True)
-    return found
+def _keys(*numbers: np.ndarray) -> np.ndarray:
+    """A number of its own for each combination of numbers from 0 on."""
+    sizes = [int(one.max(initial=0)) + 1 for one in numbers]
+    if math.prod(sizes) >= 1 << 62:
+        return groups(*numbers)
+    key = np.zeros(len(numbers[0]), np.int64)
+    for one, size in zip(numbers, sizes, strict=True):
+        key = key * size + one
+    return key
 
 
-_LOOKS = {"query_stored": "stored", "held": "matched", "delivered": "delivered", "dropped": "dropped"}
+def _marks(of: Told, wanted: Table) -> Table:
+    """What nodes logged of a message."""
+    columns = of.columns
+    rows, way = _wanted(columns, among(columns, of.logged, event=_TELLS), wanted)
+    look = coded(columns, rows, "event", _TELLS)
+    is_told = (look != _TELLS["query_stored"]) | (columns["value"][rows] == 1)
+    # Sinks hold an event once its notification has come; that is told by its delivery.
+    is_here = (coded(columns, rows, "message", {EVENT: 1}) == 1) & (columns["peer"][rows] >= 0)
+    is_told &= (look != _TELLS["held"]) | is_here
+    is_dropped = look == _TELLS["dropped"]
+    is_told &= ~is_dropped | (coded(columns, rows, "detail", _QUIET) < 0)
+    text = np.where(is_dropped, columns.codes["detail"][rows], -1)
+    found = {"node": columns["node"][rows], "look": look, "at_us": columns["time_us"][rows], "text": text, "way": way}
+    return select(found, is_told)
 
 
-def _marks(columns: Columns, chosen: np.ndarray) -> dict[What, dict[tuple[int, str], Mark]]:
-    rows = columns.where(event=tuple(_LOOKS), message=tuple(_KIND_OF))
-    rows = rows[chosen[rows]]
-    names = ("time_us", "node", "peer", "value", "origin", "sequence")
-    numbers = [columns[name][rows].tolist() for name in names]
-    words = [columns.text(name, rows).tolist() for name in ("event", "message", "detail")]
-    found: dict[What, dict[tuple[int, str], Mark]] = {}
-    for time_us, node, peer, value, origin, sequence, event, message, detail in zip(*numbers, *words, strict=True):
-        is_told = (event != "query_stored" or value == 1) and (event != "dropped" or detail not in _QUIET)
-        # Sinks hold an event once its notification has come; that is told by its delivery.
-        if is_told and (event != "held" or (message == "event" and peer >= 0)):
-            marks = found.setdefault((_KIND_OF[message], origin, sequence), {})
-            text = detail if event == "dropped" else ""
-            marks.setdefault((node, _LOOKS[event]), Mark(node, _LOOKS[event], time_us, text))
-    return found
-
-
-def _own_rendezvous(run: Any, columns: Columns, from_us: int, until_us: int) -> Iterator[tuple[What, Mark]]:
+def _own_rendezvous(of: Told, wanted: Table, zones: Table, mapping: Mapping) -> Table:
     """The publishers of events that are in their own zones."""
-    mapping = protocol_of(run).mapping
-    own: dict[int, list[ZoneSpan]] = {}
-    for span in zone_spans(overlay_of(run), mapping.key_bits):
-        own.setdefault(span.node, []).append(span)
-    said = columns.where(event="published")
-    places = [columns[name][said].tolist() for name in ("node", "sequence")]
-    texts = dict(zip(zip(*places, strict=True), columns.text("detail", said).tolist(), strict=True))
-    made = columns.where(event="originated", message="event")
-    numbers = [columns[name][made].tolist() for name in ("time_us", "node", "sequence", "value")]
-    for time_us, node, sequence, reading in zip(*numbers, strict=True):
-        text = texts.get((node, reading), "")
-        if not from_us <= time_us <= until_us or not text:
-            continue
-        region = strings_of(mapping, mapping.event_box(parse(text)))
-        for span in own.get(node, ()):
-            if span.from_us <= time_us < span.until_us and intersect(region, ((span.low, span.high),)):
-                yield ("event", node, sequence), Mark(node, "matched", time_us)
+    columns, said = of.columns, among(of.columns, of.logged, event="published")
+    rows, way = _wanted(columns, among(columns, of.logged, event="originated", message=EVENT), wanted)
+    node = np.concatenate([columns["node"][said], columns["node"][rows]])
+    key = _keys(node, np.concatenate([columns["sequence"][said], columns["value"][rows]]))
+    known, first = np.unique(key[: len(said)], return_index=True)
+    place = np.searchsorted(known, key[len(said) :])
+    is_said = np.append(known, -1)[place] == key[len(said) :]
+    rows, way, text = rows[is_said], way[is_said], columns.codes["detail"][said[first[place[is_said]]]]
+    at_us, node = columns["time_us"][rows], columns["node"][rows].astype(np.int64)
+    here = {"node": node, "text": text, "from_us": at_us, "until_us": at_us + 1}
+    row = in_zones(zones, here, regions(columns.words["detail"], text, mapping.event_box, mapping))["row"]
+    look, none = np.full(len(row), MARKS.index("matched")), np.full(len(row), -1)
+    return {"node": node[row], "look": look, "at_us": at_us[row], "text": none, "way": way[row]}
 
 
 # Drawing

@@ -1,13 +1,15 @@
 """Zones in time: how the nodes of each tree share out the key space, and which part of it stored queries cover.
 
-    zone_spans(seen, key_bits)               who stored which strings of a tree, from when to when
+    zone_table(seen, key_bits)               who stored which strings of a tree, from when to when
     stored_boxes(seen, zones, mapping)       which of these strings belong to a query that is stored there
+    in_zones(zones, rows, regions)           the same for whatever a node has at a time
     blocks(low, high, bits)                  the rectangles of two dimensions that an interval of strings is
 
 Theory of operation
-    A node's zone is its universe without its children's, so it changes with its own key and with those of its children
-    alone. The places' beginnings and ends are taken in order of time, and of each tree only the zones that a change can
-    have touched are computed again. A query covers of a zone what its box and the zone have in common.
+    A key that fits into ``key_bits`` bits is told by the first string of its universe: its parent's is the same without
+    the lowest 1, and this bit says which of the parent's children it is. So the children of a key at a time are a
+    number, the sum of their bits, which changes as they come and go; and the zone is what lies between its bits.
+    A query covers of a zone what its box and the zone have in common.
 
     With two dimensions of l1 and l2 bits, a string is a cell of a grid of 2^l1 rows and 2^l2 columns. An interval of
     strings is cut into blocks of 2^n strings that begin at a multiple of 2^n; each of them is a rectangle of the grid.
@@ -19,21 +21,25 @@ Limits
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from workbench.attributes.text import parse
 from workbench.protocols.tinymq.mapping import Mapping
-from workbench.protocols.tinymq.views.overlay import Overlay, PlaceSpan
-from workbench.protocols.tinymq.zones import ROOT_KEY, intersect, parent_key, zone
+from workbench.protocols.tinymq.views.overlay import Overlay
+from workbench.protocols.tinymq.views.told import as_spans, joined, spread
+from workbench.views.layers import Table, select
+from workbench.views.spans import FOREVER_US, groups, overlaps
 
 MOST_CELLS = 1 << 12
+WIDEST = 62  # bits of a string that an int64 holds, with one to spare
 
 Region = tuple[tuple[int, int], ...]
 
 
 class ZoneSpan(NamedTuple):
-    """A node stores the strings low ... high of a tree during [from_us, until_us)."""
+    """A node stores the strings low ... high of a tree during [from_us, until_us); depth: hops to the root."""
 
     tree: int
     node: int
@@ -42,11 +48,7 @@ class ZoneSpan(NamedTuple):
     high: int
     from_us: int
     until_us: int
-
-    @property
-    def depth(self) -> int:
-        """Hops to the root."""
-        return self.key.count("1")
+    depth: int
 
 
 class BoxSpan(NamedTuple):
@@ -62,99 +64,153 @@ class BoxSpan(NamedTuple):
     until_us: int
 
 
-def zone_spans(seen: Overlay, key_bits: int) -> list[ZoneSpan]:
-    """The zones of all trees in time, in order of ``from_us``, tree and strings; a zone of two intervals is two spans.
+def zone_table(seen: Overlay, key_bits: int) -> Table:
+    """The zones of all trees in time, in order of ``from_us``, tree and strings; a zone of two intervals is two rows.
 
-    Strings of a tree that are in no span at a time are nobody's then.
+    Columns: those of `ZoneSpan`, with keys as places in ``seen.words``, and zone, a number for each zone. Strings of
+    a tree that are in no row at a time are nobody's then.
     """
-    return sorted(
-        (span for tree in range(len(seen.roots)) for span in _of_tree(seen, tree, key_bits)),
-        key=lambda span: (span.from_us, span.tree, span.low),
-    )
+    claims = _claims(seen, key_bits)
+    line, children = _children(claims)
+    found = overlaps(line, claims["from_us"], claims["until_us"], *(children[name] for name in ("line", *_TIMES)))
+    held = select(claims, found.row) | {"row": found.row, "taken": children["taken"][found.other]}
+    held = joined(held | {"from_us": found.from_us, "until_us": found.until_us}, "row", "taken")
+    zone, low, high = _intervals(held["first"], held["size"], held["taken"])
+    zones = select(held, zone) | {"zone": zone, "low": low, "high": high}
+    return select(zones, np.lexsort((groups(low), zones["tree"], zones["from_us"])))
 
 
-def _of_tree(seen: Overlay, tree: int, key_bits: int) -> list[ZoneSpan]:
-    changes: dict[int, list[tuple[bool, PlaceSpan]]] = defaultdict(list)
-    for place in seen.places:
-        if place.tree == tree:
-            changes[place.from_us].append((True, place))
-            changes[place.until_us].append((False, place))
-    here: dict[int, PlaceSpan] = {}
-    children: dict[str, dict[int, str]] = defaultdict(dict)
-    holders: dict[str, set[int]] = defaultdict(set)  # key -> the nodes that claim it
-    held: dict[int, tuple[Region, str, int]] = {}  # node -> (zone, key, since when)
-    spans: list[ZoneSpan] = []
-    for time_us in sorted(changes):
-        touched = set()
-        for begins, place in sorted(changes[time_us], key=lambda change: change[0]):
-            above = parent_key(place.key) if place.key != ROOT_KEY else None
-            touched |= {place.node} | (holders[above] if above is not None else set())
-            if begins:
-                here[place.node] = place
-                holders[place.key].add(place.node)
-                if above is not None:
-                    children[above][place.node] = place.key
-            else:
-                here.pop(place.node, None)
-                holders[place.key].discard(place.node)
-                if above is not None:
-                    children[above].pop(place.node, None)
-        for node in sorted(touched):
-            now = here.get(node)
-            region = zone(now.key, sorted(set(children[now.key].values())), key_bits) if now else ()
-            before = held.get(node)
-            if before is not None and now is not None and before[:2] == (region, now.key):
-                continue
-            if before is not None:
-                spans += [ZoneSpan(tree, node, before[1], low, high, before[2], time_us) for low, high in before[0]]
-            held[node] = (region, now.key if now else "", time_us)
-    for node, (region, key, since_us) in held.items():
-        spans += [ZoneSpan(tree, node, key, low, high, since_us, seen.duration_us) for low, high in region]
-    return [span for span in spans if span.from_us < span.until_us]
+_TIMES = ("from_us", "until_us")
 
 
-def alive_zones(zones: list[ZoneSpan], time_us: int, duration_us: int) -> list[ZoneSpan]:
+def _whole(key_bits: int) -> Any:
+    """What holds strings as numbers: longer ones are Python's."""
+    return np.int64 if key_bits <= WIDEST else object
+
+
+def _claims(seen: Overlay, key_bits: int) -> Table:
+    """Who had a key that fits into the key space: node, tree, key, depth, the first string and the size of its
+    universe, from_us, until_us."""
+    codes, at = np.unique(seen.placed["key"], return_inverse=True)
+    words = (seen.words[code] for code in codes.tolist())
+    first = [int(word.ljust(key_bits, "0"), 2) if len(word) <= key_bits else -1 for word in words]
+    fits = np.array([one >= 0 for one in first], bool)
+    told = {name: seen.placed[name] for name in ("node", "tree", "key", "depth", *_TIMES)}
+    told |= {"first": np.array(first, _whole(key_bits))[at]}
+    claims = joined(select(told, fits[at]), "node", "tree", "key")
+    return claims | {"size": np.where(claims["first"] == 0, 1 << key_bits, claims["first"] & -claims["first"])}
+
+
+def _children(claims: Table) -> tuple[np.ndarray, Table]:
+    """(the number of each claim's key in its tree; when which children of a key were there: line, taken, from, until).
+
+    taken: the sum of the children's bits.
+    """
+    children = joined(select(claims, claims["first"] > 0), "tree", "first")
+    above = children["first"] & (children["first"] - 1)
+    trees = np.concatenate([claims["tree"], children["tree"]])
+    line = groups(trees, np.concatenate([claims["first"], above]))
+    line, parent = line[: len(claims["tree"])], line[len(claims["tree"]) :]
+    lines = np.unique(np.concatenate([line, parent]))
+    bit = children["first"] ^ above
+    key = np.concatenate([lines, parent, parent])
+    time_us = np.concatenate([np.full(len(lines), -FOREVER_US), children["from_us"], children["until_us"]])
+    more = np.concatenate([np.zeros(len(lines), bit.dtype), bit, -bit])
+    order = np.lexsort((time_us, key))
+    key, time_us, taken = key[order], time_us[order], np.cumsum(more[order])
+    is_last = np.append((key[1:] != key[:-1]) | (time_us[1:] != time_us[:-1]), True)[: len(key)]
+    key, time_us, taken = key[is_last], time_us[is_last], taken[is_last]
+    until = np.append(time_us[1:], FOREVER_US)[: len(key)]
+    until[until == -FOREVER_US] = FOREVER_US
+    return line, {"line": key, "taken": taken, "from_us": time_us, "until_us": until}
+
+
+def _intervals(first: np.ndarray, size: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(which zone, its lowest string, its highest string) of each interval; a child with bit b has the b strings from
+    ``first + b`` on."""
+    zone = np.arange(len(first))
+    found = [(zone, first, _until(first, size, taken))]
+    gap = (taken << 1) & ~taken & (size - 1)  # bits above a child that no child has
+    while (zone := zone[gap[zone] != 0]).size:
+        bit = gap[zone] & -gap[zone]
+        found.append((zone, first[zone] + bit, _until(first[zone], size[zone], taken[zone] & -bit)))
+        gap[zone] ^= bit
+    zone, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return zone, low, high
+
+
+def _until(first: np.ndarray, size: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """The last string before the first child's."""
+    return first + np.where(taken == 0, size, taken & -taken) - 1
+
+
+def zones_at(seen: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
     """The zones at a time by tree, depth and strings: where two nodes claim a string, the deeper one lies on top."""
-    time_us = min(time_us, duration_us - 1)
-    found = [span for span in zones if span.from_us <= time_us < span.until_us]
+    found = as_spans(ZoneSpan, zones, seen.words, seen.alive(zones, time_us))
     return sorted(found, key=lambda span: (span.tree, span.depth, span.low, span.node))
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
     """A box as a region; of one with more than ``MOST_CELLS`` strings its hull."""
+    if len(box) == 1:
+        return tuple(box)
     count = 1
     for low, high in box:
         count *= high - low + 1
-    if len(box) > 1 and count > MOST_CELLS:
+    if count > MOST_CELLS:
         return mapping.hull(box)
-    if len(box) == 1:
-        return tuple(box)
-    region: list[tuple[int, int]] = []
-    for cell in mapping.cells(box):
-        if region and region[-1][1] == cell - 1:
-            region[-1] = region[-1][0], cell
-        else:
-            region.append((cell, cell))
-    return tuple(region)
+    whole = _whole(mapping.key_bits)
+    cells = np.zeros(1, whole)
+    for (low, high), dimension in zip(box, mapping.dimensions, strict=True):
+        cells = ((cells << dimension.bits)[:, None] + np.array(range(low, high + 1), whole)).ravel()
+    ends = np.flatnonzero(cells[1:] - cells[:-1] != 1)
+    lows, highs = cells[[0, *(ends + 1)]], cells[[*ends, len(cells) - 1]]
+    return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
-def stored_boxes(seen: Overlay, zones: list[ZoneSpan], mapping: Mapping) -> list[BoxSpan]:
-    """Where stored queries lie in the key space, in order of ``from_us``."""
-    of_node = defaultdict(list)
-    for span in zones:
-        of_node[span.node].append(span)
-    regions: dict[str, Region] = {}
-    found = []
-    for query in seen.stored:
-        if query.text not in regions:
-            regions[query.text] = strings_of(mapping, mapping.query_box(parse(query.text)))
-        for span in of_node[query.node]:
-            from_us, until_us = max(span.from_us, query.from_us), min(span.until_us, query.until_us)
-            if from_us < until_us:
-                for low, high in intersect(regions[query.text], ((span.low, span.high),)):
-                    box = BoxSpan(span.tree, query.node, query.sink, query.number, low, high, from_us, until_us)
-                    found.append(box)
-    return sorted(found, key=lambda box: (box.from_us, box.tree, box.low))
+def stored_boxes(seen: Overlay, zones: Table, mapping: Mapping) -> Table:
+    """Where stored queries lie in the key space: the columns of `BoxSpan`, in order of ``from_us``, tree, strings."""
+    boxes = in_zones(zones, seen.storing, regions(seen.words, seen.storing["text"], mapping.query_box, mapping))
+    boxes |= {name: seen.storing[name][boxes["row"]] for name in ("node", "sink", "number")}
+    return select(boxes, np.lexsort((groups(boxes["low"]), boxes["tree"], boxes["from_us"])))
+
+
+def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
+    """The region of each text, by its place in ``words``."""
+    return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
+
+
+def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
+    """What the regions of ``text`` and a node's zones have in common while both last: row, tree, low, high, from_us,
+    until_us. rows: node, text, from_us, until_us; they may overlap."""
+    which, first = np.unique(zones["zone"], return_index=True)
+    # A node of PUB-2-SUB+ has a zone in each tree at a time.
+    trees = int(zones["tree"].max(initial=0)) + 1
+    row = np.repeat(np.arange(len(rows["node"])), trees)
+    key = rows["node"][row] * trees + np.tile(np.arange(trees), len(rows["node"]))
+    held = select(zones, first)
+    line = held["node"] * trees + held["tree"]
+    found = overlaps(key, rows["from_us"][row], rows["until_us"][row], line, *(held[name] for name in _TIMES))
+    by_zone = np.argsort(zones["zone"], kind="stable")
+    begin = np.searchsorted(zones["zone"][by_zone], which)
+    count = np.diff(np.append(begin, len(by_zone)))
+    pair, part = spread(begin[found.other], count[found.other])
+    row, part = row[found.row[pair]], by_zone[part]
+    text = rows["text"][row]
+    made = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
+    order = np.argsort(text, kind="stable")
+    texts, ends = np.unique(text[order], return_index=True)
+    for one, some in zip(texts.tolist(), np.split(order, ends[1:]), strict=False):
+        lows, highs = np.array(regions[one], zones["low"].dtype).T
+        begin = np.searchsorted(highs, zones["low"][part[some]])
+        end = np.searchsorted(lows, zones["high"][part[some]], "right")
+        mine, other = spread(begin, end - begin)
+        here = part[some[mine]]
+        low, high = np.maximum(zones["low"][here], lows[other]), np.minimum(zones["high"][here], highs[other])
+        made.append((some[mine], low, high))
+    at, low, high = (np.concatenate(parts) for parts in zip(*made, strict=True))
+    times = {"from_us": found.from_us[pair[at]], "until_us": found.until_us[pair[at]]}
+    return {"row": row[at], "tree": zones["tree"][part[at]], "low": low, "high": high, **times}
 
 
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:

@@ -238,6 +238,8 @@ class Player {
       this.time = picture.poster_s
       this.isUntouched = true
     }
+    // A run that goes on is followed until somebody moves the time.
+    if (picture.now_s !== null && this.isUntouched) this.time = picture.now_s
     this.time = Math.min(this.time, this.duration)
     this.timeRange = [0, this.duration]
     const nodes = this.plan.x.length

@@ -1,0 +1,113 @@
+"""What a run costs after it has run: ``benchmarks/metrics.py [--quick] [protocol ...]``.
+
+For each protocol and size of a network: how long `run.metrics` takes of a run that kept its trace and of one that kept
+none, and how many rows a second a run makes an Arrow table of. Medians of process time, each of a run of its own, so
+that nothing is left of the one before; a first run, which is not timed, loads the machine code. The table of a run is
+made before its metrics are timed.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from machine import machine
+from tables import table
+
+import workbench as wb
+
+SIZES, QUICK_SIZES = (64, 400, 1_500, 10_000), (64, 400)
+RUNS = 3
+HEADER = ["protocol", "nodes", "rows", "million rows/s", "metrics, ms", "rows kept without a trace", "metrics, ms"]
+
+
+def _workload(graph, every_s: float, begins_s: float = 0.0, stop_s: float | None = None) -> list:
+    """Three sinks and a dozen sources."""
+    nodes = sorted(graph)
+    sinks = [nodes[0], nodes[len(nodes) // 2], nodes[-2]]
+    sources = nodes[5 :: max(1, len(nodes) // 12)][:12]
+    return [
+        wb.subscribe(sinks, "TEMP GE 20", start_s=begins_s),
+        wb.publish(sources, "TEMP IS 26", every_s=every_s, stagger=True, stop_s=stop_s),
+    ]
+
+
+def _tinymq(graph) -> wb.Scenario:
+    nodes = sorted(graph)
+    protocol = wb.TinyMQ(roots=(nodes[0], nodes[-2]))
+    return wb.Scenario(graph, protocol, _workload(graph, 1, begins_s=20), duration_s=60)
+
+
+SCENARIOS: dict[str, Callable] = {
+    "flooding": lambda graph: wb.Scenario(graph, wb.Flooding(), _workload(graph, 5), duration_s=10),
+    "gossip": lambda graph: wb.Scenario(graph, wb.Gossip(), _workload(graph, 5), duration_s=10),
+    "diffusion": lambda graph: wb.Scenario(graph, wb.Diffusion(), _workload(graph, 1), duration_s=60),
+    "coded diffusion": lambda graph: wb.Scenario(
+        graph, wb.CodedDiffusion(generation_size=4, bootstrap_factor=4), _workload(graph, 2, stop_s=5), duration_s=10
+    ),
+    "TinyMQ": _tinymq,
+    "DPS": lambda graph: wb.Scenario(graph, wb.DPS(), _workload(graph, 5), duration_s=30),
+}
+
+
+def network(nodes: int):
+    """A disc graph with the density of 1,500 nodes on 500 x 200 m."""
+    scale = (nodes / 1_500) ** 0.5
+    return wb.topology.disc(nodes, 500 * scale, 200 * scale, radius_m=20, seed=1)
+
+
+def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
+    """(rows, rows a second into their table, seconds of `run.metrics`)."""
+    scenario.run("fast", record)
+    tables, metrics = [], []
+    for _ in range(RUNS):
+        run = scenario.run("fast", record)
+        began_s = time.process_time()
+        rows = len(run._rows)
+        tabled_s = time.process_time()
+        assert len(run.metrics)
+        tables.append(tabled_s - began_s)
+        metrics.append(time.process_time() - tabled_s)
+    return rows, rows / max(median(tables), 1e-9), median(metrics)
+
+
+def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterator[str]:
+    """Each piece of the report when it is there."""
+    yield NOTES
+    graphs = [network(nodes) for nodes in (QUICK_SIZES if quick else SIZES)]
+    rows = []
+    for name in protocols:
+        for graph in graphs:
+            scenario = SCENARIOS[name](graph)
+            number, rate, seconds = measured(scenario, "trace")
+            kept, _, seconds_without = measured(scenario, "metrics")
+            cells = (
+                f"{number:,}",
+                f"{rate / 1e6:.1f}",
+                f"{1e3 * seconds:.1f}",
+                f"{kept:,}",
+                f"{1e3 * seconds_without:.1f}",
+            )
+            rows.append([name, f"{len(graph):,}", *cells])
+    yield table(HEADER, rows) + "\n"
+
+
+NOTES = "Three sinks ask for what a dozen sources publish; a disc graph with about 18 neighbors a node.\n"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Measure what metrics and Arrow tables of runs cost.")
+    parser.add_argument("--quick", action="store_true", help="small networks only")
+    parser.add_argument("protocols", nargs="*", metavar="protocol", help=", ".join(SCENARIOS))
+    arguments = parser.parse_args()
+    for name in arguments.protocols:
+        if name not in SCENARIOS:
+            parser.error(f"no protocol {name!r}; there are {', '.join(SCENARIOS)}")
+    print(f"## Metrics and Arrow tables of runs\n\n{machine()}\n")
+    for piece in report(arguments.quick, tuple(arguments.protocols) or tuple(SCENARIOS)):
+        print(piece, flush=True)
+
+
+if __name__ == "__main__":
+    main()

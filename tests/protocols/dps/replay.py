@@ -1,0 +1,185 @@
+"""DPS's mesh and the ways of publications, row by row: what the arrays of the views are compared with.
+
+Each row ends what the one before it began; `steps` counts with each change; `path` follows each frame. Slow, and plain.
+"""
+
+from typing import NamedTuple
+
+from workbench.protocols.dps.views.paths import ACKNOWLEDGEMENT, PUBLICATION, REASONS, Hop, Mark, Path
+
+ACTIVE, MUTED, PENDING = "active", "muted", "pending"
+EVERYTHING = -1
+
+
+class LinkSpan(NamedTuple):
+    """How a node sees its link to a neighbor during [from_us, until_us): one of `automaton.STATE_NAMES` but "gone"."""
+
+    node: int
+    peer: int
+    state: str
+    from_us: int
+    until_us: int
+
+
+class FilterSpan(NamedTuple):
+    """Bits of the filter that a neighbor told a node during [from_us, until_us); peer EVERYTHING: of the sum there."""
+
+    node: int
+    peer: int
+    bits: int
+    needs: int
+    from_us: int
+    until_us: int
+
+
+def both_ends(states: list[str]) -> str:
+    """What the states that the ends of a link see come to."""
+    if MUTED in states:
+        return MUTED
+    return ACTIVE if states == [ACTIVE, ACTIVE] else PENDING
+
+
+class Replay:
+    """One pass over the rows: spans, closed as they end."""
+
+    EVENTS = ("link_set", "interests_set")
+
+    def __init__(self, duration_us, count_muted):
+        self.duration_us = duration_us
+        self._forgetful = ("gone", "unmuting") if count_muted else ("gone", "unmuting", MUTED)
+        self.links: list[LinkSpan] = []
+        self.filters: list[FilterSpan] = []
+        self._links: dict[tuple[int, int], LinkSpan] = {}
+        self._filters: dict[tuple[int, int], FilterSpan] = {}
+
+    def run(self, columns):
+        """All rows, and then the end of the run."""
+        rows = columns.where(event=self.EVENTS)
+        numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
+        words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
+        for time_us, node, peer, value, event, detail in zip(*numbers, *words, strict=True):
+            if event == "link_set":
+                self._link_set(LinkSpan(node, peer, detail, time_us, self.duration_us))
+            else:
+                told = FilterSpan(node, peer, value, int(detail), time_us, self.duration_us)
+                self._begin(self.filters, self._filters, told)
+        self.links += [span for span in self._links.values() if span.from_us < self.duration_us]
+        self.filters += [span for span in self._filters.values() if span.from_us < self.duration_us]
+
+    def _link_set(self, link: LinkSpan) -> None:
+        ends = (link.node, link.peer)
+        if link.state in self._forgetful:
+            self._end(self.filters, self._filters, ends, link.from_us)
+        if link.state == "gone":
+            self._end(self.links, self._links, ends, link.from_us)
+        elif link.state != self._state(link):  # the same state is told again with each revision
+            self._begin(self.links, self._links, link)
+
+    def _state(self, link: LinkSpan) -> str:
+        known = self._links.get((link.node, link.peer))
+        return "" if known is None else known.state
+
+    def _begin(self, spans, kept, span):
+        self._end(spans, kept, (span.node, span.peer), span.from_us)
+        kept[span.node, span.peer] = span
+
+    def _end(self, spans, kept, key, time_us):
+        span = kept.pop(key, None)
+        if span is not None and span.from_us < time_us:
+            spans.append(span._replace(until_us=time_us))
+
+
+def steps(seen, fill, nodes):
+    """[(time, mean and largest fill of so many nodes, muted links)] of a replay; ``fill``: of so many bits."""
+    sums: dict[int, int] = {}
+    states: dict[tuple[int, int], dict[int, str]] = {}
+    spans = [*seen.filters, *seen.links]
+    changes = [(one.from_us, 1, one) for one in spans]
+    changes += [(one.until_us, 0, one) for one in spans if one.until_us < seen.duration_us]
+    table = [(0, 0.0, 0.0, 0)]
+    muted, total = 0, 0
+    for time_us, begins, span in sorted(changes, key=lambda change: change[:2]):
+        if isinstance(span, LinkSpan):
+            ends = states.setdefault((min(span.node, span.peer), max(span.node, span.peer)), {})
+            muted -= MUTED in ends.values()
+            ends[span.node] = span.state if begins else "gone"
+            muted += MUTED in ends.values()
+        elif span.peer == EVERYTHING:
+            bits = span.bits if begins else 0
+            total += bits - sums.get(span.node, 0)
+            sums[span.node] = bits
+        else:
+            continue
+        row = (time_us, fill(total) / max(nodes, 1), fill(max(sums.values(), default=0)), muted)
+        if table[-1][0] == time_us:
+            table[-1] = row
+        else:
+            table.append(row)
+    return table
+
+
+def frames(columns, chosen):
+    """The frames of each publication with their messages, in order of arrival; look: "" or "lost"."""
+    rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
+    rows = rows[chosen[rows]]
+    names = ("time_us", "node", "peer", "value", "origin", "sequence")
+    numbers = [columns[name][rows].tolist() for name in names]
+    words = [columns.text(name, rows).tolist() for name in ("event", "message")]
+    found, under_way = {}, {}
+    for time_us, node, peer, airtime_us, origin, sequence, event, message in zip(*numbers, *words, strict=True):
+        mine = found.setdefault((origin, sequence), [])
+        if event == "sent" and peer >= 0:
+            under_way[node, peer, message, origin, sequence] = len(mine)
+            mine.append((Hop(node, peer, time_us - airtime_us, time_us, "lost"), message))
+        elif event == "received" and (peer, node, message, origin, sequence) in under_way:
+            place = under_way.pop((peer, node, message, origin, sequence))
+            mine[place] = mine[place][0]._replace(arrived_us=time_us, look=""), message
+    return found
+
+
+def marks(columns, chosen):
+    """What each publication met at nodes."""
+    rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
+    rows = rows[chosen[rows]]
+    numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "origin", "sequence")]
+    words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
+    found = {}
+    for time_us, node, origin, sequence, event, detail in zip(*numbers, *words, strict=True):
+        if event == "delivered" or detail in REASONS:
+            look = detail if event == "dropped" else event
+            found.setdefault((origin, sequence), []).append(Mark(node, look, time_us))
+    return found
+
+
+def path(what, frames, marks):
+    """The way of a publication, from its frames and marks."""
+    forward = sorted((hop for hop, message in frames if message == PUBLICATION), key=lambda hop: hop.arrived_us)
+    delivered = [mark.node for mark in marks if mark.look == "delivered"]
+    came = {}
+    for hop in forward:
+        if hop.look != "lost" and hop.receiver != what.node:
+            came.setdefault(hop.receiver, hop)
+    useful = set()
+    for node in delivered:
+        while node in came and came[node] not in useful:
+            useful.add(came[node])
+            node = came[node].sender
+    hops = [_looking(hop, came, useful) for hop in forward]
+    back = [hop for hop, message in frames if message == ACKNOWLEDGEMENT]
+    hops += [hop._replace(look=hop.look or "acknowledged") for hop in back]
+    # A node whose application got it may have passed it on to a dead end besides; what it says of itself counts.
+    told = {(mark.node, mark.look): mark for mark in reversed(marks)}
+    return Path(
+        what,
+        tuple(sorted(hops, key=lambda hop: (hop.arrived_us, hop.sender, hop.receiver))),
+        tuple(sorted(told.values(), key=lambda mark: (mark.at_us, mark.node))),
+        len(delivered),
+    )
+
+
+def _looking(hop, came, useful):
+    if hop.look == "lost":
+        return hop
+    if came.get(hop.receiver) is not hop:
+        return hop._replace(look="repeated")
+    return hop._replace(look="useful" if hop in useful else "in vain")

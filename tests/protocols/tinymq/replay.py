@@ -1,0 +1,265 @@
+"""TinyMQ's overlay, zones and routes, replayed row by row: an oracle for the arrays of the views.
+
+replayed(...)     (places, orphans, stored queries, outages), as tuples
+zones_of(...)     the zones of all trees in time
+boxes_of(...)     which parts of them belong to stored queries
+travelled(...)    the hops and marks of queries and events
+"""
+
+from collections import defaultdict
+
+from workbench.attributes.text import parse
+from workbench.protocols.tinymq.views.overlay import OrphanSpan, PlaceSpan, StoredSpan
+from workbench.protocols.tinymq.views.routes import Hop, Mark
+from workbench.protocols.tinymq.views.zones import strings_of
+from workbench.protocols.tinymq.zones import ROOT_KEY, intersect, parent_key, zone
+from workbench.views.player.intervals import read
+
+KINDS = {"query": ("query",), "event": ("event", "notification")}
+KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}
+LOOKS = {"query_stored": "stored", "held": "matched", "delivered": "delivered", "dropped": "dropped"}
+QUIET = ("repeated", "duplicate")
+
+
+def replayed(trace, roots, duration_us, nodes=(), every_tree=False):
+    replay = Replay(duration_us, every_tree)
+    replay.run(read(trace))
+    failures_us = sorted({from_us for _, from_us, _ in replay.failed})
+    places = marked(replay.places, failures_us, every_tree)
+    everybody = sorted({*nodes, *(place.node for place in places)})
+    orphans = orphans_of(places, replay.failed, everybody, len(roots) if every_tree else 1, duration_us)
+    return places, orphans, replay.stored, replay.failed
+
+
+class Replay:
+    """One pass over the rows: places, stored queries and failures, closed as they end."""
+
+    EVENTS = ("key_set", "query_stored", "failed", "recovered")
+
+    def __init__(self, duration_us, every_tree):
+        self.duration_us = duration_us
+        self.every_tree = every_tree
+        self.places = []
+        self.stored = []
+        self.failed = []
+        self._places = {}
+        self._stored = {}
+        self._down = {}
+
+    def run(self, columns):
+        """All rows, and then the end of the run."""
+        rows = columns.where(event=self.EVENTS)
+        numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "origin", "sequence", "value")]
+        words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
+        for time_us, node, peer, origin, sequence, value, event, detail in zip(*numbers, *words, strict=True):
+            if event == "key_set":
+                key = detail if value >= 0 else None
+                self._key_set(PlaceSpan(node, origin, peer, key or "", time_us, self.duration_us), key is not None)
+            elif event == "query_stored":
+                self._query_stored(StoredSpan(node, origin, sequence, detail, time_us, self.duration_us), bool(value))
+            elif event == "failed":
+                self._fail(node, time_us)
+            else:
+                self._recover(node, time_us)
+        for place in self._places.values():
+            self._close(self.places, place, self.duration_us)
+        for query in self._stored.values():
+            self._close(self.stored, query, self.duration_us)
+        for node in list(self._down):
+            self._end_failure(node, self.duration_us)
+
+    def _key_set(self, place, has_key):
+        # A node of TinyMQ that takes a key in one tree has left the other, though no row says so.
+        left = [at for at in self._places if at[0] == place.node and (at[1] == place.tree or not self.every_tree)]
+        for at in left:
+            self._close(self.places, self._places.pop(at), place.from_us)
+        if has_key:
+            self._places[place.node, place.tree] = place
+
+    def _query_stored(self, query, is_stored):
+        at = query.node, query.sink, query.number
+        if is_stored:
+            self._stored.setdefault(at, query)
+        elif at in self._stored:
+            self._close(self.stored, self._stored.pop(at), query.from_us)
+
+    def _fail(self, node, time_us):
+        if node in self._down:
+            return
+        for spans, kept in self._kept():
+            for at in [at for at in kept if at[0] == node]:
+                self._close(spans, kept[at], time_us)
+        self._down[node] = time_us
+
+    def _recover(self, node, time_us):
+        self._end_failure(node, time_us)
+        for _, kept in self._kept():
+            for at in [at for at in kept if at[0] == node]:
+                kept[at] = kept[at]._replace(from_us=time_us)
+
+    def _kept(self):
+        return (self.places, self._places), (self.stored, self._stored)
+
+    def _end_failure(self, node, time_us):
+        since_us = self._down.pop(node, time_us)
+        if since_us < time_us:
+            self.failed.append((node, since_us, time_us))
+
+    def _close(self, spans, span, time_us):
+        # What a node keeps in mind while it is down was closed when it failed.
+        if span.node not in self._down and span.from_us < time_us:
+            spans.append(span._replace(until_us=time_us))
+
+
+def marked(places, failures_us, every_tree):
+    """The places, cut where nodes failed, and told whether they are others than before the failure."""
+    histories = defaultdict(list)
+    for place in sorted(places, key=lambda span: span.from_us):
+        histories[place.node, place.tree if every_tree else -1].append(place)
+    marked = []
+    for history in histories.values():
+        for place in history:
+            cuts = [time_us for time_us in failures_us if place.from_us < time_us < place.until_us]
+            for from_us, until_us in zip([place.from_us, *cuts], [*cuts, place.until_us], strict=True):
+                before = before_of(history, max((time for time in failures_us if time <= from_us), default=None))
+                is_rekeyed = before is not None and (before.tree, before.key) != (place.tree, place.key)
+                if from_us > place.from_us and marked[-1].is_rekeyed == is_rekeyed:
+                    marked[-1] = marked[-1]._replace(until_us=until_us)
+                else:
+                    marked.append(place._replace(from_us=from_us, until_us=until_us, is_rekeyed=is_rekeyed))
+    return marked
+
+
+def before_of(history, time_us):
+    """The last of a node's places that began before a time."""
+    if time_us is None:
+        return None
+    earlier = [place for place in history if place.from_us < time_us]
+    return earlier[-1] if earlier else None
+
+
+def orphans_of(places, failed, nodes, needed, duration_us):
+    """The times in which nodes were up and had fewer places than they need."""
+    changes = {node: [(0, 0, 1)] for node in nodes}
+    for place in places:  # (time, places more, up more)
+        changes[place.node] += [(place.from_us, 1, 0), (place.until_us, -1, 0)]
+    for node, from_us, until_us in failed:
+        changes.setdefault(node, [(0, 0, 1)])
+        changes[node] += [(from_us, 0, -1), (until_us, 0, 1)]
+    spans = []
+    for node, steps in changes.items():
+        count = up = 0
+        had_place = False
+        steps.sort()
+        for index, (time_us, more, more_up) in enumerate(steps):
+            count, up, had_place = count + more, up + more_up, had_place or count + more >= needed
+            until_us = steps[index + 1][0] if index + 1 < len(steps) else duration_us
+            if up > 0 and count < needed and time_us < until_us:
+                spans.append(OrphanSpan(node, time_us, until_us, had_place))
+    return joined(spans)
+
+
+def joined(spans):
+    """Spans of a node that follow on each other, as one."""
+    joined = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if last is not None and (last.node, last.until_us, last.had_place) == (span.node, span.from_us, span.had_place):
+            joined[-1] = last._replace(until_us=span.until_us)
+        else:
+            joined.append(span)
+    return joined
+
+
+def zones_of_tree(places, tree, key_bits, duration_us):
+    changes = defaultdict(list)
+    for place in places:
+        if place.tree == tree:
+            changes[place.from_us].append((True, place))
+            changes[place.until_us].append((False, place))
+    here = {}
+    children = defaultdict(dict)
+    holders = defaultdict(set)  # key -> the nodes that claim it
+    held = {}  # node -> (zone, key, since when)
+    spans = []
+    for time_us in sorted(changes):
+        touched = set()
+        for begins, place in sorted(changes[time_us], key=lambda change: change[0]):
+            above = parent_key(place.key) if place.key != ROOT_KEY else None
+            touched |= {place.node} | (holders[above] if above is not None else set())
+            if begins:
+                here[place.node] = place
+                holders[place.key].add(place.node)
+                if above is not None:
+                    children[above][place.node] = place.key
+            else:
+                here.pop(place.node, None)
+                holders[place.key].discard(place.node)
+                if above is not None:
+                    children[above].pop(place.node, None)
+        for node in sorted(touched):
+            now = here.get(node)
+            region = zone(now.key, sorted(set(children[now.key].values())), key_bits) if now else ()
+            before = held.get(node)
+            if before is not None and now is not None and before[:2] == (region, now.key):
+                continue
+            if before is not None:
+                spans += [(tree, node, before[1], low, high, before[2], time_us) for low, high in before[0]]
+            held[node] = (region, now.key if now else "", time_us)
+    for node, (region, key, since_us) in held.items():
+        spans += [(tree, node, key, low, high, since_us, duration_us) for low, high in region]
+    return [span for span in spans if span[5] < span[6]]
+
+
+def zones_of(places, trees, key_bits, duration_us):
+    """(tree, node, key, low, high, from_us, until_us), sorted."""
+    return sorted(span for tree in range(trees) for span in zones_of_tree(places, tree, key_bits, duration_us))
+
+
+def boxes_of(stored, zones, mapping):
+    """(tree, node, sink, number, low, high, from_us, until_us), sorted."""
+    found = []
+    for query in stored:
+        region = strings_of(mapping, mapping.query_box(parse(query.text)))
+        for tree, node, _, low, high, begin, end in zones:
+            from_us, until_us = max(begin, query.from_us), min(end, query.until_us)
+            if node == query.node and from_us < until_us:
+                for one in intersect(region, ((low, high),)):
+                    found.append((tree, node, query.sink, query.number, *one, from_us, until_us))
+    return sorted(found)
+
+
+def travelled(run, zones):
+    """{(kind, node, number): ([Hop, ...], [Mark, ...])}, each sorted."""
+    rows = run.trace.to_pylist()
+    hops, marks = defaultdict(dict), defaultdict(dict)
+    for row in rows:
+        if row["message"] in KIND_OF:
+            what = KIND_OF[row["message"]], row["origin"], row["sequence"]
+            follow(row, hops[what], marks[what])
+    mapping = run.scenario.protocol.mapping
+    texts = {(row["node"], row["sequence"]): row["detail"] for row in rows if row["event"] == "published"}
+    for row in rows:
+        text = texts.get((row["node"], row["value"])) if row["event"] == "originated" else None
+        if text and row["message"] == "event":
+            region = strings_of(mapping, mapping.event_box(parse(text)))
+            for _, node, _, low, high, begin, end in zones:
+                if node == row["node"] and begin <= row["time_us"] < end and intersect(region, ((low, high),)):
+                    mark = Mark(node, "matched", row["time_us"])
+                    marks["event", row["origin"], row["sequence"]].setdefault((node, "matched"), mark)
+    return {what: (sorted(hops[what].values()), sorted(marks[what].values())) for what in {*hops, *marks}}
+
+
+def follow(row, hops, marks):
+    event, message, node, peer, time_us = (row[name] for name in ("event", "message", "node", "peer", "time_us"))
+    if event == "sent" and peer >= 0:
+        hops.setdefault((node, peer, message), Hop(node, peer, message, time_us - row["value"], time_us, False))
+    elif event == "received" and (peer, node, message) in hops:
+        hop = hops[peer, node, message]
+        if not hop.arrived:
+            hops[peer, node, message] = hop._replace(arrived_us=time_us, arrived=True)
+    elif event in LOOKS:
+        is_told = (event != "query_stored" or row["value"] == 1) and (event != "dropped" or row["detail"] not in QUIET)
+        if is_told and (event != "held" or (message == "event" and peer >= 0)):
+            text = row["detail"] if event == "dropped" else ""
+            marks.setdefault((node, LOOKS[event]), Mark(node, LOOKS[event], time_us, text))

@@ -1,0 +1,174 @@
+"""The metrics, which go over columns, beside `plain_metrics`, which goes row by row: the same numbers, bit for bit."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from tests.golden import renew
+from tests.sim import plain_metrics
+from tests.talker import network
+from workbench.sim import columns, metrics, trace
+from workbench.sim.metrics.paths import paths_of
+from workbench.sim.metrics.rows import Rows
+from workbench.sim.trace import SCHEMA, Recorder
+
+NAMES = list(plain_metrics.deliveries(wb.Scenario(network((0, 1)), wb.Flooding()), []))
+# 0 <-> 1 -> 2 -> 3 and 4 -> 0: not every node has a path to every other.
+ONE_WAY = network((0, 1), (1, 0), (1, 2), (2, 3), (4, 0))
+
+NODES, NUMBERS = st.integers(0, 4), st.integers(0, 2)
+TIMES = st.integers(0, 12)
+READINGS = st.sampled_from(["TEMP IS 26", "TEMP IS 20", "TEMP IS 26, TEMP IS 30", "TEMP IS 26, TEMP IS 26"])
+SAMPLES = st.sampled_from(["TEMP IS 26", "TEMP IS 20", "TEMP IS 30", "TEMP IS 25.5", "TEMP IS 900"])
+WANTED = st.sampled_from(["TEMP GE 25", "TEMP EQ_ANY", "TEMP EQ 26"])
+
+
+NOTHING, NO_TEXT = st.just(0), st.just("")
+
+
+def cells(event, origin=None, size=NOTHING, value=NOTHING, detail=NO_TEXT):
+    """(node, event, peer, message, origin, sequence, size_B, value, detail); the origin is the node unless given."""
+    drawn = st.tuples(NODES, NODES if origin is None else origin, NUMBERS, size, value, detail)
+    return drawn.map(lambda one: (one[0], event, -1, "data", one[0] if origin is None else one[1], *one[2:]))
+
+
+ROW = st.one_of(
+    cells("subscribed", value=st.integers(-1, 12), detail=WANTED),
+    cells("unsubscribed"),
+    cells("published", detail=READINGS),
+    cells("originated", origin=NODES, value=NUMBERS),
+    cells("delivered", origin=NODES, value=NUMBERS, detail=SAMPLES),
+    cells("held", origin=NODES, value=st.integers(0, 6)),
+    cells("interest_cached", origin=NODES),
+    cells("filtered", origin=NODES, detail=st.sampled_from(["replace", "drop"])),
+    cells("failed"),
+    cells("recovered"),
+    cells("sent", size=st.integers(0, 60)),
+    cells("lost", size=st.integers(0, 60), detail=st.sampled_from(["link", "collision"])),
+)
+TRACES = st.lists(st.tuples(TIMES, ROW), max_size=60).map(lambda rows: sorted(rows, key=lambda row: row[0]))
+
+
+def table_of(rows):
+    recorder = Recorder()
+    for time_us, row in rows:
+        recorder.append((time_us, *row))
+    return recorder.table()
+
+
+def assert_same(scenario, table):
+    rows = table.to_pylist()
+    counts, sizes = trace.tally(table)
+    assert (counts, sizes) == plain_metrics.tally(rows)
+    got = metrics.compute(scenario, table, counts, sizes)
+    wanted = plain_metrics.deliveries(scenario, rows)
+    wanted["interest_coverage"] = plain_metrics.interest_coverage(scenario.topology, rows)
+    assert np.array_equal([got[name] for name in wanted], list(wanted.values()), equal_nan=True), (got, wanted)
+
+
+@settings(max_examples=150)
+@given(TRACES)
+def test_metrics_of_any_rows_are_those_of_the_definitions(rows):
+    assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(rows))
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), SAMPLES), max_size=12),
+    st.lists(st.tuples(NUMBERS, READINGS), min_size=1, max_size=3, unique_by=lambda one: one[0]),
+    st.integers(0, 8),
+    st.sampled_from(["replace", "drop"]),
+)
+def test_metrics_of_one_message_that_is_delivered_in_all_ways(delivered, readings, begins, answer):
+    # Most random rows above are wrong; here most are right.
+    rows = [(0, (4, "published", -1, "", 4, number, 0, 0, text)) for number, text in readings]
+    rows += [(0, (4, "originated", -1, "data", 4, 7, 0, number, "")) for number, _ in readings]
+    rows += [
+        (begins, (3, "subscribed", -1, "", 3, number, 0, -1, what))
+        for number, what in ((0, "TEMP GE 25"), (1, "TEMP EQ_ANY"))
+    ]
+    rows += [(time, (3, "delivered", 2, "data", 4, 7, 0, time % 2, text)) for time, text in delivered]
+    rows += [(0, (2, "filtered", -1, "data", 4, 7, 0, 200, answer))]
+    rows += [(1, (3, "held", 2, "data", 4, 7, 0, 6, ""))]
+    assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(sorted(rows, key=lambda row: row[0])))
+
+
+@pytest.mark.parametrize("name", ["coded-diffusion-grid", "diffusion-lossy", "dps-grid", "tinymq-own"])
+def test_metrics_of_golden_runs_are_those_of_the_definitions(name):
+    scenario = renew.scenario(name)
+    assert_same(scenario, scenario.run(engine="reference").trace)
+
+
+def test_large_traces_are_set_apart_and_measured_alike():
+    scenario = renew.scenario("diffusion-grid")
+    table = scenario.run(engine="reference").trace
+    many = table_of([(0, (0, "sent", -1, "data", 0, 0, 10, 0, ""))] * 100_000).to_batches()
+    whole = type(table).from_batches([*table.to_batches(), *many], schema=SCHEMA).unify_dictionaries()
+    alone, among_many = (metrics.compute(scenario, one, *trace.tally(one)) for one in (table, whole))
+    assert among_many["transmissions"] == alone["transmissions"] + 100_000
+    assert np.array_equal(alone[NAMES], among_many[NAMES], equal_nan=True)
+    assert Rows(whole).of("sent", "delivered") == [
+        row for row in whole.to_pylist() if row["event"] in ("sent", "delivered")
+    ]
+
+
+# --- paths ---
+
+
+@settings(max_examples=60)
+@given(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda arc: arc[0] != arc[1]), min_size=1))
+def test_paths_are_those_of_networkx(arcs):
+    graph = network(*arcs)
+    paths = paths_of(graph)
+    nodes = sorted(graph)
+    for hops_of, seen in ((paths.hops_from, graph), (paths.hops_to, graph.reverse())):
+        ((place, hops),) = hops_of(paths.indices(np.array(nodes)))
+        assert place == 0
+        for node, row in zip(nodes, hops.tolist(), strict=True):
+            lengths = nx.single_source_shortest_path_length(seen, node)
+            assert row == [lengths.get(other, -1) for other in nodes]
+    assert paths.indices(np.array([nodes[-1] + 1, -1, nodes[0]])).tolist() == [-1, -1, 0]
+
+
+def test_paths_of_many_sinks_come_in_parts(monkeypatch):
+    paths = paths_of(wb.topology.line(30))
+    monkeypatch.setattr("workbench.sim.metrics.paths._CELLS", 100)
+    parts = list(paths.hops_to(np.arange(30)))
+    assert [place for place, _ in parts] == list(range(0, 30, 3))
+    assert np.concatenate([hops for _, hops in parts]).tolist() == [[abs(i - j) for j in range(30)] for i in range(30)]
+
+
+# --- columns ---
+
+WIDE = st.one_of(st.integers(0, 3), st.integers(-(2**63), 2**63 - 1))
+PAIRS = st.lists(st.tuples(WIDE, WIDE), max_size=8)
+
+
+def as_columns(pairs):
+    return tuple(np.array(pairs, np.int64).reshape(-1, 2).T)
+
+
+@given(PAIRS, PAIRS)
+def test_keys_have_the_order_of_the_rows_whatever_their_numbers(one, other):
+    keys = np.concatenate(columns.row_keys(as_columns(one), as_columns(other))).tolist()
+    rows = one + other
+    for key, row in zip(keys, rows, strict=True):
+        assert [key < k for k in keys] == [row < r for r in rows]
+    assert columns.different_rows(*as_columns(rows)) == len(set(rows))
+
+
+@given(PAIRS, PAIRS)
+def test_positions_and_ranks_are_those_of_lists(rows, among):
+    last = {row: index for index, row in enumerate(among)}
+    assert columns.positions(as_columns(rows), as_columns(among)).tolist() == [last.get(row, -1) for row in rows]
+    assert columns.ranks(*as_columns(rows)).tolist() == [rows[:index].count(row) for index, row in enumerate(rows)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=6))
+def test_ranges_are_one_after_the_other(pairs):
+    first, count = as_columns(pairs)
+    wanted = [number for one, length in pairs for number in range(one, one + length)]
+    assert columns.ranges(first, count).tolist() == wanted

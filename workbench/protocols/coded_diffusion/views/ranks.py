@@ -1,0 +1,169 @@
+"""Ranks out of a trace: which rank each node had of an event, and where the rows of its matrix have their pivots.
+
+    lasting(columns)                when each innovative packet came, and how long its rank lasted
+    generation_sizes(columns, rows), pivots(columns, rows, ...)
+    ranks(columns)                  the same as a list
+    progress(trace, event)          how one event spread: ranks at a time, coverage at ages
+
+Theory of operation
+    An ``innovative`` row says that a node's rank of an event is ``value`` and that the new row of its matrix has its
+    pivot in the column ``detail``. The rank lasts until the next row about that node and event. ``held`` ends the
+    decoding: the node has the event. So does the row that says when it was given up (``dropped``, "expired"), and then
+    the node has nothing of it; a rank of 1 always begins anew.
+
+Limits
+    A trace tells pivots, not coefficients. The generation size is told when somebody decodes; of an event that nobody
+    decoded it is that of the others, and at least what its own pivots need.
+
+Reference
+    Rows and pivots are those of `workbench.coding.rlnc.Decoder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.views.event import Event, chosen_event, of_event
+from workbench.views.player.columns import Columns, read
+from workbench.views.sorting import order_of
+from workbench.views.spans import FOREVER_US, groups, numbered, until_next
+
+MOST_CELLS = 6_000_000  # of all matrices after all packets
+MOST_WORDS = 20_000
+
+
+def lasting(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rows of innovative packets, when the rank that they made ended, whether it was one more than a rank before)."""
+    given_up = columns.where(event="dropped", detail="expired")
+    rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
+    key = groups(*(columns[name][rows] for name in ("node", "origin", "sequence")))
+    until = until_next(key, columns["time_us"][rows], FOREVER_US)
+    is_innovative = columns.says("event", rows, "innovative")
+    order = order_of(key)
+    follows = np.zeros(len(rows), bool)
+    follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
+    follows &= columns["value"][rows] > 1
+    return rows[is_innovative], until[is_innovative], follows[is_innovative]
+
+
+def generation_sizes(columns: Columns, rows: np.ndarray) -> np.ndarray:
+    """m of the event that each row of an innovative packet is about; int64, shape (rows,)."""
+    told = columns.where(event="decoded")
+    usual = int(columns["value"][told].max(initial=1))
+    both = np.concatenate([told, rows])
+    event, events = numbered(groups(columns["origin"][both], columns["sequence"][both]))
+    size = np.full(events, usual)
+    np.maximum.at(size, event[len(told) :], columns_of_pivots(columns, rows) + 1)
+    size[event[: len(told)]] = columns["value"][told]
+    return size[event[len(told) :]]
+
+
+def pivots(
+    columns: Columns,
+    rows: np.ndarray,
+    follows: np.ndarray,
+    most_cells: int = MOST_CELLS,
+    most_words: int = MOST_WORDS,
+) -> tuple[np.ndarray, list[str]]:
+    """The pivots after each innovative packet: (codes of words, the words, "0 3 4"); no words if there are too many."""
+    pivot = columns_of_pivots(columns, rows)
+    size = int(pivot.max(initial=0)) + 1
+    if len(rows) * size > most_cells:
+        return np.full(len(rows), -1), []
+    order = order_of(groups(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
+    has = np.zeros((len(rows) + 1, size), np.int32)
+    has[np.arange(1, len(rows) + 1), pivot[order]] = 1
+    has = np.cumsum(has, axis=0, dtype=np.int32)
+    begin = np.maximum.accumulate(np.where(follows[order], 0, np.arange(len(rows))))
+    packed = np.packbits(has[1:] > has[begin], axis=1)
+    sets, code = np.unique(packed.view(f"V{packed.shape[1]}").reshape(-1), return_inverse=True)
+    if len(sets) > most_words:
+        return np.full(len(rows), -1), []
+    bits = np.unpackbits(sets.view(np.uint8).reshape(len(sets), -1), axis=1)
+    text = np.empty(len(rows), np.int64)
+    text[order] = code
+    return text, [" ".join(map(str, np.flatnonzero(one).tolist())) for one in bits]
+
+
+def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
+    code, words = columns.coded("detail", rows)
+    return np.array([int(word) for word in words], np.int64)[code]
+
+
+# As a list
+
+
+class Rank(NamedTuple):
+    """A node had a rank of an event that it did not hold yet during [from_us, until_us).
+
+    text: the columns of the pivots, ascending, "0 3 4"; peer: who sent the last innovative packet.
+    """
+
+    node: int
+    peer: int
+    origin: int
+    sequence: int
+    value: int
+    text: str
+    from_us: int
+    until_us: int
+
+
+def ranks(columns: Columns) -> list[Rank]:
+    """The ranks of all nodes and events, in the order in which they began."""
+    rows, until, follows = lasting(columns)
+    if not len(rows):
+        return []
+    text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
+    told = [columns[name][rows].tolist() for name in ("node", "peer", "origin", "sequence", "value")]
+    said = [words[code] for code in text.tolist()]
+    found = map(Rank._make, zip(*told, said, columns["time_us"][rows].tolist(), until.tolist(), strict=True))
+    return [one for one in found if one.from_us < one.until_us]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How one event spread.
+
+    event: (origin, sequence); generation_size: m, 0 if no innovative packet ever came; made_us: when it was made;
+    held_us: node -> when it first held the event; ranks: those of the event.
+    """
+
+    event: Event
+    generation_size: int
+    made_us: int
+    held_us: dict[int, int]
+    ranks: tuple[Rank, ...]
+
+    def at(self, time_us: int) -> dict[int, Rank]:
+        """node -> its rank at a time, for the nodes that had packets but not the event."""
+        return {one.node: one for one in self.ranks if one.from_us <= time_us < one.until_us}
+
+    def holders(self, time_us: int) -> set[int]:
+        """The nodes that held the event at a time."""
+        return {node for node, since_us in self.held_us.items() if since_us <= time_us}
+
+    def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
+        """The share of ``nodes`` nodes that hold the event at times after it was made, of shape (len(ages_s),)."""
+        times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
+        ordered = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
+        return np.searchsorted(ordered, times_us, "right") / nodes
+
+
+def progress(trace: pa.Table, event: Event | None = None) -> Progress:
+    """How an event (None: the first one) spread. ParameterError if the trace has no such event."""
+    whole = read(trace)
+    event = chosen_event(whole, event)
+    columns = of_event(whole, event)
+    made, held = columns.where(event="originated"), columns.where(event="held")
+    nodes, first = np.unique(columns["node"][held], return_index=True)
+    held_us = dict(zip(nodes.tolist(), columns["time_us"][held[first]].tolist(), strict=True))
+    rows = whole.where(event="innovative")
+    mine = (whole["origin"][rows] == event[0]) & (whole["sequence"][rows] == event[1])
+    size = int(generation_sizes(whole, rows)[mine].max(initial=0))
+    return Progress(event, size, int(columns["time_us"][made[0]]), held_us, tuple(ranks(columns)))

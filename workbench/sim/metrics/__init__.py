@@ -1,0 +1,119 @@
+"""Metrics: numbers out of a trace. Nothing here knows which protocol ran.
+
+Every run has
+
+    delivery_ratio           of the samples that a subscription asked for and a sink could get, the share it got
+    expected, delivered      how many samples that is, and how many of them arrived
+    wrong_deliveries         samples handed to a subscription that they do not match, that their message does not carry
+                             (altered, or another's), that nobody published, or that came when it had ended
+    duplicate_deliveries     samples handed to the same subscription again
+    latency_ms_p50, _p95     from publish to delivery, over the samples delivered
+    stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
+    coverage                 share of all nodes that came to hold a publication, mean; only for protocols that mean to
+                             reach all
+    transmissions, receptions, lost, bytes_sent                 what it cost (bytes without the radio's overhead)
+    energy_mJ                of sending, and of hearing what was received or collided; see `workbench.sim.radio`
+    sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
+
+A protocol has metrics of its own in the module that its class names (``metrics``); they stand between the coverage and
+what the run cost. A few of them are public names (`public_names.METRICS`) and stand there in every run, so that runs of
+several protocols fit into one table: NaN if the protocol has no such metric.
+
+A sample counts as expected if its publication matches the subscription (the protocol's `matching_samples`), was made
+while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
+sample is known by its text among those its message carries. A protocol with filters may change samples on purpose: it
+tells in which messages its nodes did so (``changes`` of its class), and there a sample with another text stands for the
+first that has not arrived. Which sample was changed, and to what, is not told, so it is not checked.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from workbench import public_names
+from workbench.errors import ScenarioError
+from workbench.sim.columns import different_rows
+from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
+from workbench.sim.metrics.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["COMMON", "NOT_A_NUMBER", "Rows", "compute"]
+# The metrics that every run has, in their order.
+COMMON = (
+    "delivery_ratio",
+    "expected",
+    "delivered",
+    "wrong_deliveries",
+    "duplicate_deliveries",
+    "latency_ms_p50",
+    "latency_ms_p95",
+    "stretch",
+    "coverage",
+    *public_names.METRICS,
+    "transmissions",
+    "receptions",
+    "lost",
+    "bytes_sent",
+    "energy_mJ",
+)
+_COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
+
+
+def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> pd.Series:
+    """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
+    import pandas as pd
+
+    looked_at = Rows(rows)
+    values = deliveries(scenario, looked_at)
+    values["coverage"] = _coverage(scenario, looked_at, counts)
+    values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
+    values.update(_own(scenario, looked_at))
+    values.update(_costs(scenario, counts, sizes))
+    return pd.Series([float(value) for value in values.values()], list(values), name="metrics")
+
+
+def _coverage(scenario: Any, rows: Rows, counts: Counter) -> float:
+    if not scenario.protocol.disseminates:
+        return NOT_A_NUMBER
+    originated = different_rows(*rows.columns("originated", "origin", "sequence"))
+    return counts["held", "", ""] / (len(scenario.topology) * originated) if originated else NOT_A_NUMBER
+
+
+def _own(scenario: Any, rows: Rows) -> dict[str, float]:
+    """The metrics of the protocol alone; ScenarioError if one has the name of another metric."""
+    module = scenario.protocol.metrics
+    found = importlib.import_module(module).measure(scenario, rows) if module else {}
+    for name in found:
+        if name.startswith(_COUNTS) or (name in COMMON and name not in public_names.METRICS):
+            raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
+    return found
+
+
+def _costs(scenario: Any, counts: Counter, sizes: Counter) -> dict[str, float]:
+    radio = scenario.radio
+    totals: Counter = Counter()
+    detailed: Counter = Counter()
+    for (event, message, reason), count in counts.items():
+        totals[event] += count
+        if event == "sent":
+            detailed[f"sent_{message}"] += count
+        elif event in ("lost", "dropped", "given_up"):
+            detailed[f"{event}_{reason}"] += count
+    sent_B = sizes["sent", ""] + totals["sent"] * radio.overhead_B
+    # A frame that collides costs its receiver as much as one that it can make out.
+    heard = totals["received"] + detailed["lost_collision"]
+    heard_B = sizes["received", ""] + sizes["lost", "collision"] + heard * radio.overhead_B
+    return {
+        "transmissions": totals["sent"],
+        "receptions": totals["received"],
+        "lost": totals["lost"],
+        "bytes_sent": sizes["sent", ""],
+        "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
+        **{name: detailed[name] for name in sorted(detailed)},
+    }

@@ -1,0 +1,147 @@
+"""What subscriptions were owed, and what of it they got: delivery, latency, stretch.
+
+Theory of operation
+    For each text that is asked for, the samples of matching publications are summed up in order of time. A subscription
+    is owed the difference of two such sums for each *spell*: a time in which it lasts and its node is up. Sinks to
+    which the same nodes have a path share the sums.
+
+Cost
+    Arcs times sinks for the paths; publications times different texts that are asked for; a sort of the deliveries.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.sim.columns import positions, row_keys
+from workbench.sim.metrics.arrivals import arrivals
+from workbench.sim.metrics.matching import Matching, matching_of
+from workbench.sim.metrics.paths import Paths, paths_of
+from workbench.sim.metrics.rows import Rows
+from workbench.sim.metrics.workload import Asked, Published, Spells, publications, spells, subscriptions
+
+NOT_A_NUMBER = float("nan")
+_NO_TIMES = np.zeros(0, np.int64)
+
+
+class _Owed(NamedTuple):
+    """What it takes to know what is owed; ``publisher`` (p,): the index of each publication's node."""
+
+    asked: Asked
+    published: Published
+    spells: Spells
+    publisher: np.ndarray
+    samples: list[np.ndarray]  # for each text that is asked for, of each text that is published
+
+
+class _Held(NamedTuple):
+    """Messages in columns (h,) that a sink holds and was handed something of: indices of nodes, and hops."""
+
+    sink: np.ndarray
+    origin: np.ndarray
+    hops: np.ndarray
+
+
+def deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
+    """The metrics of what was delivered."""
+    asked = subscriptions(rows)
+    if not len(asked.node):
+        # Readings are most of the rows that are kept: they are looked at if anybody subscribed.
+        return _values(0, len(rows.columns("delivered", "node")[0]), 0, _NO_TIMES, NOT_A_NUMBER)
+    published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
+    arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
+    samples = _samples(asked, published, matching)
+    owed = _Owed(asked, published, spells(asked, rows), paths.indices(published.node), samples)
+    sink = paths.indices(asked.node)
+    held = _held(rows, paths, asked.node)
+    is_owed = owed.spells.has(arrived.subscription, published.time_us[arrived.publication])
+    shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
+    for place, hops in paths.hops_to(sinks):
+        row_of = np.full(len(paths.addresses), -1)
+        row_of[sinks[place : place + len(hops)]] = np.arange(len(hops))
+        total += _expected(owed, hops >= 0, row_of[sink])
+        where, found = _looked_up(hops, row_of[sink[arrived.subscription]], owed.publisher[arrived.publication])
+        is_owed[where] &= found >= 0
+        where, found = _looked_up(hops, row_of[held.sink], held.origin)
+        shortest[where] = found
+    latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_owed])
+    return _values(total, arrived.wrong, arrived.duplicates, latencies_us, _stretch(held.hops, shortest))
+
+
+def _values(expected: int, wrong: int, duplicates: int, latencies_us: np.ndarray, stretch: float) -> dict[str, float]:
+    return {
+        "delivery_ratio": len(latencies_us) / expected if expected else NOT_A_NUMBER,
+        "expected": expected,
+        "delivered": len(latencies_us),
+        "wrong_deliveries": wrong,
+        "duplicate_deliveries": duplicates,
+        "latency_ms_p50": percentile(latencies_us, 0.50) / 1000,
+        "latency_ms_p95": percentile(latencies_us, 0.95) / 1000,
+        "stretch": stretch,
+    }
+
+
+def percentile(ordered: np.ndarray, share: float) -> float:
+    """The smallest of ascending numbers (n,) that at least that share does not exceed; NaN if there are none."""
+    if not len(ordered):
+        return NOT_A_NUMBER
+    return float(ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))])
+
+
+# Owed
+
+
+def _samples(asked: Asked, published: Published, matching: Matching) -> list[np.ndarray]:
+    """For each text that is asked for, how many samples of each text that is published match."""
+    found = []
+    for what, indices in zip(asked.texts, matching.candidates(asked.texts, published.texts), strict=True):
+        numbers = np.zeros(len(published.texts), np.int64)
+        numbers[indices] = [len(matching.samples(what, published.texts[index])) for index in indices.tolist()]
+        found.append(numbers)
+    return found
+
+
+def _expected(owed: _Owed, has_path: np.ndarray, row_of: np.ndarray) -> int:
+    """Samples owed to the subscriptions (s,) at sinks that have a row in ``has_path`` (k, n), -1 for none."""
+    asked, published, lasting, publisher, samples = owed
+    _, first, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
+    kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[lasting.subscription]
+    what = asked.what[lasting.subscription]
+    here = np.flatnonzero(kind >= 0)
+    here = here[np.lexsort((what[here], kind[here]))]
+    (keys,) = row_keys((kind[here], what[here]))
+    begins = np.searchsorted(published.time_us, lasting.first_us)
+    ends = np.searchsorted(published.time_us, lasting.last_us)
+    total = 0
+    for alike in np.split(here, np.flatnonzero(np.diff(keys)) + 1) if len(here) else ():
+        reaches = has_path[first[kind[alike[0]]]]
+        counted = np.where((publisher >= 0) & reaches[publisher], samples[what[alike[0]]][published.what], 0)
+        sums = np.concatenate(([0], np.cumsum(counted)))
+        total += int((sums[ends[alike]] - sums[begins[alike]]).sum())
+    return total
+
+
+def _looked_up(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(which of the pairs (n,) are of a row of ``hops`` (k, n), and the hops of these); -1 for nodes unknown."""
+    where = np.flatnonzero(row >= 0)
+    return where, np.where(node[where] >= 0, hops[row[where], node[where]], -1)
+
+
+# Paths
+
+
+def _held(rows: Rows, paths: Paths, sinks: np.ndarray) -> _Held:
+    node, origin, sequence, hops = rows.columns("held", "node", "origin", "sequence", "value")
+    at_sinks = np.flatnonzero(np.isin(node, sinks))
+    node, origin, sequence, hops = (column[at_sinks] for column in (node, origin, sequence, hops))
+    delivered = rows.columns("delivered", "node", "origin", "sequence")
+    is_delivered = positions((node, origin, sequence), tuple(delivered)) >= 0
+    return _Held(*(column[is_delivered] for column in (paths.indices(node), paths.indices(origin), hops)))
+
+
+def _stretch(hops: np.ndarray, shortest: np.ndarray) -> float:
+    is_far = shortest > 0
+    ratios = (hops[is_far] / shortest[is_far]).tolist()
+    return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER

@@ -1,0 +1,109 @@
+"""What a run's application did, in columns: subscriptions, publications, and when subscriptions could be served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench.sim.columns import positions, row_keys
+from workbench.sim.metrics.rows import Rows
+
+_NEVER_US = int(np.iinfo(np.int64).max)
+
+
+class Asked(NamedTuple):
+    """Subscriptions in columns (s,): ``what`` is the index of a text in ``texts``; it lasts first_us <= t < last_us."""
+
+    node: np.ndarray
+    number: np.ndarray
+    what: np.ndarray
+    first_us: np.ndarray
+    last_us: np.ndarray
+    texts: list[str]
+
+
+class Published(NamedTuple):
+    """Publications in columns (p,), in order of time: ``what`` is the index of a text in ``texts``."""
+
+    node: np.ndarray
+    number: np.ndarray
+    time_us: np.ndarray
+    what: np.ndarray
+    texts: list[str]
+
+
+class Spells(NamedTuple):
+    """Times in which a subscription lasts and its node is up: disjoint, in order of (subscription, first_us)."""
+
+    subscription: np.ndarray
+    first_us: np.ndarray
+    last_us: np.ndarray
+
+    def has(self, subscription: np.ndarray, time_us: np.ndarray) -> np.ndarray:
+        """Whether each time (n,) is in a spell of the subscription (n,)."""
+        if not len(self.subscription):
+            return np.zeros(len(subscription), np.bool_)
+        began, asked = row_keys((self.subscription, self.first_us), (subscription, time_us))
+        last = np.searchsorted(began, asked, side="right") - 1
+        return (last >= 0) & (self.subscription[last] == subscription) & (time_us < self.last_us[last])
+
+
+def subscriptions(rows: Rows) -> Asked:
+    """All subscriptions that were made."""
+    found: dict[tuple[int, int], list[int]] = {}
+    texts: dict[str, int] = {}
+    for row in rows.of("subscribed", "unsubscribed"):
+        key = row["node"], row["sequence"]
+        if row["event"] == "subscribed":
+            place = texts.setdefault(row["detail"], len(texts))
+            found[key] = [*key, place, row["time_us"], _NEVER_US if row["value"] < 0 else row["value"]]
+        elif key in found:
+            found[key][4] = min(found[key][4], row["time_us"])
+    node, number, what, first_us, last_us = np.array(list(found.values()), np.int64).reshape(-1, 5).T
+    return Asked(node, number, what, first_us, last_us, list(texts))
+
+
+def publications(rows: Rows) -> Published:
+    """All publications; of those of a node with the same number, the last."""
+    columns = rows.columns("published", "node", "sequence", "time_us", "detail")
+    is_last = positions(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
+    node, number, time_us, detail = (column[is_last] for column in columns)
+    order = np.argsort(time_us, kind="stable")
+    codes, what = np.unique(detail[order], return_inverse=True)
+    texts = rows.texts("detail")
+    return Published(node[order], number[order], time_us[order], what, [texts[code] for code in codes.tolist()])
+
+
+def spells(asked: Asked, rows: Rows) -> Spells:
+    """The spells of all subscriptions."""
+    down = _down_times(rows)
+    lasting = Spells(np.arange(len(asked.node)), asked.first_us, asked.last_us)
+    if down:
+        columns = (column.tolist() for column in (asked.node, *lasting))
+        cut = [spell for node, *one in zip(*columns, strict=True) for spell in _cut(one, down.get(node, []))]
+        lasting = Spells(*np.array(cut, np.int64).reshape(-1, 3).T)
+    is_any = lasting.first_us < lasting.last_us
+    return Spells(*(column[is_any] for column in lasting))
+
+
+def _cut(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """What is left of (subscription, first_us, last_us) without the times that the node is off."""
+    subscription, first_us, last_us = lasting
+    for failed_us, recovered_us in down:
+        yield subscription, first_us, min(last_us, failed_us)
+        first_us = max(first_us, recovered_us)
+    yield subscription, first_us, last_us
+
+
+def _down_times(rows: Rows) -> dict[int, list[tuple[int, int]]]:
+    """node -> [(failed at, recovered at)] in order of time."""
+    times: dict[int, list[tuple[int, int]]] = {}
+    for row in rows.of("failed", "recovered"):
+        of_node = times.setdefault(row["node"], [])
+        if row["event"] == "failed":
+            of_node.append((row["time_us"], _NEVER_US))
+        elif of_node:
+            of_node[-1] = (of_node[-1][0], row["time_us"])
+    return {node: sorted(of_node) for node, of_node in times.items()}
