@@ -62,6 +62,14 @@ def test_without_scripts_the_last_drawing_is_shown_and_no_slider():
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_a_notebook_is_told_to_leave_the_keys_to_whatever_has_the_focus():
+    text = Stepper([drawing("a"), drawing("b")], ["a", "b"], "step").to_html()
+    focused = re.findall(r"<(?:button|input|div)\b[^>]*>", text)
+    wanted = [one for one in focused if "<div" not in one or "tabindex" in one]
+    assert len(wanted) == 4
+    assert all('data-lm-suppress-shortcuts="true"' in one for one in wanted)
+
+
 # In a browser
 
 

@@ -28,6 +28,8 @@ STYLE = (
     "font:13px system-ui,sans-serif;margin:4px 0}.wb-steps input{flex:1}.wb-steps output{min-width:6em}"
     ".wb-stepper:focus-visible{outline:2px solid #4BA6E9;outline-offset:2px}</style>"
 )
+# Notebooks have shortcuts on the arrow keys. What has the focus has to say itself that it wants none.
+OWN_KEYS = 'data-lm-suppress-shortcuts="true"'
 
 Spans = list[tuple[int, int]]  # the first and the last step of each
 
@@ -56,12 +58,12 @@ class Stepper:
         names, said = html.escape(json.dumps(self.names)), html.escape(self.description)
         controls = (
             '<div class="wb-steps" hidden>'
-            f'<button type="button" aria-label="one back">◀</button><label>{said}</label>'
-            f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{said}">'
-            f'<button type="button" aria-label="one on">▶</button><output></output></div>'
+            f'<button type="button" {OWN_KEYS} aria-label="one back">◀</button><label>{said}</label>'
+            f'<input type="range" {OWN_KEYS} min="0" max="{last}" value="{last}" aria-label="{said}">'
+            f'<button type="button" {OWN_KEYS} aria-label="one on">▶</button><output></output></div>'
         )
         script = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-        root = f'<div class="wb-stepper" tabindex="0" data-names="{names}">{controls}{picture}</div>'
+        root = f'<div class="wb-stepper" tabindex="0" {OWN_KEYS} data-names="{names}">{controls}{picture}</div>'
         return f"{STYLE}{root}<script>{script}</script>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
