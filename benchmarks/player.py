@@ -49,7 +49,7 @@ scenario({protocol!r}, {nodes}).run(engine="fast")
 run = scenario({protocol!r}, {nodes}, 2).run(engine="fast")
 """
 SHOW = """
-from workbench.views.see import see
+from workbench.views.seeing import see
 run = scenario({protocol!r}, {nodes}, 10).run(engine="fast")
 t0 = time.time(); run.metrics; metrics = time.time() - t0
 t0 = time.time(); see(run); layers = time.time() - t0
@@ -113,7 +113,8 @@ def measure(jupyter, chromium, protocol, nodes, rounds):
     names = {"protocol": protocol, "nodes": nodes}
     cells = [SETUP.format(**names), SHOW.format(**names), VIEW, FEED.format(**names)]
     notebook = jupyter.notebook(chromium, cells, f"{protocol}{nodes}.ipynb")
-    notebook.run(0, within_s=600)
+    notebook.page.set_default_timeout(900_000)
+    notebook.run(0)
     shows, metrics, layers = [], [], []
     for _ in range(rounds):
         notebook.run(1)

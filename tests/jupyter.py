@@ -22,6 +22,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 OPTIONS = (
     "--no-browser",
+    "--expose-app-in-browser",
     "--allow-root",
     "--ServerApp.ip=127.0.0.1",
     "--IdentityProvider.token=",
@@ -93,42 +94,35 @@ class Jupyter:
 
 
 class Notebook:
-    """A notebook in a page. ``complaints``: what the browser's pages said of errors."""
+    """A notebook in a page, driven through its application. ``complaints``: what the page said of errors."""
 
     def __init__(self, page):
         self.page = page
         self.complaints = []
         page.on("pageerror", lambda error: self.complaints.append(f"{error} {error.stack}"))
-        page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
+        page.set_default_timeout(120_000)
+        page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.content?.widgets?.length")
+        page.evaluate("() => jupyterapp.shell.currentWidget.context.ready")
 
-    def run(self, cell, times=1, within_s=120):
+    def run(self, cell, times=1):
         """Run a cell so many times; returns when it has been executed."""
         for _ in range(times):
-            before = self._prompt(cell)
-            self._ask_for(cell, before)
-            end_s = time.monotonic() + within_s
-            while not (set(self._prompt(cell)) & set("0123456789")):
-                assert time.monotonic() < end_s, f"cell {cell} has not ended within {within_s} s"
-                self.page.wait_for_timeout(5)
+            self.page.evaluate(
+                "async (cell) => { const panel = jupyterapp.shell.currentWidget; await panel.sessionContext.ready;"
+                " panel.content.activeCellIndex = cell; await jupyterapp.commands.execute('notebook:run-cell') }",
+                cell,
+            )
 
-    def _ask_for(self, cell, before):
-        """Select a cell and have it executed: again, as a kernel that is not there yet takes no orders."""
-        for _ in range(40):
-            self.page.locator(".jp-CodeCell").nth(cell).locator(".cm-content").click()
-            self.page.keyboard.press("Control+Enter")
-            for _ in range(300):
-                if self._prompt(cell) != before:
-                    return
-                self.page.wait_for_timeout(5)
-        raise AssertionError(f"cell {cell} is not executed")
-
-    def _prompt(self, cell):
-        """What stands before a cell: [ ], [*] while it runs, [3] when it has."""
-        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputPrompt").first.inner_text()
+    def save(self):
+        """Write the notebook with its outputs into its file."""
+        self.page.evaluate("() => jupyterapp.shell.currentWidget.context.save()")
 
     def output(self, cell):
-        """The text below a cell."""
-        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea").first.inner_text()
+        """What a cell has printed."""
+        outputs = self.page.evaluate(
+            "(cell) => jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs.toJSON()", cell
+        )
+        return "".join("".join(one.get("text", "")) for one in outputs)
 
     def players(self, expression="one.picture.title"):
         """The value of an expression for each player ``one`` in the page."""

@@ -9,7 +9,7 @@ import pytest
 import workbench as wb
 from workbench.views.player.embed import player_html
 from workbench.views.player.parcel import pack, poster_us
-from workbench.views.see import see
+from workbench.views.seeing import see
 
 pytestmark = pytest.mark.browser
 CHROMIUM = Path("/usr/bin/chromium")

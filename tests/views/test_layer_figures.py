@@ -21,7 +21,7 @@ from workbench.views.layers import Curves, Layer, Line, Look, Panel, Scale, Seen
 from workbench.views.marks import LayerScene, chips
 from workbench.views.panels import strips_drawing
 from workbench.views.player.film import Film
-from workbench.views.see import see
+from workbench.views.seeing import see
 
 SECOND = 1_000_000
 END = 20 * SECOND

@@ -18,7 +18,7 @@ from workbench.protocols.diffusion.views import replay
 from workbench.views import frames, nodes, ways
 from workbench.views.layers import COLUMNS
 from workbench.views.player.columns import Columns
-from workbench.views.see import see
+from workbench.views.seeing import see
 
 SECOND = 1_000_000
 

@@ -31,7 +31,7 @@ _HOME = {
     "show": "notebook",
     "show_live": "player.live",
     "PlayerView": "player.living",
-    "see": "see",
+    "see": "seeing",
     "save_html": "export",
     "network_drawing": "figure",
     "line_chart": "chart",

@@ -35,7 +35,7 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     from workbench.views.player.embed import SMALL, part, player_html
     from workbench.views.player.parcel import pack
     from workbench.views.player.taken_apart import told
-    from workbench.views.see import see
+    from workbench.views.seeing import see
 
     sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
     head, drawn = _embedded([figure for _, _, figure in sections])

@@ -14,7 +14,7 @@ from workbench.views.layers import Seen
 from workbench.views.legend import LINE, MARGIN, SMALL, legend_drawing, scales_drawing
 from workbench.views.marks import LayerScene, way_at
 from workbench.views.panels import curves_drawing, strips_drawing
-from workbench.views.see import see
+from workbench.views.seeing import see
 from workbench.views.still import Scene
 
 __all__ = ["LINE", "MARGIN", "SMALL", "WIDTH", "Scene", "draw", "network_drawing", "time_us_of"]

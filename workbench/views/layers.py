@@ -274,7 +274,7 @@ def select(some: Table, rows: np.ndarray) -> Table:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that there is to see of a run: `views.see.see` makes it, every view draws it.
+    """All that there is to see of a run: `views.seeing.see` makes it, every view draws it.
 
     layers: in the order of their chips; notes: what was left out, or is not as it seems, in sentences.
     """

@@ -19,7 +19,7 @@ from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.layers import LEVELS, Layer, Look, Scale, Seen
 from workbench.views.legend import Sample
-from workbench.views.see import NODE_LOOK
+from workbench.views.seeing import NODE_LOOK
 from workbench.views.still import Box, Scene
 
 PEN = 0.8

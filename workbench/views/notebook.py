@@ -23,7 +23,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
     from workbench.views.player.embed import player_html
     from workbench.views.player.parcel import pack
-    from workbench.views.see import see
+    from workbench.views.seeing import see
 
     display(HTML(player_html(pack(see(run, event), few_bytes(run)))))
 

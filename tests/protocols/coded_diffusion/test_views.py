@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from workbench.views.player.inspector import inspect_node, matrix_html
+from workbench.views.player.network import network_figure
 
 import workbench as wb
 from workbench.coding.rlnc import Decoder, Encoder
@@ -30,9 +32,7 @@ from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.ground import lay_out
 from workbench.views.player.columns import read
-from workbench.views.player.inspector import inspect_node, matrix_html
-from workbench.views.player.network import network_figure
-from workbench.views.see import see
+from workbench.views.seeing import see
 
 SECOND = 1_000_000
 M = 4

@@ -18,7 +18,7 @@ from workbench.protocols.dps.views import publications as dps_publications
 from workbench.views.drawing import Text
 from workbench.views.layers import Curves, Layer, Ways
 from workbench.views.player.columns import read
-from workbench.views.see import see
+from workbench.views.seeing import see
 
 SECOND = 1_000_000
 

@@ -22,7 +22,7 @@ import traitlets
 
 from workbench.views.player.embed import module, new_id, part, player_html
 from workbench.views.player.parcel import pack
-from workbench.views.see import see
+from workbench.views.seeing import see
 
 # The output below the player's is the wire's, which has no face; without a kernel there would be an error in its place.
 _NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"

@@ -22,7 +22,7 @@ from workbench.views.ground import hops_to
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen
 from workbench.views.player.columns import Columns
 from workbench.views.player.counters import counted, running
-from workbench.views.see import NODE_LOOK
+from workbench.views.seeing import NODE_LOOK
 
 MAGIC = b"wbp1"
 TICKS = (1 << 32) - 2

@@ -23,7 +23,7 @@ from workbench.views.figure import draw, time_us_of
 from workbench.views.layers import Layer, Seen, table
 from workbench.views.legend import MARGIN, SMALL
 from workbench.views.panels import curves_drawing
-from workbench.views.see import see
+from workbench.views.seeing import see
 from workbench.views.stepper import Stepper
 
 WIDTH = 760

@@ -17,7 +17,7 @@ from workbench.views.drawing import Drawing
 from workbench.views.figure import draw
 from workbench.views.layers import Seen, Way, Ways
 from workbench.views.player.columns import read
-from workbench.views.see import see
+from workbench.views.seeing import see
 from workbench.views.stepper import Stepper
 
 MOST_SLIDES = 60

@@ -33,8 +33,7 @@ from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.layers import select
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.columns import Columns, read
 from workbench.views.player.replay import Replay
 
 WIDTH = 760

@@ -335,7 +335,7 @@ class Player {
       }
       for (const i of layer.used) {
         const look = layer.looks[i]
-        if (!look.said || (look.chip && !this.isOn(look.chip))) continue
+        if (!look.said || !(look.mark || layer.mark) || (look.chip && !this.isOn(look.chip))) continue
         if (!entries.has(look.said)) entries.set(look.said, swatch(look.mark || layer.mark, look, layer.scale, this.isDark))
       }
     }
