@@ -41,8 +41,8 @@ class Wire(anywidget.AnyWidget):
 class PlayerView:
     """A player of runs that stays: show it once, `feed` it runs.
 
-    run: the first one; event: as in `workbench.views.show`; live: of a run that goes on, ``now_s``, how far it has come,
-    and ``notes``, what went wrong. ``wire`` is the view's widget, for layouts of ipywidgets.
+    run: the first one; event: as in `workbench.views.show`; live: of a run that goes on, ``now_s``, how far it has
+    come, and ``notes``, what went wrong. ``wire`` is the view's widget, for layouts of ipywidgets.
     """
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:

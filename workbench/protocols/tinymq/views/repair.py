@@ -17,7 +17,7 @@ Limits
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -32,9 +32,9 @@ from workbench.views import caption
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.layers import select
+from workbench.views.layers import Table, select
+from workbench.views.nodes import failing, subscribed
 from workbench.views.player.columns import Columns, read
-from workbench.views.player.replay import Replay
 
 WIDTH = 760
 STEPS = 30
@@ -71,13 +71,15 @@ def arrivals(run: Any) -> list[Arrival]:
     """All samples that were due, in order of publication."""
     columns = read(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
-    spans = Replay(duration_us).run(columns)
     down: dict[int, list[tuple[int, int]]] = {}
-    for span in spans["failed"]:
-        down.setdefault(span.node, []).append((span.from_us, span.until_us))
+    for node, from_us, until_us in rows_of(failing(columns, duration_us), "node", "from_us", "until_us"):
+        down.setdefault(node, []).append((from_us, until_us))
+    texts = columns.words["detail"]
     asked = [
-        (span.node, span.sequence, span.from_us, span.until_us, parse(text))
-        for span, text in zip(spans["subscription"], _texts(columns, spans["subscription"]), strict=True)
+        (node, number, from_us, until_us, parse(texts[text]))
+        for node, number, from_us, until_us, text in rows_of(
+            subscribed(columns, duration_us), "node", "sequence", "from_us", "until_us", "text"
+        )
     ]
     came = _came(columns)
     found = []
@@ -93,11 +95,9 @@ def arrivals(run: Any) -> list[Arrival]:
     return found
 
 
-def _texts(columns: Columns, spans: Sequence[Any]) -> list[str]:
-    rows = columns.where(event="subscribed")
-    numbers = [columns[name][rows].tolist() for name in ("node", "sequence")]
-    words = dict(zip(zip(*numbers, strict=True), columns.text("detail", rows).tolist(), strict=True))
-    return [words[span.node, span.sequence] for span in spans]
+def rows_of(table: Table, *names: str) -> Iterator[tuple[int, ...]]:
+    """The rows of a table as tuples of these columns."""
+    return zip(*(table[name].tolist() for name in names), strict=True)
 
 
 def _came(columns: Columns) -> set[tuple[int, int, int, int]]:

@@ -44,8 +44,7 @@ from workbench.protocols.tinymq.views.told import (
 from workbench.protocols.tinymq.views.zones import in_zones, regions, zone_table
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Table, select
-from workbench.views.player.columns import Columns
-from workbench.views.player.intervals import read
+from workbench.views.player.columns import Columns, read
 from workbench.views.sorting import order_of
 from workbench.views.spans import groups
 
