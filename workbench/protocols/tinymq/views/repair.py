@@ -74,13 +74,9 @@ def arrivals(run: Any) -> list[Arrival]:
     down: dict[int, list[tuple[int, int]]] = {}
     for node, from_us, until_us in rows_of(failing(columns, duration_us), "node", "from_us", "until_us"):
         down.setdefault(node, []).append((from_us, until_us))
-    texts = columns.words["detail"]
-    asked = [
-        (node, number, from_us, until_us, parse(texts[text]))
-        for node, number, from_us, until_us, text in rows_of(
-            subscribed(columns, duration_us), "node", "sequence", "from_us", "until_us", "text"
-        )
-    ]
+    subscriptions, texts = subscribed(columns, duration_us)
+    names = ("node", "sequence", "from_us", "until_us", "text")
+    asked = [(*row, parse(texts[text])) for *row, text in rows_of(subscriptions, *names)]
     came = _came(columns)
     found = []
     rows = columns.where(event="published")
