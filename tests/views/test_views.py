@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from workbench.views.player.intervals import read
 
 import workbench as wb
 from workbench.sim.trace import SCHEMA
@@ -24,6 +23,7 @@ from workbench.views.figure import network_drawing
 from workbench.views.ground import lay_out
 from workbench.views.inspector import count
 from workbench.views.player import film
+from workbench.views.player.columns import read
 from workbench.views.player.counters import counted, running
 from workbench.views.rich import bundle
 

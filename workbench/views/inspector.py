@@ -20,8 +20,8 @@ from workbench.views import palette
 from workbench.views.drawing import THEMES
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Layer, Seen
-from workbench.views.player.counters import COUNTED
 from workbench.views.player.columns import read
+from workbench.views.player.counters import COUNTED
 from workbench.views.see import NODE_LOOK, see
 
 LARGEST_MATRIX = 16  # chunks: more columns than that do not fit on a screen

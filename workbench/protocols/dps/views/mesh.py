@@ -43,8 +43,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
 from workbench.views.layers import Table, select, table
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.columns import Columns, read
 from workbench.views.sorting import order_of
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together

@@ -35,8 +35,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.dps.views.mesh import protocol_of
 from workbench.views.frames import ways_of
 from workbench.views.layers import Table, Way, Ways, select
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.columns import Columns, read
 from workbench.views.sorting import order_of
 from workbench.views.spans import first_of_each, groups
 

@@ -32,8 +32,7 @@ from workbench.views import palette
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import Scene
 from workbench.views.ground import lay_out
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.columns import Columns, read
 
 WIDTH = 900
 MARGIN = 14.0

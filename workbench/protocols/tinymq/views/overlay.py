@@ -40,8 +40,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.tinymq import TinyMQ
 from workbench.protocols.tinymq.views.told import Told, among, as_spans, joined, told
 from workbench.views.layers import Table, select
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.columns import Columns, read
 from workbench.views.spans import FOREVER_US, groups, opened, within, without
 
 NEVER, LOST, PLACED = range(3)  # what a node that is up has of its places: none yet, none any more, all

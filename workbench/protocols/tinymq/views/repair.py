@@ -17,7 +17,6 @@ Limits
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -32,10 +31,9 @@ from workbench.views import caption
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.layers import select
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
-from workbench.views.player.replay import Replay
+from workbench.views.layers import Table, select
+from workbench.views.nodes import failing, subscribed
+from workbench.views.player.columns import Columns, read
 
 WIDTH = 760
 STEPS = 30
@@ -72,14 +70,12 @@ def arrivals(run: Any) -> list[Arrival]:
     """All samples that were due, in order of publication."""
     columns = read(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
-    spans = Replay(duration_us).run(columns)
     down: dict[int, list[tuple[int, int]]] = {}
-    for span in spans["failed"]:
-        down.setdefault(span.node, []).append((span.from_us, span.until_us))
-    asked = [
-        (span.node, span.sequence, span.from_us, span.until_us, parse(text))
-        for span, text in zip(spans["subscription"], _texts(columns, spans["subscription"]), strict=True)
-    ]
+    for node, start_us, end_us in _rows(failing(columns, duration_us), "node", "from_us", "until_us"):
+        down.setdefault(node, []).append((start_us, end_us))
+    subscriptions, wants = subscribed(columns, duration_us)
+    told = _rows(subscriptions, "node", "sequence", "from_us", "until_us", "text")
+    asked = [(*place, parse(wants[text])) for *place, text in told]
     came = _came(columns)
     found = []
     rows = columns.where(event="published")
@@ -94,11 +90,8 @@ def arrivals(run: Any) -> list[Arrival]:
     return found
 
 
-def _texts(columns: Columns, spans: Sequence[Any]) -> list[str]:
-    rows = columns.where(event="subscribed")
-    numbers = [columns[name][rows].tolist() for name in ("node", "sequence")]
-    words = dict(zip(zip(*numbers, strict=True), columns.text("detail", rows).tolist(), strict=True))
-    return [words[span.node, span.sequence] for span in spans]
+def _rows(table: Table, *names: str) -> list[tuple[int, ...]]:
+    return list(zip(*[table[name].tolist() for name in names], strict=True))
 
 
 def _came(columns: Columns) -> set[tuple[int, int, int, int]]:

@@ -50,8 +50,7 @@ from workbench.views.figure import time_us_of
 from workbench.views.ground import lay_out
 from workbench.views.layers import Table, select
 from workbench.views.legend import Entry
-from workbench.views.player.columns import Columns
-from workbench.views.player.columns import read
+from workbench.views.player.columns import Columns, read
 from workbench.views.spans import groups
 
 What = tuple[str, int, int]
