@@ -29,7 +29,7 @@ SECOND = 1_000_000
 
 def recorded(run, columns=None):
     film = shoot(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
-    plan, columns = lay_out(run.scenario.topology), columns or read(run.trace)
+    plan, columns = lay_out(run.scenario.topology), read(run.trace) if columns is None else columns
     return Recorded(run, columns, plan, film, message_colours(run.scenario.protocol))
 
 
@@ -293,7 +293,7 @@ LINE, ASKED = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
 def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, workload):
     run = wb.Scenario(graph, protocol, workload, duration_s=2).run(engine="reference")
     for trace in (run.trace, run.trace.slice(0, 0)):
-        for part in seen_of(run, trace):
+        for part in seen_of(run, read(trace)):
             if isinstance(part, Layer):
                 assert len(part) and (part.column("from_us") < part.column("until_us")).all()
                 assert (np.diff(part.column("from_us")) >= 0).all()
