@@ -64,6 +64,12 @@ def test_a_group_is_a_combination_of_keys(rows):
     assert spans.first_of_each(found).tolist() == [i for i, row in enumerate(rows) if row not in rows[:i]]
 
 
+def test_keys_beyond_the_signed_integers_are_told_apart_too():
+    keys = np.array([1 << 63, 5, (1 << 63) + 1, 5], np.uint64)
+    assert spans.groups(keys).tolist() == [1, 0, 2, 0]
+    assert order_of(keys).tolist() == [1, 3, 0, 2]
+
+
 @given(st.lists(st.one_of(st.integers(0, 9), st.integers(-(1 << 20), 1 << 40), LARGE), max_size=60))
 def test_rows_are_sorted_as_numpy_sorts_them(keys):
     some = np.array(keys, np.int64)

@@ -12,6 +12,8 @@ def order_of(keys: np.ndarray) -> np.ndarray:
     """What ``np.argsort(keys, kind="stable")`` gives for integers, shape (rows,)."""
     if not len(keys):
         return np.arange(0)
+    if keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
+        return np.argsort(keys, kind="stable")
     low, high = int(keys.min()), int(keys.max())
     if high - low >= 1 << (DIGIT * MOST_DIGITS):
         return np.argsort(keys, kind="stable")

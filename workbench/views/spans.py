@@ -32,6 +32,8 @@ def groups(*keys: np.ndarray) -> np.ndarray:
     """For each row a number of its combination of keys, in the order of these; int64, shape (rows,)."""
     group, groups_before = np.zeros(len(keys[0]), np.int64), 1
     for key in keys if len(keys[0]) else ():
+        if key.dtype.kind not in "iu" or key.dtype == np.uint64:
+            key = np.unique(key, return_inverse=True)[1]
         low, high = int(key.min()), int(key.max())
         code, codes = key - np.int64(low), high - low + 1
         if groups_before * codes >= 1 << 62:

@@ -1,7 +1,6 @@
 """Views of decoding: ranks replayed from traces, matrices, coverage over time, and what is drawn of them."""
 
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -28,8 +27,7 @@ from workbench.views import drawing, palette
 from workbench.views import event as events
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
-from workbench.views.ground import lay_out
-from workbench.views.inspector import inspect_node, matrix_html
+from workbench.views.inspector import inspect_node
 from workbench.views.player.columns import read
 from workbench.views.seeing import see
 
@@ -258,16 +256,15 @@ def test_the_inspector_shows_the_matrix_of_what_a_node_decodes(run):
     spread = ranks.progress(run.trace)
     span = next(span for span in spread.ranks if span.value == 2)
     state = inspect_node(run, span.node, (span.from_us + 1) / SECOND)
-    assert state.role == "decoding"
+    assert state.role == "has coded packets (darker: more)"
     assert state.tables["Decoding"][1] == [("12", "0", "2", span.text, str(span.peer))]
     assert state.matrices == [(M, tuple(map(int, span.text.split())))]
     assert state._repr_html_().count('class="pivot"') == 2
     assert state.counters["innovative packets"] == 2
 
 
-def test_what_is_seen_of_one_event_knows_nothing_of_the_others(run):
-    seen = see(run, event=(12, 1))
-    assert set(seen.layer("decoding").table["sequence"].tolist()) == {1}
+def test_what_is_seen_of_one_event_has_nothing_of_the_others(run):
+    assert set(see(run, event=(12, 1)).layer("decoding").column("sequence").tolist()) == {1}
 
 
 @pytest.mark.parametrize("background", [palette.NODE, palette.HOLDS])
@@ -410,57 +407,3 @@ def test_measured_chances_are_within_five_standard_errors_of_the_exact_ones(orde
 def test_the_chart_of_chances_has_a_line_for_each_field():
     page = decoding_chances.completion_chart(4, [2, 256], trials=50)
     assert {"GF(2)", "GF(2^8)", "packets beyond m = 4"} <= set(texts_of(page))
-
-
-# In a browser
-
-CHROMIUM = Path("/usr/bin/chromium")
-PLAYER = "Bokeh.documents[0].get_model_by_name('nodes').data_source.player"
-
-
-@pytest.fixture(scope="module")
-def page(run, tmp_path_factory):
-    """The run's first event as a page, opened."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
-    path = wb.views.save_html(run, tmp_path_factory.mktemp("page") / "page.html", event=(12, 0))
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        opened = browser.new_page(viewport={"width": 1040, "height": 1200})
-        complaints = []
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.goto(path.as_uri())
-        opened.wait_for_function(f"window.Bokeh?.documents.length && {PLAYER}?.rolesNow")
-        yield opened
-        assert complaints == []
-        browser.close()
-
-
-@pytest.mark.browser
-def test_the_browser_colors_nodes_by_the_ranks_that_python_counts(run, page):
-    spread, plan = ranks.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
-    seen = set()
-    for time_us in sorted({span.from_us + 1 for span in spread.ranks})[::3]:
-        fills = page.evaluate(f"() => {{ {PLAYER}.jump({time_us / SECOND}); return {PLAYER}.drawn.nodes.data.fill }}")
-        for node, span in spread.at(time_us).items():
-            place = int(plan.place(np.array([node]))[0])
-            assert fills[place] == palette.rank_colour(span.value / M)
-            seen.add(span.value)
-        holding = spread.holders(time_us) - {12}
-        assert sum(fill == palette.HOLDS for fill in fills) == len(holding)
-    assert seen == {1, 2, 3}
-
-
-@pytest.mark.browser
-def test_the_panel_fills_the_matrix_of_a_node_as_python_would(run, page):
-    spread, plan = ranks.progress(run.trace, (12, 0)), lay_out(run.scenario.topology)
-    node = next(span.node for span in spread.ranks if span.value == 3)
-    place = int(plan.place(np.array([node]))[0])
-    for span in (span for span in spread.ranks if span.node == node):
-        time_s = (span.from_us + 100) / SECOND
-        text = page.evaluate(f"() => {{ {PLAYER}.jump({time_s}); return {PLAYER}.nodeText({place}) }}")
-        assert matrix_html(M, tuple(map(int, span.text.split()))) in text
-        assert f"<td>{span.text}</td>" in text

@@ -26,14 +26,14 @@ from workbench.views.protocols import layers_of, message_colours, quiet_messages
 SECOND = 1_000_000
 
 
-def recorded(run, trace=None):
+def recorded(run, columns=None):
     film = shoot(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
-    plan, columns = lay_out(run.scenario.topology), read(run.trace if trace is None else trace)
+    plan, columns = lay_out(run.scenario.topology), read(run.trace) if columns is None else columns
     return Recorded(run, columns, plan, film, message_colours(run.scenario.protocol))
 
 
-def seen_of(run, trace=None):
-    return list(layers_of(run.scenario.protocol)(recorded(run, trace)))
+def seen_of(run, columns=None):
+    return list(layers_of(run.scenario.protocol)(recorded(run, columns)))
 
 
 def layer(parts, name, mark):
@@ -293,7 +293,7 @@ LINE, ASKED = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
 def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, workload):
     run = wb.Scenario(graph, protocol, workload, duration_s=2).run(engine="reference")
     for trace in (run.trace, run.trace.slice(0, 0)):
-        for part in seen_of(run, trace):
+        for part in seen_of(run, read(trace)):
             if isinstance(part, Layer):
                 assert len(part) and (part.column("from_us") < part.column("until_us")).all()
                 assert (np.diff(part.column("from_us")) >= 0).all()
@@ -302,7 +302,7 @@ def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, worklo
 
 
 def test_layers_of_one_event_and_of_the_printed_algorithms_are_made_too(run):
-    event = seen_of(run, of_event(run.trace, (9, 0)))
+    event = seen_of(run, of_event(read(run.trace), (9, 0)))
     assert len(layer(event, "route", "arrow"))
     printed = troubled(wb.topology.grid(3, 3), (0, 8), 3, literal=True)
     assert len(layer(seen_of(printed), "trees", "line")) and len(layer(seen_of(printed), "route", "arrow"))

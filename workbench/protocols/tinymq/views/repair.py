@@ -17,7 +17,6 @@ Limits
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -72,11 +71,11 @@ def arrivals(run: Any) -> list[Arrival]:
     columns = read(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
     down: dict[int, list[tuple[int, int]]] = {}
-    for node, from_us, until_us in rows_of(failing(columns, duration_us), "node", "from_us", "until_us"):
-        down.setdefault(node, []).append((from_us, until_us))
-    subscriptions, texts = subscribed(columns, duration_us)
-    names = ("node", "sequence", "from_us", "until_us", "text")
-    asked = [(*row, parse(texts[text])) for *row, text in rows_of(subscriptions, *names)]
+    for node, start_us, end_us in _rows(failing(columns, duration_us), "node", "from_us", "until_us"):
+        down.setdefault(node, []).append((start_us, end_us))
+    subscriptions, wants = subscribed(columns, duration_us)
+    told = _rows(subscriptions, "node", "sequence", "from_us", "until_us", "text")
+    asked = [(*place, parse(wants[text])) for *place, text in told]
     came = _came(columns)
     found = []
     rows = columns.where(event="published")
@@ -91,9 +90,8 @@ def arrivals(run: Any) -> list[Arrival]:
     return found
 
 
-def rows_of(table: Table, *names: str) -> Iterator[tuple[int, ...]]:
-    """The rows of a table as tuples of these columns."""
-    return zip(*(table[name].tolist() for name in names), strict=True)
+def _rows(table: Table, *names: str) -> list[tuple[int, ...]]:
+    return list(zip(*[table[name].tolist() for name in names], strict=True))
 
 
 def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
