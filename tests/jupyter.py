@@ -42,6 +42,8 @@ class Jupyter:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         own = {f"JUPYTER_{what}_DIR": str(self.folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+        own["JUPYTERLAB_SETTINGS_DIR"] = str(self.folder / "settings")
+        self._keep_all_cells(self.folder / "settings")
         own["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", ""))))
         command = [sys.executable, "-m", "jupyter", self.application, *OPTIONS, f"--ServerApp.port={self.port}"]
         self.log = (self.folder / "server.log").open("w")
@@ -56,6 +58,13 @@ class Jupyter:
             assert self.process.poll() is None and time.monotonic() < end_s, (self.folder / "server.log").read_text()
             time.sleep(0.1)
         return self
+
+    @staticmethod
+    def _keep_all_cells(folder):
+        """JupyterLab takes cells that are not in sight out of the page; tests look for what they show."""
+        settings = folder / "@jupyterlab" / "notebook-extension"
+        settings.mkdir(parents=True)
+        (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -89,7 +98,7 @@ class Jupyter:
         """A notebook that is in the folder, opened in a page of its own."""
         page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
         where = "lab/tree" if self.application == "lab" else "notebooks"
-        page.goto(f"http://127.0.0.1:{self.port}/{where}/{name}")
+        page.goto(f"http://127.0.0.1:{self.port}/{where}/{name}?reset")
         return Notebook(page)
 
 

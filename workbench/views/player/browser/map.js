@@ -452,6 +452,7 @@ function button(parent, text, said, act) {
   made.type = "button"
   made.title = said
   made.setAttribute("aria-label", said)
+  made.dataset.lmSuppressShortcuts = "true"
   made.addEventListener("click", act)
   return made
 }

@@ -115,8 +115,9 @@ class Player {
     this.sizes.observe(this.root)
     watchThemes(this)
     this.root.addEventListener("keydown", (event) => this.key(event))
-    // JupyterLab's shortcuts for cells (j, k, arrows) must not take the player's keys.
-    this.root.dataset.lmSuppressShortcuts = "true"
+    // Jupyter's shortcuts for cells (arrows, space) must not take the player's keys, on whatever part has the focus.
+    for (const part of [this.root, ...this.root.querySelectorAll("button, select, input, [tabindex]")])
+      part.dataset.lmSuppressShortcuts = "true"
     this.retheme()
   }
 
@@ -556,10 +557,11 @@ class Player {
 // One watcher for all players of a page. It refers to them weakly: a notebook forgets the outputs that it replaces, and
 // does not say so.
 const DARK_SYSTEM = matchMedia("(prefers-color-scheme: dark)")
-const watching = new Set()
 
 function watchThemes(player) {
-  if (!watching.size) {
+  // In a page there may be several copies of this module: they share the watcher.
+  const watching = (globalThis.workbenchPlayers ??= new Set())
+  if (!globalThis.workbenchThemes) {
     const tell = () => {
       for (const reference of watching) {
         const one = reference.deref()
@@ -567,12 +569,12 @@ function watchThemes(player) {
         else one.retheme()
       }
     }
-    globalThis.workbenchThemes?.disconnect()
     const themes = (globalThis.workbenchThemes = new MutationObserver(tell))
-    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] })
+    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
     themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
-    DARK_SYSTEM.onchange = tell
+    DARK_SYSTEM.addEventListener("change", tell)
   }
+  for (const reference of watching) if (!reference.deref()) watching.delete(reference)
   watching.add(new WeakRef(player))
 }
 
