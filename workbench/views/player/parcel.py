@@ -28,7 +28,6 @@ MAGIC = b"wbp1"
 TICKS = (1 << 32) - 2
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
-WITH_PEER = frozenset(("line", "half", "arrow", "packet", "loss"))
 FRAMES, NODES = "frames", "nodes"
 ON_TIMELINE = (FRAMES, "losses", "deliveries")
 _COLOURS = {
@@ -215,10 +214,7 @@ def _table(layer: Layer, seen: Seen, tick_us: int) -> tuple[dict[str, np.ndarray
     """The columns that say something, of the rows whose nodes are in the plan; and the numbers of these rows."""
     places = {name: seen.plan.place(layer.column(name)) for name in ("node", "peer")}
     node = layer.column("node")
-    known = (places["node"] >= 0) | (node < 0)
-    needs_peer = np.array([(look.mark or layer.mark) in WITH_PEER for look in layer.looks] or [False])
-    known &= (places["peer"] >= 0) | ~needs_peer[layer.column("look")]
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero((places["node"] >= 0) | (node < 0))
     made = {}
     for name in layer.table:
         neutral = COLUMNS[name][1]

@@ -17,13 +17,11 @@ import numpy as np
 
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.looks import (
-    MARK_LOOKS,
     MESSAGES,
     NOBODY,
     ORPHAN,
-    ORPHAN_LOOKS,
     QUERIES,
-    REKEYED_LOOK,
+    REKEYED,
     TREES,
     depth_colour,
     load_colour,
@@ -55,6 +53,18 @@ from workbench.views.layers import (
 from workbench.views.sorting import order_of
 from workbench.views.spans import groups, until_next, within
 
+# What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
+MARK_LOOKS = {
+    "stored": Look("query stored", MESSAGES["query"], 2.6, 16, 3),
+    "matched": Look("event matched", MESSAGES["event"], 3.0, 20, 3),
+    "delivered": Look("delivered", MESSAGES["notification"], 3.4, 24, 3),
+    "dropped": Look("message ended here", palette.LOST, 3.8, 28, 3),
+}
+REKEYED_LOOK = Look("other key than before the failure", REKEYED, 2.5, 13, 2)
+ORPHAN_LOOKS = (
+    Look("has no place yet", palette.FAINT_TEXT, 2.2, 13, 1, is_dashed=True),
+    Look("has lost its place", ORPHAN, 2.2, 13, 2, is_dashed=True),
+)
 SHADES = 24  # classes of load
 DEPTHS = 8  # shades of a tree's color
 MOST_STRIPS = 60_000

@@ -6,7 +6,6 @@ protocols: a query is an interest, an event is data, a notification is a deliver
 """
 
 from workbench.views import palette
-from workbench.views.layers import Look
 
 # None of them is the color of a message below, as messages are drawn over trees.
 TREES = (
@@ -15,20 +14,8 @@ TREES = (
 )
 QUERIES = (palette.TEXT, "#B0126B", "#00757F", "#6D4C41", "#3E2A9E", "#B23A00")  # no tree has these
 MESSAGES = {"query": palette.INTEREST, "event": palette.DATA, "notification": palette.DELIVERED}
-# What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
-MARK_LOOKS = {
-    "stored": Look("query stored", MESSAGES["query"], 2.6, 16, 3),
-    "matched": Look("event matched", MESSAGES["event"], 3.0, 20, 3),
-    "delivered": Look("delivered", MESSAGES["notification"], 3.4, 24, 3),
-    "dropped": Look("message ended here", palette.LOST, 3.8, 28, 3),
-}
 ORPHAN = palette.LOST
 REKEYED = palette.TEXT
-REKEYED_LOOK = Look("other key than before the failure", REKEYED, 2.5, 13, 2)
-ORPHAN_LOOKS = (
-    Look("has no place yet", palette.FAINT_TEXT, 2.2, 13, 1, is_dashed=True),
-    Look("has lost its place", ORPHAN, 2.2, 13, 2, is_dashed=True),
-)
 NOBODY = "#E3E6EA"
 LOAD_LOW, LOAD_HIGH = "#FFF6DC", "#7A1C12"
 LIGHTEST, LIGHTER = 0.82, 0.13

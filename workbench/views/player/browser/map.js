@@ -2,7 +2,7 @@
 // changes, states when what is alive changes, and only what moves with every picture.
 
 const MOVING = new Set(["wave", "packet", "loss"])
-const MARGIN = 22
+const MARGIN = 34
 const CLOSEST = 60
 const MOST_LINKS = 12000
 const ROOM_FOR_DETAILS = 4.5
@@ -254,9 +254,12 @@ class NetworkMap {
   }
 
   paintLayer(brush, layer, rows) {
+    const { peer } = layer.table
     for (const [look, some] of grouped(rows, (row) => lookOf(layer, row))) {
-      const paint = PAINTERS[look.mark || layer.mark]
-      if (paint && (!look.chip || this.player.isOn(look.chip))) paint(brush, this, layer, look, some)
+      const mark = look.mark || layer.mark
+      if (!PAINTERS[mark] || (look.chip && !this.player.isOn(look.chip))) continue
+      const drawn = BETWEEN.has(mark) ? some.filter((row) => peer && peer[row] >= 0) : some
+      PAINTERS[mark](brush, this, layer, look, drawn)
     }
   }
 

@@ -99,6 +99,9 @@ function lookOf(layer, row) {
   return layer.looks[layer.table.look ? layer.table.look[row] : 0]
 }
 
+// Marks between a node and its peer.
+const BETWEEN = new Set(["line", "half", "arrow", "packet", "loss"])
+
 function weightOf(layer, row) {
   return layer.table.weight ? layer.table.weight[row] : 0
 }
@@ -227,7 +230,7 @@ const PAINTERS = {
     const { context } = brush
     context.globalAlpha = look.alpha
     context.setLineDash([])
-    context.font = `${look.least > 1 ? look.least : 11}px ${view.font}`
+    context.font = `11px ${view.font}`
     context.textAlign = "center"
     context.textBaseline = "middle"
     context.lineJoin = "round"

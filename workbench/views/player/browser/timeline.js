@@ -161,7 +161,7 @@ class CurvesBox extends TimeBox {
     this.isStill = false
     this.highest = Math.max(1e-9, ...curves.lines.map((line) => line.value.reduce((most, one) => Math.max(most, one), 0)))
     this.legend ??= element("div", "wb-curve-legend", this.box)
-    this.legend.innerHTML = curves.lines
+    this.legend.innerHTML = `<b>${escapeText(curves.y_label)}</b>` + curves.lines
       .map((line) => `<span><i style="background:${line.colour[this.player.isDark]}"></i>${escapeText(line.said)}</span>`)
       .join("")
   }
@@ -228,12 +228,11 @@ class LanesBox {
   // A strip's corner, width and height: weight 0 is a whole lane high, a lane of 0.5 lies in the lower half.
   rectangle(layer, row) {
     const { low, high } = this.panel
-    const { table } = layer
+    const [begin, end, lane] = ["low", "high", "lane"].map((name) => valueAt(layer, name, row))
     const px = (this.width - LEFT - RIGHT) / (high - low)
-    const lane = table.lane ? table.lane[row] : 0
     const part = lane - Math.floor(lane)
     const top = Math.floor(lane) * 40 + 4 + part * 40
-    return [LEFT + (table.low[row] - low) * px, top, Math.max((table.high[row] - table.low[row]) * px, 1), part ? 6 : 22]
+    return [LEFT + (begin - low) * px, top, Math.max((end - begin) * px, 1), part ? 6 : 22]
   }
 
   paint() {
@@ -297,7 +296,7 @@ class LanesBox {
     const { table } = layer
     const node = table.node ? `node <b>${this.picture.plan.id[table.node[row]]}</b><br>` : ""
     const word = table.text && table.text[row] >= 0 ? `${escapeText(layer.words[table.text[row]])}<br>` : ""
-    this.tip.innerHTML = `${node}${word}${this.number(table.low[row])} – ${this.number(table.high[row] - 1)}`
+    this.tip.innerHTML = `${node}${word}${this.number(valueAt(layer, "low", row))} – ${this.number(valueAt(layer, "high", row) - 1)}`
     const box = this.canvas.getBoundingClientRect()
     this.tip.style.left = `${clamp(event.clientX - box.left + 10, 0, this.width - this.tip.offsetWidth)}px`
     this.tip.style.top = `${event.clientY - box.top + 12}px`
@@ -309,6 +308,11 @@ class LanesBox {
     if (!bits) return value.toLocaleString("en")
     return bits > 52 ? "…" : Math.round(value).toString(2).padStart(bits, "0")
   }
+}
+
+// A number of a row; 0 where the table has no such column.
+function valueAt(layer, name, row) {
+  return layer.table[name] ? layer.table[name][row] : 0
 }
 
 // Black or white, whichever is easier to read on ``#rrggbb``.

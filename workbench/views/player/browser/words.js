@@ -19,6 +19,9 @@ function cellText(picture, layer, row, column, how) {
     const word = layer.table.text ? layer.table.text[row] : -1
     return word < 0 ? "" : escapeText(layer.words[word])
   }
+  if (column == "from_us" || column == "until_us") {
+    return CELLS[how](layer.table[column.slice(0, -3)][row] * picture.tick_s * 1e6)
+  }
   let value = layer.table[column] ? layer.table[column][row] : column == "sequence" || column == "weight" || column == "value" ? 0 : -1
   // Nodes and peers are places in the plan; origins are numbers of nodes as they are.
   if ((column == "node" || column == "peer") && value >= 0) value = picture.plan.id[value]
