@@ -67,9 +67,9 @@ PARAMETERS = (
     Parameter("refresh_s", 30.0, 0, 65535, "s", "diffusion3's interest refresh; 0 never refreshes"),
     Parameter("gradient_lifetime_s", 150.0, 1, 65535, "s", "diffusion3's: five refreshes may be lost"),
     Parameter("tick_s", 1.0, 0.001, 3600, "s", "how long waiting samples wait for a matching interest at most"),
+    Parameter("sample_lifetime_s", 60.0, 0.001, 65535, "s", "two refreshes: whoever asks has been heard by then"),
     Parameter("reinforce_after", 1, 0, 65535, "messages", "new data of a source before it is reinforced; 0 never"),
     Parameter("exploratory_gradients", 1, 1, 255, "per sink", "the head alone carries data until reinforced"),
-    Parameter("replacement", "newcomer", ("newcomer", "oldest"), None, "", "who goes when a gradient list is full"),
     Parameter("blacklist_loss", 0.95, 0, 1, "share", "a frame and its answer get through once in twenty; 1: no list"),
     Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
     Parameter("filters", (), None, None, "Filter", "none: the network passes on what it is given"),
@@ -86,6 +86,12 @@ class Diffusion(Protocol):
     metrics = "workbench.protocols.diffusion.metrics"
 
     def __init__(self, **settings):
+        # Scenario files of version 0.1 have it, nearly all of them with what is left.
+        if settings.pop("replacement", "newcomer") != "newcomer":
+            raise ParameterError(
+                "Diffusion: replacement is no parameter any more, and 'oldest' is gone: a full list of gradients let go "
+                "of the one that leads to the sink, and nothing arrived; leave it out, a full list drops the newcomer"
+            )
         Protocol.__init__(self, **settings)
         taken = []
         for one in self.filters:

@@ -2,7 +2,7 @@
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within
 from workbench.protocols.diffusion.fast.cache import (
-    OF_SINK,
+    BEFORE_ROUND,
     SET_UP_TO,
     clean,
     find,
@@ -154,8 +154,10 @@ def refresh(core, state, i, now):
 
 @outlined
 def plan_wake_up(core, state, i):
-    """When the node wants to be woken: for its tick, a refresh, or the end of a subscription."""
+    """When the node wants to be woken: for its tick, a sample's end, a refresh, or the end of a subscription."""
     wake = state.nodes[i].tick_us
+    if state.nodes[i].samples:
+        wake = _earlier(wake, state.samples[state.samples_first[i]].ends_us)
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
         it = state.own_interests[state.own_order[place]]
@@ -196,7 +198,6 @@ def _send_interest(core, state, i, own, now):
     """Flood an interest of the node's own: a new one, a longer one, or the next round."""
     it = state.own_interests[own]
     message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
-    note_interest(state, i, id_of(i, it.sequence), it.round)
     _tell_cached(core, state, now, i, NONE, message)
     send(core, now, i, BROADCAST, message, state.ttl)
     let_go(core, message)
@@ -229,13 +230,13 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     sequence = core.messages[message].sequence
     fields = state.interest_fields[message]
     id = id_of(fields.origin, sequence)
-    known = NONE if fields.origin == i else known_round(state, i, id)
+    known = NONE if fields.origin == i else known_round(state, i, id, now)
     if fields.origin == i or known == fields.round:
         # A further neighbor brought an interest we know: a spare gradient, should the head fail.
         if fields.origin != i and fields.expiration_s:
             entry = find(state, i, constraints_of(state, core.messages[message].content))
             if entry != NONE:
-                set_gradient(core, state, now, i, entry, fields.origin, sender, sequence, fields.expiration_s, NONE)
+                set_gradient(core, state, now, i, entry, message, sender, NONE)
         drop(core, now, i, peer, message, DUPLICATE)
         return
     if known != NONE and is_stale(fields.round, known):
@@ -244,7 +245,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     number = core.messages[message].content
     if len(state.filters):
         number = filtered(core, state, now, i, message, fields.origin)
-    note_interest(state, i, id, fields.round)
+    note_interest(state, i, id, fields.round, now)
     if number == NONE:
         drop(core, now, i, peer, message, FILTER)
         return
@@ -274,13 +275,13 @@ def _cache_interest(core, state, i, sender, message, now):
     entry = find(state, i, constraints_of(state, number))
     if entry == NONE:
         entry = new_entry(core, state, now, i, number)
-    remove_gradients(core, state, now, i, entry, OF_SINK, sink, 0, NEW_ROUND)
+    remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, NEW_ROUND)
     for place in range(state.nodes[i].entries):
         other = state.order[i, place]
         if other == entry or is_within(state, state.entries[other].list, number):
             forget_reinforcements(state, other, sink)
     _tell_cached(core, state, now, i, core.addresses[sender], message)
-    set_gradient(core, state, now, i, entry, sink, sender, sequence, fields.expiration_s, NONE)
+    set_gradient(core, state, now, i, entry, message, sender, NONE)
     plan_tick(core, state, i, now)
 
 
@@ -298,7 +299,7 @@ def _cancel(core, state, i, message, now):
             continue
         # Not those of a later interest: on another way it may have been faster than this message.
         bound = sequence if entry == cancelled else NONE
-        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, CANCELLED)
+        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, CANCELLED)
         if gone and state.entries[entry].gradients == 0:
             place -= 1
             take_out(state, i, place)
