@@ -374,7 +374,7 @@ def test_a_filter_sees_one_sample_of_an_aggregated_message_at_a_time():
     node = make_node(filters=(Filter("threshold_alarm", high=30.0, low=28.0),))
     hear(node, interest("TEMP EQ_ANY", hop=2))
     sent(node)
-    hear(node, data("TEMP IS 20, TEMP IS 35, TEMP IS 36", hop=3))
+    hear(node, data("TEMP IS 20, TEMP IS 35, TEMP IS 36", hop=3, is_aggregate=True))
     assert [to_text(message.attributes) for _, message in sent(node)] == ["TEMP IS 35"]
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
 from tests.network import SECOND, Network, taken
 from workbench.attributes.text import parse, to_text
+from workbench.errors import ParameterError
 from workbench.protocols.contract import Forwarded
 from workbench.protocols.diffusion import Diffusion, wire
 from workbench.protocols.diffusion.events import GradientRemoved, GradientSet, InterestCached, InterestRemoved
@@ -126,6 +127,38 @@ def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, h
         assert reasons(events) == [reason]
         assert sent(node) == []
         assert gradients(node)[0][0] == (9, 2)
+
+
+@pytest.mark.parametrize("missed", [1, 127, 128, 160, 255, 256, 300])
+def test_node_that_was_off_for_any_number_of_rounds_takes_the_next_one_for_new(missed):
+    node = make_node(refresh_s=30)
+    hear(node, interest(hop=2, round=0))
+    events = hear(node, interest(hop=3, round=(missed + 1) % 256), now=30 * (missed + 1) * SECOND)
+    assert reasons(events) == [] and gradients(node) == [[(9, 3)]]
+
+
+def test_old_round_that_comes_late_is_dropped_until_two_refreshes_are_over():
+    node = make_node(refresh_s=30)
+    hear(node, interest(hop=2, round=5))
+    assert reasons(hear(node, interest(hop=3, round=4), now=60 * SECOND - 1)) == ["stale"]
+    assert reasons(hear(node, interest(hop=3, round=4), now=60 * SECOND)) == []
+
+
+def test_interest_that_is_heard_again_and_again_is_not_pushed_out_by_what_is_heard_once():
+    node = make_node(max_seen_interests=3)
+    for round_ in range(4):
+        now = 2 * round_
+        assert reasons(hear(node, interest(hop=2, round=round_), now=now)) == []
+        hear(node, interest("TEMP GE 26", sink=20 + round_, hop=2), now=now + 1)
+        assert reasons(hear(node, interest(hop=3, round=round_), now=now + 1)) == ["duplicate"]
+
+
+def test_of_interests_heard_at_once_the_lower_number_is_forgotten():
+    node = make_node(max_seen_interests=2)
+    for sink in (8, 7, 9):
+        hear(node, interest(sink=sink))
+    assert [reasons(hear(node, interest(sink=sink))) for sink in (8, 9)] == [["duplicate"], ["duplicate"]]
+    assert reasons(hear(node, interest(sink=7))) == []
 
 
 def test_newer_round_leaves_the_gradients_of_other_sinks():
@@ -258,12 +291,17 @@ def test_oldest_interest_leaves_a_full_cache_and_is_not_flooded_again():
     assert sent(node) == [] and len(node.cache.entries) == 2
 
 
-@pytest.mark.parametrize(("replacement", "kept"), [("newcomer", [(9, 1), (9, 2)]), ("oldest", [(9, 2), (9, 3)])])
-def test_full_gradient_list_drops_the_newcomer_or_by_choice_the_oldest(replacement, kept):
-    node = make_node(max_gradients=2, replacement=replacement)
+def test_full_gradient_list_drops_the_newcomer():
+    node = make_node(max_gradients=2)
     for hop in (1, 2, 3):
         hear(node, interest(hop=hop))
-    assert gradients(node) == [kept]
+    assert gradients(node) == [[(9, 1), (9, 2)]]
+
+
+def test_replacement_of_old_files_is_ignored_unless_it_dropped_the_way_to_the_sink():
+    assert Diffusion(replacement="newcomer") == Diffusion()
+    with pytest.raises(ParameterError, match="let go of the one that leads to the sink, and nothing arrived; leave it out"):
+        Diffusion(replacement="oldest")
 
 
 def test_first_gradient_of_a_further_sink_takes_the_place_of_a_spare_one_only():

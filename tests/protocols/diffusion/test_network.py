@@ -245,6 +245,50 @@ def test_refresh_heals_a_failed_relay():
     assert [round(time) for time in arrived if time > 30.9] == list(range(31, 60))
 
 
+@pytest.mark.parametrize("off_s", [100, 128, 200, 260])
+def test_relay_that_was_off_for_long_is_found_within_two_refreshes(off_s):
+    workload = [
+        wb.subscribe(0, "TEMP GE 25"),
+        wb.publish(2, "TEMP IS 26", every_s=1, start_s=1),
+        wb.outage(1, 5, 5 + off_s),
+    ]
+    played = run(wb.topology.line(3), workload, duration_s=off_s + 10, refresh_s=1)
+    arrived = [row["time_us"] / SECOND for row in rows(played, "delivered")]
+    assert min(time for time in arrived if time > 5 + off_s) <= 5 + off_s + 2
+
+
+def test_publications_in_phase_with_the_refresh_arrive_round_after_round():
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(3, "TEMP IS 26", every_s=1, start_s=1)]
+    played = run(wb.topology.line(4), workload, duration_s=150, refresh_s=1)
+    assert played.metrics["delivery_ratio"] == 1
+
+
+@pytest.mark.parametrize("side", [6, 7])
+def test_more_sources_than_a_sink_remembers_all_arrive_round_after_round(side):
+    sources = range(side * side - 11, side * side)
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(sources, "TEMP IS 26", every_s=1, start_s=2, stagger=True)]
+    for seed in range(3):
+        played = run(wb.topology.grid(side, side), workload, duration_s=60, seed=seed, refresh_s=2)
+        assert played.metrics["delivery_ratio"] == 1
+
+
+# --- copies ---
+
+
+@pytest.mark.parametrize("sinks", [[0], [0, 35]])
+def test_copies_do_not_circle_however_little_is_remembered(sinks):
+    # A source each tenth of a second; a reading that is copied once at each node is sent along every link.
+    sources = range(20, 30)
+    workload = [
+        wb.subscribe(sinks, "TEMP GE 25"),
+        wb.publish(sources, "TEMP IS 26", every_s=1, start_s=2, stagger=True),
+    ]
+    grid = wb.topology.grid(6, 6)
+    played = run(grid, workload, duration_s=20, max_data=2, exploratory_gradients=3, ttl=20)
+    assert played.metrics["delivery_ratio"] == 1
+    assert played.metrics["sent_data"] < grid.number_of_edges() / 2 * len(rows(played, "published"))
+
+
 def test_sink_that_was_off_goes_on_with_its_subscription():
     workload = [
         wb.subscribe(0, "TEMP GE 25"),

@@ -89,8 +89,8 @@ class Diffusion(Protocol):
         # Scenario files of version 0.1 have it, nearly all of them with what is left.
         if settings.pop("replacement", "newcomer") != "newcomer":
             raise ParameterError(
-                "Diffusion: replacement is no parameter any more, and 'oldest' is gone: a full list of gradients let go "
-                "of the one that leads to the sink, and nothing arrived; leave it out, a full list drops the newcomer"
+                "Diffusion: replacement is no parameter any more. With 'oldest' a full list of gradients let "
+                "go of the one that leads to the sink, and nothing arrived; leave it out"
             )
         Protocol.__init__(self, **settings)
         taken = []

@@ -528,9 +528,7 @@ class DiffusionNode(Node):
             return
         try:
             frame = wire.encode_data(
-                wire.Data(
-                    data.sequence, data.source, self.address, data.ttl - 1, data.is_aggregate, data.attributes
-                ),
+                wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.is_aggregate, data.attributes),
                 self.settings.profile,
             )
         except EncodeError:

@@ -58,7 +58,7 @@ def encode_interest(interest, profile="wide"):
 def encode_data(data, profile="wide"):
     """The frame of a Data message; EncodeError if it does not fit the profile or a field is out of range."""
     sequence, source, previous_hop, ttl, is_aggregate, attributes = data
-    _check_range("data", data, (U32, U16, U16, U8), AGGREGATE - 1)
+    _check_range("data", data, (U32, U16, U16, U8, 1), AGGREGATE - 1)
     count = len(attributes) | (AGGREGATE if is_aggregate else 0)
     head = struct.pack(_DATA, DATA, sequence, source, previous_hop, ttl, count)
     return _fitted(head + encode_readings(attributes), profile, "data")

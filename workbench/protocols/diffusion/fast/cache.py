@@ -71,7 +71,9 @@ def take_out(state, i, place):
 def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
     """Take gradients out of an entry: EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
 
-    BEFORE_ROUND: all of a sink's but for what a reinforcement of this round of interest ``bound`` has set. Those that a reinforcement alone has set have NONE for the interest, which is below any bound.
+    BEFORE_ROUND: all of a sink's but for what a reinforcement of this round of interest ``bound`` has set.
+
+    Those that a reinforcement alone has set have NONE for the interest, which is below any bound.
     """
     count = state.entries[entry].gradients
     kept = 0

@@ -1,6 +1,13 @@
 """Data in the kernel: samples that wait, aggregation at the source, the way through the network, delivery at sinks."""
 
-from workbench.protocols.diffusion.fast.attributes import append_list, begins_once, interned, matches, part_of, sample_end
+from workbench.protocols.diffusion.fast.attributes import (
+    append_list,
+    begins_once,
+    interned,
+    matches,
+    part_of,
+    sample_end,
+)
 from workbench.protocols.diffusion.fast.cache import add_next_hops, clean
 from workbench.protocols.diffusion.fast.filters import filtered
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up

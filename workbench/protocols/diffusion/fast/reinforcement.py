@@ -6,7 +6,15 @@ from the start, so no data gradient leads to one.
 """
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
-from workbench.protocols.diffusion.fast.cache import clean, find, has_sink, is_past, new_entry, newest_wave, set_gradient
+from workbench.protocols.diffusion.fast.cache import (
+    clean,
+    find,
+    has_sink,
+    is_past,
+    new_entry,
+    newest_wave,
+    set_gradient,
+)
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import REINFORCEMENT_NAME
 from workbench.protocols.diffusion.fast.messages import make, take_sequence
