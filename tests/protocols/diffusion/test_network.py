@@ -272,6 +272,14 @@ def test_more_sources_than_a_sink_remembers_all_arrive_round_after_round(side):
         assert played.metrics["delivery_ratio"] == 1
 
 
+def test_sinks_that_subscribe_at_once_are_all_heard_though_their_interests_collide():
+    # Everybody hears everybody, so the first flood drowns the others' first frames.
+    crowd = nx.complete_graph(30).to_directed()
+    workload = [wb.subscribe([0, 1, 2, 3, 4], "TEMP GE 25"), wb.publish(20, "TEMP IS 26", every_s=1, start_s=6)]
+    air = wb.Radio(loss="none", collisions=True, csma=True, retries=3)
+    assert min(run(crowd, workload, 30, seed, air).metrics["delivery_ratio"] for seed in range(3)) > 0.95
+
+
 # --- copies ---
 
 

@@ -443,7 +443,7 @@ def test_a_sink_with_more_sources_than_it_remembers_reinforces_no_more_than_thos
         for source in (7, 8, 9):
             hear(node, data(source=source, sequence=sequence))
     assert len(reinforcements(node)) == 2
-    node.wake(node.next_wake)  # the next round
+    node.wake(30 * SECOND)  # the next round
     node.take_frames()
     for source in (7, 8, 9):
         hear(node, data(source=source, sequence=3))

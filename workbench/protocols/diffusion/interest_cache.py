@@ -237,4 +237,6 @@ class OwnInterest:
         self.round = 0
         self.reinforcements = 0  # started in this round
         self.refresh_us = None
+        self.repeat_us = None  # when this round is sent again, unless a neighbor is heard to pass it on
+        self.repeats = 0  # of this round
         self.data_gradients = DataGradients(max_sources)

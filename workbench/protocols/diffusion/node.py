@@ -58,7 +58,8 @@ class DiffusionNode(Node):
         if settings.filters:
             from workbench.protocols.diffusion.filters.on_node import FiltersOnNode
 
-            self.filters = FiltersOnNode(self, settings.filters)
+            filters = FiltersOnNode(self, settings.filters)
+            self.filters = filters if len(filters) else None
         self.reinforcement = Reinforcement(self)
         self._messages = 0
         self._readings = 0
@@ -180,6 +181,9 @@ class DiffusionNode(Node):
             elif own.refresh_us is not None and own.refresh_us <= now:
                 self._begin_round(own)
                 self._send_interest(own, now)
+            elif own.repeat_us is not None and own.repeat_us <= now:
+                own.repeats += 1
+                self._flood(own, now)
         self._drop_old_samples(now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
@@ -191,6 +195,7 @@ class DiffusionNode(Node):
         times += [ends_us for _, _, ends_us in self.samples[:1]]
         times += [one.expires_us for one in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
+        times += [own.repeat_us for own in self.own_interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
@@ -209,12 +214,27 @@ class DiffusionNode(Node):
 
     def _send_interest(self, own, now):
         """Flood an interest of our own: a new one, a longer one, or the next round."""
-        expiration_s = self.expiration_s(own, now)
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
-        self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
+        own.repeats = 0
+        self._flood(own, now)
         self._plan_wake()
+
+    def _flood(self, own, now):
+        """Send the present round of an interest of our own, and listen whether a neighbor passes it on."""
+        expiration_s = self.expiration_s(own, now)
+        self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
+        own.repeat_us = None
+        if own.repeats < self.settings.max_repeats:
+            own.repeat_us = now + rules.REPEAT_AFTER_US + self.random.below(rules.REPEAT_WITHIN_US)
+
+    def _hear_own(self, interest):
+        """A neighbor passes on an interest of our own: the flood has left this node."""
+        for own in self.own_interests:
+            if own.sequence == interest.sequence and own.round == interest.round and own.repeat_us is not None:
+                own.repeat_us = None
+                self._plan_wake()
 
     def expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
@@ -271,7 +291,9 @@ class DiffusionNode(Node):
         if interest.sink == self.address or known_round == interest.round:
             # A further neighbor brought an interest we know: a spare gradient, should the head fail (A14).
             entry = self.cache.find(interest.attributes)
-            if entry is not None and interest.sink != self.address and interest.expiration_s:
+            if interest.sink == self.address:
+                self._hear_own(interest)
+            elif entry is not None and interest.expiration_s:
                 self.set_gradient(entry, interest, now)
             self.drop_message(interest, "interest", "duplicate")
             return

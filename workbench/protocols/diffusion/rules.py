@@ -8,6 +8,10 @@ from workbench.protocols.subscriptions import SECOND_US
 
 LONGEST_EXPIRATION_S = 0xFFFF  # the most that an interest's field holds
 FOREVER_US = 1 << 62
+# A sink whose interest nobody passes on sends it again so much later, and up to so much more by chance: sinks whose
+# interests collide once would collide each time.
+REPEAT_AFTER_US = SECOND_US // 2
+REPEAT_WITHIN_US = SECOND_US
 # Copies of a data message that several gradients carry meet again within this time, or they never do.
 COPIES_MEET_US = SECOND_US
 

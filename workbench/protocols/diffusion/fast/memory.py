@@ -9,7 +9,7 @@ Memory
         16 x max_data                          duplicate list of data
         24 x max_seen_interests                interests already seen
         24 + 40 x gradients + 20 x data gradients             per entry
-        52 + 20 x data gradients               per subscription
+        64 + 20 x data gradients               per subscription
         24                                     per sample that may wait
 
     With the defaults 1500 nodes with ten distinct interests take 10 MB. Pages that no node writes to are never taken.
@@ -87,10 +87,12 @@ MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
 OWN_INTEREST = np.dtype(
     [
         ("refresh_us", np.int64),
+        ("repeat_us", np.int64),
         ("sequence", np.int64),
         ("list", np.int32),
         ("round", np.int32),
         ("reinforcements", np.int32),
+        ("repeats", np.int32),
         ("subscriptions", LIST),
         ("is_used", np.int32),
     ],
@@ -177,6 +179,7 @@ FIELDS: Fields = {
     "max_data": GIVEN,
     "ttl": GIVEN,
     "refresh_us": GIVEN,
+    "max_repeats": GIVEN,
     "lifetime_s": GIVEN,
     "tick_us": GIVEN,
     "reinforce_after": GIVEN,

@@ -167,6 +167,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         max_data=protocol.max_data,
         ttl=protocol.ttl,
         refresh_us=int(protocol.refresh_s * SECOND_US),
+        max_repeats=protocol.max_repeats,
         lifetime_s=lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         tick_us=int(protocol.tick_s * SECOND_US),
         reinforce_after=protocol.reinforce_after,

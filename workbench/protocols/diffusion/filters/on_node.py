@@ -39,6 +39,9 @@ class FiltersOnNode:
         self._filters = [one.instance() for one in filters if one.at is None or node.address in one.at]
         self._filters.sort(key=lambda one: one.key)
 
+    def __len__(self):
+        return len(self._filters)
+
     def answer(self, messages, parts, origin, sequence, now):
         """The attributes of a message after all filters that want it, or None if nothing is left of it.
 
