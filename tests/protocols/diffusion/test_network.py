@@ -1,5 +1,6 @@
 """TinyDiffusion as a network on the reference engine: what whole networks of nodes do together."""
 
+import itertools
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -283,18 +284,13 @@ def test_sinks_that_subscribe_at_once_are_all_heard_though_their_interests_colli
 # --- copies ---
 
 
-@pytest.mark.parametrize("sinks", [[0], [0, 35]])
-def test_copies_do_not_circle_however_little_is_remembered(sinks):
-    # A source each tenth of a second; a reading that is copied once at each node is sent along every link.
-    sources = range(20, 30)
-    workload = [
-        wb.subscribe(sinks, "TEMP GE 25"),
-        wb.publish(sources, "TEMP IS 26", every_s=1, start_s=2, stagger=True),
-    ]
+def test_copies_do_not_circle_however_little_is_remembered():
     grid = wb.topology.grid(6, 6)
-    played = run(grid, workload, duration_s=20, max_data=2, exploratory_gradients=3, ttl=20)
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(range(10, 30), "TEMP IS 26", every_s=1, start_s=2)]
+    played = run(grid, workload, duration_s=4, max_data=2, exploratory_gradients=3)
     assert played.metrics["delivery_ratio"] == 1
-    assert played.metrics["sent_data"] < grid.number_of_edges() / 2 * len(rows(played, "published"))
+    # A reading costs ten frames; where copies circle, two hundred.
+    assert played.metrics["sent_data"] < len(grid) * len(rows(played, "published"))
 
 
 def test_sink_that_was_off_goes_on_with_its_subscription():
@@ -356,6 +352,22 @@ def test_stretch_is_one_on_a_real_testbed_with_ideal_links_and_jitter_off(real_d
     workload = [wb.subscribe(first, "TEMP GE 25"), wb.publish([last, last - 1], "TEMP IS 26", every_s=7, start_s=2.5)]
     metrics = run(network, workload, duration_s=28, radio=wb.Radio(loss="none", jitter_ms=0)).metrics
     assert metrics["stretch"] == 1 and metrics["delivery_ratio"] == 1
+
+
+def test_all_sinks_hear_the_sources_of_a_crowded_testbed(real_data):
+    network = wb.topology.testbed("strasbourg")
+    nodes = sorted(network)
+    sources = wb.publish(nodes[1::3], "TEMP IS 26", every_s=10, start_s=10, stagger=True)
+    workload = [wb.subscribe(nodes[::13], "TEMP GE 25"), sources]
+    for air, seed in itertools.product((wb.Radio(retries=3), wb.Radio(collisions=True, csma=True, retries=3)), (1, 2)):
+        assert run(network, workload, duration_s=60, seed=seed, radio=air).metrics["delivery_ratio"] >= 0.98
+
+
+def test_black_list_leaves_the_good_links_of_a_testbed_of_many_hops(real_data):
+    network = wb.topology.testbed("lille", attenuation_dB=36, min_pdr=0)
+    workload = [wb.subscribe(5, "TEMP GE 25"), wb.publish(range(10, 200, 10), "TEMP IS 26", every_s=5, start_s=5)]
+    ratios = [run(network, workload, 60, seed, wb.Radio(retries=3)).metrics["delivery_ratio"] for seed in range(3)]
+    assert min(ratios) >= 0.98
 
 
 def test_black_list_helps_where_links_are_lossy_and_asymmetric():

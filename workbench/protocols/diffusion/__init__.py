@@ -19,7 +19,8 @@ Limits
     In the simulator the link layer's estimates, by which the black list goes, are the true delivery ratios from the
     start. A mote has to learn them, so what the black list's default does for a lossy network is the best case.
     Whose links all lose more than ``blacklist_loss`` is cut off: a network of such links needs a limit of 1.
-    More interests at a time than ``max_seen_interests`` are flooded over and over until their ttl ends.
+    More interests at a time than ``max_seen_interests`` are flooded over and over until their ttl ends; so is data for
+    several sinks, where a node is given more messages at once than ``max_data``.
     A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back
     to where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
 
