@@ -192,7 +192,7 @@ def test_interest_that_no_neighbor_is_heard_to_pass_on_is_sent_again(most, sent_
         heard += sent(node)
     assert [message.round for _, message in heard] == [0] * sent_interests
     waits = [times[i + 1] - times[i] for i in range(len(times) - 1)]
-    assert all([SECOND // 2 <= wait < 3 * SECOND // 2 for wait in waits])
+    assert all(SECOND // 2 <= wait < 3 * SECOND // 2 for wait in waits)
     node.wake(100 * SECOND)
     assert [message.round for _, message in sent(node)] == [1]
     assert (node.next_wake < 102 * SECOND) == (most > 0)
