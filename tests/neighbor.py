@@ -15,8 +15,8 @@ def interest(what="TEMP GE 25", hop=2, sink=9, sequence=1, round=0, ttl=50, expi
     return Interest(sequence, sink, round, hop, ttl, expiration_s, parse(what))
 
 
-def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50):
-    return Data(sequence, source, hop, ttl, parse(what))
+def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50, is_aggregate=False):
+    return Data(sequence, source, hop, ttl, is_aggregate, parse(what))
 
 
 def hear(node, message, now=0, unicast=False):

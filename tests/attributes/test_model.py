@@ -27,6 +27,7 @@ from workbench.attributes.model import (
     is_blob,
     matching_samples,
     one_way_match,
+    split_samples,
     two_way_match,
     until_last,
 )
@@ -332,17 +333,21 @@ def test_reinforcement_may_ask_for_less_but_never_for_more(reinforcement, is_so)
 
 
 @given(st.lists(st.lists(st.sampled_from(EDGES), min_size=2, max_size=2), max_size=4), attribute_lists)
-def test_aggregated_message_is_taken_apart_and_each_sample_matched_by_itself(values, subscription):
+def test_aggregate_is_taken_apart_where_its_first_key_comes_again(values, subscription):
     samples = [(Attribute(TEMP, IS, t), Attribute(HUMIDITY, IS, h)) for t, h in values]
-    aggregated = sum(samples, ())
-    assert matching_samples(subscription, aggregated) == [s for s in samples if one_way_match(subscription, s)]
+    assert split_samples(sum(samples, ())) == samples
 
 
-def test_different_samples_may_meet_different_constraints_but_no_sink_is_handed_such_a_mixture():
-    between, aggregated = parse("TEMP GE 25, TEMP LE 30"), parse("TEMP IS 20, TEMP IS 40")
-    assert one_way_match(between, aggregated)
-    assert not one_way_match(between, aggregated, strict=True)
-    assert matching_samples(between, aggregated) == []
+@given(attribute_lists, attribute_lists)
+def test_reading_is_handed_over_as_a_whole_or_not_at_all(subscription, reading):
+    assert matching_samples(subscription, reading) == [reading] * one_way_match(subscription, reading)
+
+
+def test_different_values_of_one_reading_may_meet_different_constraints():
+    between, reading = parse("TEMP GE 25, TEMP LE 30"), parse("TEMP IS 20, TEMP IS 40")
+    assert one_way_match(between, reading)
+    assert not one_way_match(between, reading, strict=True)
+    assert matching_samples(between, reading) == [reading]
 
 
 # The design note's own examples

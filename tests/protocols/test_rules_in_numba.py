@@ -20,6 +20,9 @@ ARGUMENTS = {
     coded_diffusion.is_full: ((9, 10), (10,), (5, 6), (5,)),
     diffusion.next_round: ((0, 255),),
     diffusion.is_stale: ((0, 127, 128, 255), (0, 1, 255)),
+    diffusion.known_for_us: ((0.0, 0.2, 30.0), (150.0, 1.9)),
+    diffusion.is_path_of_round: ((-1, 0, 7), (0, 3), (0, 5), (0, 3)),
+    diffusion.may_explore: ((False, True), (0, 50), (0, 1000000)),
     diffusion.lifetime_s: ((0.0, 30.0), (150.0, 1.9)),
     diffusion.expiration_s: ((0, 7), (0, 1 << 40, 1000008), (150,)),
     diffusion.hops_taken: ((50,), (1, 50)),
@@ -40,7 +43,7 @@ def test_gradient_that_is_replaced_is_the_same_in_numba():
     for sinks in itertools.product(range(3), repeat=3):
         gradients = np.zeros(4, np.dtype([("neighbor", np.int32), ("sink", np.int32)])).view(np.recarray)
         gradients["sink"][:3] = sinks
-        for arguments in itertools.product(range(4), (False, True), (False, True)):
+        for arguments in itertools.product(range(4), (False, True)):
             assert compiled(np.asarray(gradients), 3, *arguments) == diffusion.replaced(gradients, 3, *arguments)
 
 

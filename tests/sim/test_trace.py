@@ -41,7 +41,9 @@ def test_golden_scenario_is_still_read_and_written_alike(name):
     assert wb.Scenario.from_json(scenario.to_json()) == scenario
     stored = json.loads((renew.FOLDER / (name + renew.SUFFIX)).read_text())
     written = json.loads(scenario.to_json())
-    assert {field: written["protocol"][field] for field in stored["protocol"]} == stored["protocol"]
+    # A parameter that is gone is read, if it has the value that is left, and not written.
+    fields = [field for field in stored["protocol"] if field != "replacement"]
+    assert {field: written["protocol"][field] for field in fields} == {f: stored["protocol"][f] for f in fields}
     assert {**written, "protocol": None} == {**stored, "protocol": None}
 
 

@@ -1,5 +1,6 @@
 """Topologies: their normal form, the generators, measured links, the digest and JSON."""
 
+import inspect
 import json
 import math
 import subprocess
@@ -245,10 +246,15 @@ def test_from_positions_takes_mappings_frames_and_files(tmp_path):
 def test_from_links_keeps_each_direction_for_itself(tmp_path):
     path = tmp_path / "links.csv"
     path.write_text(HEADER + "2,1,0.9\n1,2,0.25\n1,3,0\n3,1,0.05\n")
-    graph = topology.from_links(path, min_pdr=0.1)
+    graph = topology.from_links(path)
     assert_normal(graph)
     assert list(graph) == [1, 2, 3]
     assert list(graph.edges(data="pdr")) == [(1, 2, 0.25), (2, 1, 0.9)]
+
+
+@pytest.mark.parametrize("make", [topology.from_links, topology.testbed, topology.office, topology.random_geometric])
+def test_measured_and_generated_links_begin_at_the_same_delivery_ratio(make):
+    assert inspect.signature(make).parameters["min_pdr"].default == 0.1
 
 
 def test_from_links_takes_a_frame_with_any_order_of_columns_and_more():
@@ -381,7 +387,7 @@ def test_intel_lab_is_a_testbed_when_its_connectivity_is_here(tmp_path, monkeypa
     (folder / "connectivity.txt").write_text("1 2 0.8\n2 1 0.6\n2 3 0.1\n3 3 1\n3 2 0.7\n")
     monkeypatch.setenv("WORKBENCH_DATA", str(tmp_path))
     graph = topology.testbed("intel-lab")
-    assert list(graph.edges(data="pdr")) == [(1, 2, 0.8), (2, 1, 0.6), (3, 2, 0.7)]
+    assert list(graph.edges(data="pdr")) == [(1, 2, 0.8), (2, 1, 0.6), (2, 3, 0.1), (3, 2, 0.7)]
 
 
 # --- check ---

@@ -182,7 +182,7 @@ def _strict_match(subscription, publication):
 
 
 def split_samples(attributes):
-    """The samples of an aggregated message: a new one begins wherever the first key comes again (A26)."""
+    """The samples of an aggregate of several readings: a new one begins wherever the first key comes again (A26)."""
     samples = []
     for attribute in attributes:
         if not samples or attribute.key == attributes[0].key:
@@ -192,14 +192,14 @@ def split_samples(attributes):
 
 
 def matching_samples(subscription, publication):
-    """The samples in a publication or aggregated message that match by themselves: what a sink is handed (A26).
+    """What a subscription is handed of a publication: all of it, or nothing. One reading is one sample.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
-    ['TEMP IS 30']
+    ['TEMP IS 20, TEMP IS 30']
     """
     if isinstance(publication, str):
         _refuse_text(publication)
-    return [sample for sample in split_samples(publication) if one_way_match(subscription, sample)]
+    return [publication] if one_way_match(subscription, publication) else []
 
 
 def two_way_match(one, other):

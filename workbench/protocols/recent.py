@@ -31,6 +31,10 @@ class RecentIds:
                 self._oldest = (self._oldest + 1) % self.size
         self.values[id] = value
 
+    def oldest(self):
+        """The value of the id that the next new one takes the place of; None while there is room."""
+        return self.values[self._ids[self._oldest]] if len(self._ids) >= self.size else None
+
     def __contains__(self, id):
         return id in self.values
 

@@ -14,10 +14,12 @@ from workbench.topology.layout import estimate_positions, lay_out
 from workbench.topology.propagation import Propagation, packet_reception
 from workbench.topology.tables import read_links, read_positions, read_rows
 
+MIN_PDR = 0.1  # as of the generated networks: what delivers less is heard now and then, and is no link
+
 _ASIDE = 0.35  # metres in x and y for each metre of height, where nodes hang above each other
 
 
-def from_links(path_or_frame: object, positions: object = None, min_pdr: float = 0.0) -> nx.DiGraph:
+def from_links(path_or_frame: object, positions: object = None, min_pdr: float = MIN_PDR) -> nx.DiGraph:
     """A network from measured links: a CSV file or DataFrame with columns transmitter, receiver, pdr (0 to 1).
 
     Every node named is a node of the network; a row whose pdr is 0 or below ``min_pdr`` makes no arc, and each
@@ -34,7 +36,7 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
 
 
 def testbed(
-    name: str, min_pdr: float = 0.5, max_range_m: float | None = None, attenuation_dB: float = 0.0
+    name: str, min_pdr: float = MIN_PDR, max_range_m: float | None = None, attenuation_dB: float = 0.0
 ) -> nx.DiGraph:
     """The measured links of a testbed: "strasbourg" (64 nodes), "lille" (224), or "intel-lab" (54).
 
@@ -46,7 +48,7 @@ def testbed(
 
     The IoT-LAB sites are single rooms in which everybody hears nearly everybody (in Strasbourg all 4,032 links
     deliver 70 % or more), so a multi-hop network needs one of the last two: Strasbourg with
-    ``max_range_m=4`` has a diameter of 7 hops (12 neighbors each), with ``attenuation_dB=36`` of 4 (20 neighbors).
+    ``max_range_m=4`` has a diameter of 7 hops (12 neighbors each), with ``attenuation_dB=36`` of 4 (21 neighbors).
 
     Nodes whose position is not known are put among the neighbors they hear best
     (``graph.graph["positions_estimated"]``); where nodes hang above each other, the higher are drawn a little aside

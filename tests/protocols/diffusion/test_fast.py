@@ -85,7 +85,7 @@ DIFFUSIONS = {
     "tick_s": st.sampled_from([0.001, 0.3, 1.0]),
     "reinforce_after": st.sampled_from([0, 1, 1, 2]),
     "exploratory_gradients": st.sampled_from([1, 1, 2, 5]),
-    "replacement": st.sampled_from(["newcomer", "oldest"]),
+    "sample_lifetime_s": st.sampled_from([0.4, 1.0, 60.0]),
     "blacklist_loss": st.sampled_from([0.0, 0.4, 0.8, 0.95, 1.0]),
     "profile": st.sampled_from(["wide", "wide", "strict"]),
 }

@@ -370,11 +370,17 @@ def test_filter_may_look_at_a_key_of_ones_own():
     assert parse(text) == (make("VIBRATION", "IS", 0.002),)
 
 
+def test_interest_that_constrains_nothing_passes_a_node_without_filters_of_its_own():
+    node = make_node(filters=(Filter("running_mean", at=(7,)),))
+    assert reasons(hear(node, interest("", hop=2))) == []
+    assert len(sent(node)) == 1
+
+
 def test_a_filter_sees_one_sample_of_an_aggregated_message_at_a_time():
     node = make_node(filters=(Filter("threshold_alarm", high=30.0, low=28.0),))
     hear(node, interest("TEMP EQ_ANY", hop=2))
     sent(node)
-    hear(node, data("TEMP IS 20, TEMP IS 35, TEMP IS 36", hop=3))
+    hear(node, data("TEMP IS 20, TEMP IS 35, TEMP IS 36", hop=3, is_aggregate=True))
     assert [to_text(message.attributes) for _, message in sent(node)] == ["TEMP IS 35"]
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
 from tests.network import SECOND, Network, taken
 from workbench.attributes.text import parse, to_text
+from workbench.errors import ParameterError
 from workbench.protocols.contract import Forwarded
 from workbench.protocols.diffusion import Diffusion, wire
 from workbench.protocols.diffusion.events import GradientRemoved, GradientSet, InterestCached, InterestRemoved
@@ -128,6 +129,38 @@ def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, h
         assert gradients(node)[0][0] == (9, 2)
 
 
+@pytest.mark.parametrize("missed", [1, 127, 128, 160, 255, 256, 300])
+def test_node_that_was_off_for_any_number_of_rounds_takes_the_next_one_for_new(missed):
+    node = make_node(refresh_s=30)
+    hear(node, interest(hop=2, round=0))
+    events = hear(node, interest(hop=3, round=(missed + 1) % 256), now=30 * (missed + 1) * SECOND)
+    assert reasons(events) == [] and gradients(node) == [[(9, 3)]]
+
+
+def test_old_round_that_comes_late_is_dropped_until_two_refreshes_are_over():
+    node = make_node(refresh_s=30)
+    hear(node, interest(hop=2, round=5))
+    assert reasons(hear(node, interest(hop=3, round=4), now=60 * SECOND - 1)) == ["stale"]
+    assert reasons(hear(node, interest(hop=3, round=4), now=60 * SECOND)) == []
+
+
+def test_interest_that_is_heard_again_and_again_is_not_pushed_out_by_what_is_heard_once():
+    node = make_node(max_seen_interests=3)
+    for round_ in range(4):
+        now = 2 * round_
+        assert reasons(hear(node, interest(hop=2, round=round_), now=now)) == []
+        hear(node, interest("TEMP GE 26", sink=20 + round_, hop=2), now=now + 1)
+        assert reasons(hear(node, interest(hop=3, round=round_), now=now + 1)) == ["duplicate"]
+
+
+def test_of_interests_heard_at_once_the_lower_number_is_forgotten():
+    node = make_node(max_seen_interests=2)
+    for sink in (8, 7, 9):
+        hear(node, interest(sink=sink))
+    assert [reasons(hear(node, interest(sink=sink))) for sink in (8, 9)] == [["duplicate"], ["duplicate"]]
+    assert reasons(hear(node, interest(sink=7))) == []
+
+
 def test_newer_round_leaves_the_gradients_of_other_sinks():
     node = make_node()
     hear(node, interest(sink=8, hop=4))
@@ -146,6 +179,33 @@ def test_interest_is_refreshed_for_ever_and_its_round_wraps_around():
     assert rounds == [i % 256 for i in range(301)]
     network.publish(3, "TEMP IS 26")
     assert taken(subscription) == ["TEMP IS 26"]
+
+
+@pytest.mark.parametrize(("most", "sent_interests"), [(0, 1), (1, 2), (3, 4)])
+def test_interest_that_no_neighbor_is_heard_to_pass_on_is_sent_again(most, sent_interests):
+    node = make_node(5, max_repeats=most, refresh_s=100)
+    node.subscribe(parse("TEMP GE 25"), 0, expires_s=1000)
+    heard, times = sent(node), [0]
+    while node.next_wake < 100 * SECOND:
+        times.append(node.next_wake)
+        node.wake(node.next_wake)
+        heard += sent(node)
+    assert [message.round for _, message in heard] == [0] * sent_interests
+    waits = [times[i + 1] - times[i] for i in range(len(times) - 1)]
+    assert all(SECOND // 2 <= wait < 3 * SECOND // 2 for wait in waits)
+    node.wake(100 * SECOND)
+    assert [message.round for _, message in sent(node)] == [1]
+    assert (node.next_wake < 102 * SECOND) == (most > 0)
+
+
+def test_interest_that_a_neighbor_passes_on_is_sent_once_a_round():
+    node = make_node(5, refresh_s=100)
+    node.subscribe(parse("TEMP GE 25"), 0)
+    hear(node, interest(sink=5, sequence=0, hop=2, round=255))  # of another round
+    hear(node, interest(sink=5, sequence=1, hop=2))  # of another interest
+    assert node.next_wake < 2 * SECOND
+    hear(node, interest(sink=5, sequence=0, hop=2))
+    assert node.next_wake == 100 * SECOND
 
 
 def test_interest_is_not_refreshed_when_that_is_not_wanted():
@@ -258,12 +318,17 @@ def test_oldest_interest_leaves_a_full_cache_and_is_not_flooded_again():
     assert sent(node) == [] and len(node.cache.entries) == 2
 
 
-@pytest.mark.parametrize(("replacement", "kept"), [("newcomer", [(9, 1), (9, 2)]), ("oldest", [(9, 2), (9, 3)])])
-def test_full_gradient_list_drops_the_newcomer_or_by_choice_the_oldest(replacement, kept):
-    node = make_node(max_gradients=2, replacement=replacement)
+def test_full_gradient_list_drops_the_newcomer():
+    node = make_node(max_gradients=2)
     for hop in (1, 2, 3):
         hear(node, interest(hop=hop))
-    assert gradients(node) == [kept]
+    assert gradients(node) == [[(9, 1), (9, 2)]]
+
+
+def test_replacement_of_old_files_is_ignored_unless_it_dropped_the_way_to_the_sink():
+    assert Diffusion(replacement="newcomer") == Diffusion()
+    with pytest.raises(ParameterError, match="let go of the one that leads to the sink.*leave it out"):
+        Diffusion(replacement="oldest")
 
 
 def test_first_gradient_of_a_further_sink_takes_the_place_of_a_spare_one_only():

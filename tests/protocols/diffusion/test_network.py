@@ -1,5 +1,6 @@
 """TinyDiffusion as a network on the reference engine: what whole networks of nodes do together."""
 
+import itertools
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -245,6 +246,53 @@ def test_refresh_heals_a_failed_relay():
     assert [round(time) for time in arrived if time > 30.9] == list(range(31, 60))
 
 
+@pytest.mark.parametrize("off_s", [100, 128, 200, 260])
+def test_relay_that_was_off_for_long_is_found_within_two_refreshes(off_s):
+    workload = [
+        wb.subscribe(0, "TEMP GE 25"),
+        wb.publish(2, "TEMP IS 26", every_s=1, start_s=1),
+        wb.outage(1, 5, 5 + off_s),
+    ]
+    played = run(wb.topology.line(3), workload, duration_s=off_s + 10, refresh_s=1)
+    arrived = [row["time_us"] / SECOND for row in rows(played, "delivered")]
+    assert min(time for time in arrived if time > 5 + off_s) <= 5 + off_s + 2
+
+
+def test_publications_in_phase_with_the_refresh_arrive_round_after_round():
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(3, "TEMP IS 26", every_s=1, start_s=1)]
+    played = run(wb.topology.line(4), workload, duration_s=150, refresh_s=1)
+    assert played.metrics["delivery_ratio"] == 1
+
+
+@pytest.mark.parametrize("side", [6, 7])
+def test_more_sources_than_a_sink_remembers_all_arrive_round_after_round(side):
+    sources = range(side * side - 11, side * side)
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(sources, "TEMP IS 26", every_s=1, start_s=2, stagger=True)]
+    for seed in range(3):
+        played = run(wb.topology.grid(side, side), workload, duration_s=60, seed=seed, refresh_s=2)
+        assert played.metrics["delivery_ratio"] == 1
+
+
+def test_sinks_that_subscribe_at_once_are_all_heard_though_their_interests_collide():
+    # Everybody hears everybody, so the first flood drowns the others' first frames.
+    crowd = nx.complete_graph(30).to_directed()
+    workload = [wb.subscribe([0, 1, 2, 3, 4], "TEMP GE 25"), wb.publish(20, "TEMP IS 26", every_s=1, start_s=6)]
+    air = wb.Radio(loss="none", collisions=True, csma=True, retries=3)
+    assert min(run(crowd, workload, 30, seed, air).metrics["delivery_ratio"] for seed in range(3)) > 0.95
+
+
+# --- copies ---
+
+
+def test_copies_do_not_circle_however_little_is_remembered():
+    grid = wb.topology.grid(6, 6)
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(range(10, 30), "TEMP IS 26", every_s=1, start_s=2)]
+    played = run(grid, workload, duration_s=4, max_data=2, exploratory_gradients=3)
+    assert played.metrics["delivery_ratio"] == 1
+    # A reading costs ten frames; where copies circle, two hundred.
+    assert played.metrics["sent_data"] < len(grid) * len(rows(played, "published"))
+
+
 def test_sink_that_was_off_goes_on_with_its_subscription():
     workload = [
         wb.subscribe(0, "TEMP GE 25"),
@@ -304,6 +352,22 @@ def test_stretch_is_one_on_a_real_testbed_with_ideal_links_and_jitter_off(real_d
     workload = [wb.subscribe(first, "TEMP GE 25"), wb.publish([last, last - 1], "TEMP IS 26", every_s=7, start_s=2.5)]
     metrics = run(network, workload, duration_s=28, radio=wb.Radio(loss="none", jitter_ms=0)).metrics
     assert metrics["stretch"] == 1 and metrics["delivery_ratio"] == 1
+
+
+def test_all_sinks_hear_the_sources_of_a_crowded_testbed(real_data):
+    network = wb.topology.testbed("strasbourg")
+    nodes = sorted(network)
+    sources = wb.publish(nodes[1::3], "TEMP IS 26", every_s=10, start_s=10, stagger=True)
+    workload = [wb.subscribe(nodes[::13], "TEMP GE 25"), sources]
+    for air, seed in itertools.product((wb.Radio(retries=3), wb.Radio(collisions=True, csma=True, retries=3)), (1, 2)):
+        assert run(network, workload, duration_s=60, seed=seed, radio=air).metrics["delivery_ratio"] >= 0.98
+
+
+def test_black_list_leaves_the_good_links_of_a_testbed_of_many_hops(real_data):
+    network = wb.topology.testbed("lille", attenuation_dB=36, min_pdr=0)
+    workload = [wb.subscribe(5, "TEMP GE 25"), wb.publish(range(10, 200, 10), "TEMP IS 26", every_s=5, start_s=5)]
+    ratios = [run(network, workload, 60, seed, wb.Radio(retries=3)).metrics["delivery_ratio"] for seed in range(3)]
+    assert min(ratios) >= 0.98
 
 
 def test_black_list_helps_where_links_are_lossy_and_asymmetric():

@@ -103,6 +103,18 @@ def test_exploratory_gradients_carry_data_too():
     assert data_hops(node) == [2, 3]
 
 
+def test_exploration_pauses_while_data_comes_faster_than_it_can_be_remembered():
+    node = make_node(exploratory_gradients=2, max_data=3)
+    for hop in (2, 3):
+        hear(node, interest(hop=hop))
+    sent(node)
+    hops = []
+    for sequence, now_s in enumerate((1, 1.1, 1.2, 1.3, 3, 3.1, 3.2)):
+        hear(node, data(hop=7, sequence=sequence), now=int(now_s * SECOND))
+        hops.append(data_hops(node))
+    assert hops == [[2, 3], [2, 3], [2], [2], [2, 3], [2, 3], [2]]
+
+
 def test_data_goes_once_to_each_neighbor_that_some_matching_interest_names_and_never_back():
     node = make_node()
     for sink, hop, what in [(10, 1, "TEMP GE 20"), (11, 1, "TEMP GE 21"), (12, 2, "TEMP GE 20"), (13, 3, "TEMP GE 22"),
@@ -225,14 +237,41 @@ def test_own_data_that_comes_back_is_a_duplicate_however_late():
 def test_sample_nobody_wants_waits_and_is_sent_a_tick_after_an_interest_arrives():
     network = Network(Diffusion(), LINE)
     network.publish(3, "TEMP IS 26")
-    network.advance(100)
-    assert network.nodes[3].next_wake is None
+    network.advance(50)
+    assert network.nodes[3].next_wake == 60 * SECOND
     other = network.subscribe(0, "HUMIDITY GE 5")
     subscription = network.subscribe(0, "TEMP GE 25")
     network.advance(0.999)
     assert network.hops("data") == []
     network.advance(0.001)
     assert (taken(subscription), taken(other)) == (["TEMP IS 26"], [])
+
+
+def test_sample_that_has_waited_too_long_is_dropped_on_time_and_reaches_nobody():
+    network = Network(Diffusion(sample_lifetime_s=20), LINE)
+    network.publish(3, "TEMP IS 26")
+    network.advance(5)
+    network.publish(3, "TEMP IS 27")
+    network.advance(14.999)
+    assert network.drops(3) == {}
+    network.advance(0.001)
+    assert network.drops(3) == {"expired": 1}
+    subscription = network.subscribe(0, "TEMP GE 25")
+    network.advance(100)
+    assert taken(subscription) == ["TEMP IS 27"] and network.drops(3) == {"expired": 1}
+    assert network.nodes[3].next_wake is None and not network.nodes[3].samples
+
+
+def test_sample_too_old_is_not_sent_by_a_node_that_was_woken_late():
+    node = make_node(sample_lifetime_s=20)
+    node.publish(parse("TEMP IS 26"), 0)
+    node.publish(parse("TEMP IS 27"), 19 * SECOND)
+    hear(node, interest(), now=30 * SECOND)
+    node.wake(31 * SECOND)
+    assert [to_text(message.attributes) for _, message in sent(node) if isinstance(message, wire.Data)] == [
+        "TEMP IS 27"
+    ]
+    assert node.drops == {"expired": 1}
 
 
 def test_sample_that_waits_is_found_by_a_subscription_of_the_same_node():
@@ -282,12 +321,38 @@ def test_samples_that_do_not_fit_or_begin_otherwise_travel_by_themselves():
     ]
 
 
+# 0 --- 1 --- 2 --- 3
+def test_reading_with_its_first_key_twice_travels_alone_and_arrives_as_one():
+    network = Network(Diffusion(), LINE)
+    for what in ("TEMP IS 26", "TEMP IS 1, HUMIDITY IS 2, TEMP IS 30", "TEMP IS 27"):
+        network.publish(3, what)
+    both, warm = network.subscribe(0, "TEMP GE 28, HUMIDITY GE 1"), network.subscribe(0, "TEMP GE 25")
+    network.advance(1)
+    assert taken(both) == ["TEMP IS 1, HUMIDITY IS 2, TEMP IS 30"]
+    assert taken(warm) == ["TEMP IS 26", "TEMP IS 1, HUMIDITY IS 2, TEMP IS 30", "TEMP IS 27"]
+    assert len(network.hops("data")) == 3 * 3
+
+
+def test_relay_passes_on_that_a_message_is_an_aggregate_and_a_filter_sees_its_readings():
+    halved = Filter("running_minimum", 200, "TEMP GE 25", window=9)
+    for is_aggregate, expected in (
+        (True, "TEMP IS 26, TEMP IS 10, TEMP IS 26"),
+        (False, "TEMP IS 26, TEMP IS 10, TEMP IS 40"),
+    ):
+        node = make_node(filters=(halved,))
+        hear(node, interest("TEMP EQ_ANY"))
+        sent(node)
+        hear(node, data("TEMP IS 26, TEMP IS 10, TEMP IS 40", is_aggregate=is_aggregate))
+        ((_, message),) = sent(node)
+        assert (message.is_aggregate, to_text(message.attributes)) == (is_aggregate, expected)
+
+
 def test_relay_neither_splits_nor_merges():
     node = make_node()
     hear(node, interest("TEMP GE 25"))
     sent(node)
     mixed = "TEMP IS 26, X IS 1, TEMP IS 10, X IS 2"
-    hear(node, data(mixed, sequence=1))
+    hear(node, data(mixed, sequence=1, is_aggregate=True))
     hear(node, data("TEMP IS 27", sequence=2))
     assert [to_text(message.attributes) for _, message in sent(node)] == [mixed, "TEMP IS 27"]
 
@@ -393,10 +458,12 @@ SMALL = {"max_interests": 2, "max_gradients": 2, "max_reinforcements": 2, "max_d
 
 
 @settings(max_examples=150)
-@given(st.lists(heard(), max_size=25), st.sampled_from(["strict", "wide"]), st.sampled_from(["newcomer", "oldest"]))
-def test_whatever_is_heard_is_accounted_for_and_no_memory_outgrows_its_size(all_heard, profile, replacement):
+@given(st.lists(heard(), max_size=25), st.sampled_from(["strict", "wide"]), st.integers(1, 3))
+def test_whatever_is_heard_is_accounted_for_and_no_memory_outgrows_its_size(all_heard, profile, exploratory):
     filters = (Filter("running_mean", 200, "TEMP EQ_ANY"), Filter("rate_limit", 201, "X EQ_ANY"))
-    node = make_node(0, profile=profile, replacement=replacement, filters=filters, blacklist_loss=0.5, **SMALL)
+    node = make_node(
+        0, profile=profile, exploratory_gradients=exploratory, filters=filters, blacklist_loss=0.5, **SMALL
+    )
     node.link_quality(4, 0, 0, 0)
     node.subscribe(parse("TEMP GE 26"), 0)
     node.publish(parse("TEMP IS 1"), 0)

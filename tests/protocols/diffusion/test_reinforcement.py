@@ -157,6 +157,39 @@ def test_reinforced_gradient_expires_like_any_other():
         assert [destination for destination, _ in sent(node)] == [hop]
 
 
+def test_reinforcement_that_overtakes_its_round_keeps_the_path_when_the_interest_arrives():
+    node = cached(2, 3)
+    hear(node, data(hop=7))
+    hear(node, interest(hop=3, sequence=2, round=1), unicast=True)
+    events = hear(node, interest(hop=2, round=1))
+    assert [(event.peer, event.detail) for event in of(GradientRemoved, events)] == [(2, "round")]
+    assert heads(node) == [[3]]
+    hear(node, interest(hop=2, round=2))
+    assert heads(node) == [[2]]
+
+
+def test_path_of_an_interest_that_was_asked_anew_is_not_kept_for_the_same_round():
+    node = cached(2, 3)
+    hear(node, interest(hop=3, sequence=2), unicast=True)
+    hear(node, interest(hop=2, sequence=5))
+    assert heads(node) == [[2]]
+
+
+def test_reinforcement_of_an_older_round_than_the_interests_is_dropped():
+    node = cached(2, 3)
+    hear(node, interest(hop=2, round=1))
+    assert reasons(hear(node, interest(hop=3, sequence=2, round=0), unicast=True)) == ["stale"]
+    assert heads(node) == [[2]]
+
+
+def test_reinforcements_do_not_push_the_interest_out_of_what_has_been_seen():
+    node = cached(2)
+    for sequence in range(2, 102):
+        hear(node, interest(hop=3, sequence=sequence), unicast=True)
+    assert reasons(hear(node, interest(hop=4))) == ["duplicate"]
+    assert heads(node) == [[3]]
+
+
 # What a reinforcement may ask for
 
 
@@ -410,7 +443,7 @@ def test_a_sink_with_more_sources_than_it_remembers_reinforces_no_more_than_thos
         for source in (7, 8, 9):
             hear(node, data(source=source, sequence=sequence))
     assert len(reinforcements(node)) == 2
-    node.wake(node.next_wake)  # the next round
+    node.wake(30 * SECOND)  # the next round
     node.take_frames()
     for source in (7, 8, 9):
         hear(node, data(source=source, sequence=3))

@@ -34,6 +34,31 @@ def test_next_round_is_not_stale_and_the_one_before_it_is(round_):
     assert rules.is_stale(round_, rules.next_round(round_))
 
 
+def test_round_is_known_for_two_refreshes_or_where_there_are_none_for_a_gradients_life():
+    table = [(30.0, 150.0, 60), (1.0, 150.0, 2), (0, 150.0, 150), (0.0, 1.5, 1.5)]
+    for refresh_s, gradient_lifetime_s, known_for_s in table:
+        assert rules.known_for_us(refresh_s, gradient_lifetime_s) == known_for_s * SECOND_US
+
+
+@given(st.floats(0.01, 65535))
+def test_no_round_is_known_for_so_long_that_new_ones_look_old(refresh_s):
+    assert rules.known_for_us(refresh_s, 150.0) < 127 * refresh_s * SECOND_US
+
+
+def test_path_of_a_round_is_what_a_later_message_of_its_sink_with_its_round_has_set():
+    # number and round of the reinforcement, number and round of the interest
+    table = [(7, 3, 5, 3, True), (7, 2, 5, 3, False), (7, 3, 9, 3, False), (NOBODY, 3, 5, 3, False)]
+    for wave, wave_round, sequence, round_, is_so in table:
+        assert rules.is_path_of_round(wave, wave_round, sequence, round_) is is_so
+
+
+def test_exploration_takes_a_memory_that_lasts_longer_than_copies_take_to_meet():
+    meet_us = rules.COPIES_MEET_US
+    table = [(False, 0, 0, True), (True, 0, meet_us - 1, False), (True, 0, meet_us, True), (True, 50, meet_us, False)]
+    for is_full, oldest_us, now, may_explore in table:
+        assert rules.may_explore(is_full, oldest_us, now) is may_explore
+
+
 def test_gradient_that_is_never_refreshed_lives_as_long_as_its_field_can_say():
     table = [(30.0, 150.0, 150), (30.0, 1.9, 1), (0, 150.0, 65535), (0.0, 1, 65535)]
     for refresh_s, gradient_lifetime_s, lifetime_s in table:
@@ -50,9 +75,9 @@ def test_message_with_the_first_ttl_has_come_one_hop():
     assert [rules.hops_taken(50, ttl) for ttl in (50, 49, 1)] == [1, 2, 50]
 
 
-def replaced(sinks, sink, is_reinforced=False, replaces_oldest=False):
+def replaced(sinks, sink, is_reinforced=False):
     gradients = [Gradient(one, 4, 0) for one in sinks]
-    return rules.replaced(gradients, len(sinks), sink, is_reinforced, replaces_oldest)
+    return rules.replaced(gradients, len(sinks), sink, is_reinforced)
 
 
 def test_newcomer_goes_if_its_sink_has_a_gradient():
@@ -73,11 +98,6 @@ def test_reinforced_newcomer_takes_its_sinks_last_gradient_or_a_spare_one_or_the
     assert replaced([7, 8, 9], 7, is_reinforced=True) == 0
     assert replaced([7, 8, 8], 7, is_reinforced=True) == 2
     assert replaced([8, 9], 7, is_reinforced=True) == 1
-
-
-def test_oldest_goes_if_so_set_unless_the_newcomer_is_reinforced():
-    assert replaced([8, 9, 7], 7, replaces_oldest=True) == 0
-    assert replaced([8, 9, 7], 7, is_reinforced=True, replaces_oldest=True) == 2
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(0, 3), st.booleans())

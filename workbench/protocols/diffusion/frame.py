@@ -21,8 +21,9 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("source", NODE),
             ("previous hop", NODE),
             ("ttl", "{} hops to live"),
-            ("number of attributes", "{}"),
+            ("number of attributes", _number),
         )
+        count &= wire.AGGREGATE - 1
     else:
         *_, count = cutter.numbers(
             wire.INTEREST_LAYOUT,
@@ -36,3 +37,8 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("number of attributes", "{}"),
         )
     cutter.attributes(count, are_readings=is_data)
+
+
+def _number(count: int) -> str:
+    number = count & (wire.AGGREGATE - 1)
+    return f"{number}, of an aggregate" if count >= wire.AGGREGATE else f"{number}"

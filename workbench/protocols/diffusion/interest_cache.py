@@ -8,9 +8,16 @@ Theory of operation
 
 Differs from the original in
     A14  "based on first arriving interest", yet a list: the list is in arrival order and its head carries data.
-    A17  a full gradient list drops the newcomer, which is the slowest; ``replacement="oldest"`` drops the first.
-         A sink's only gradient is not dropped while another sink has a spare one, or merging would starve a sink.
+    A17  a full gradient list is no FIFO, as the original's is: it drops the newcomer, which is the slowest. The first
+         is the head, which carries data; with it would go the way to the sink, and those that are left lead away from
+         it. A sink's only gradient is not dropped while another sink has a spare one, or merging would starve a sink.
     A18  the expiration is kept per gradient.
+    A15  an interest's round is known for two refreshes; then any round is new. A node that was off for 128 rounds took
+         new ones for old, for as long again.
+    A16  of the interests seen, the one not heard for longest is forgotten first. Reinforcements are not among them:
+         they would push out the interest that they belong to, and its echo would turn gradients backwards.
+    --   a reinforcement may overtake the interest of its round. The interest then leaves the reinforced gradient, or
+         the path would be cut where the interest comes later, and might turn back on itself there.
     A21  a data gradient also remembers the source's last attributes, so that a reinforcement that is further
          constrained goes only to the sources it means.
 
@@ -19,22 +26,24 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.interests import constraints
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.diffusion.rules import replaced
+from workbench.protocols.diffusion.rules import is_path_of_round, is_stale, replaced
 
 
 class Gradient:
     """Data for ``sink`` may go to ``neighbor`` until ``expires_us``; ``wave`` is the reinforcement's number, if any.
 
-    ``sequence`` is the number of the sink's interest that set it, None if a reinforcement alone did.
+    ``sequence`` is the number of the sink's interest that set it, None if a reinforcement alone did; ``round`` that of
+    the message which set it last.
     """
 
-    __slots__ = ("expires_us", "neighbor", "sequence", "sink", "wave")
+    __slots__ = ("expires_us", "neighbor", "round", "sequence", "sink", "wave")
 
     def __init__(self, sink, neighbor, expires_us, wave=None):
         self.sink = sink
         self.neighbor = neighbor
         self.expires_us = expires_us
         self.wave = wave
+        self.round = 0
         self.sequence = None
 
 
@@ -98,12 +107,11 @@ class InterestEntry:
                 return gradient
         return None
 
-    def add(self, gradient, replacement):
+    def add(self, gradient):
         """Append a gradient; returns (whether it was taken, the gradient that had to go or None)."""
         evicted = None
         if len(self.gradients) >= self.max_gradients:
-            is_reinforced = gradient.wave is not None
-            place = replaced(self.gradients, len(self.gradients), gradient.sink, is_reinforced, replacement == "oldest")
+            place = replaced(self.gradients, len(self.gradients), gradient.sink, gradient.wave is not None)
             if place == NOBODY:
                 return False, None
             evicted = self.gradients.pop(place)
@@ -115,18 +123,37 @@ class InterestEntry:
         self.gradients.remove(gradient)
         self.gradients.insert(0, gradient)
 
-    def remove(self, sink=None, neighbor=None, expired_at=None):
-        """Take out and return the gradients of a sink, towards a neighbor, or expired at a time."""
+    def remove(self, neighbor=None, expired_at=None):
+        """Take out and return the gradients towards a neighbor, or expired at a time."""
         gone = [
             gradient
             for gradient in self.gradients
-            if (sink is not None and gradient.sink == sink)
-            or (neighbor is not None and gradient.neighbor == neighbor)
+            if (neighbor is not None and gradient.neighbor == neighbor)
             or (expired_at is not None and gradient.expires_us <= expired_at)
         ]
         for gradient in gone:
             self.gradients.remove(gradient)
         return gone
+
+    def begin_round(self, sink, sequence, round_):
+        """Take out and return a sink's gradients, but for what a reinforcement of the round that begins has set."""
+        gone = [
+            gradient
+            for gradient in self.gradients
+            if gradient.sink == sink
+            and (gradient.wave is None or not is_path_of_round(gradient.wave, gradient.round, sequence, round_))
+        ]
+        for gradient in gone:
+            self.gradients.remove(gradient)
+        return gone
+
+    def newest_wave(self, sink):
+        """The number of a sink's newest reinforcement among the gradients; NOBODY if there is none."""
+        return max([g.wave for g in self.gradients if g.sink == sink and g.wave is not None] or [NOBODY])
+
+    def is_past(self, sink, round_):
+        """Whether a sink's interest has come here in a newer round than this one."""
+        return any([g.sink == sink and g.sequence is not None and is_stale(round_, g.round) for g in self.gradients])
 
     def cancel(self, sink, sequence):
         """Take out and return a sink's gradients that interests up to ``sequence``, or reinforcements alone, set."""
@@ -177,6 +204,30 @@ class InterestCache:
         return entry, evicted
 
 
+class SeenInterests:
+    """The interests heard last: the round of each, and when it came. The one not heard for longest is forgotten."""
+
+    def __init__(self, size, known_for_us):
+        self.size = size
+        self.known_for_us = known_for_us
+        self._heard = {}  # (sink, sequence) -> (when, round)
+
+    def round_of(self, id, now):
+        """The round of an interest, or None if it is unknown or was heard too long ago to compare rounds."""
+        heard = self._heard.get(id)
+        return None if heard is None or now - heard[0] >= self.known_for_us else heard[1]
+
+    def put(self, id, round_, now):
+        """Note an interest's round."""
+        if len(self._heard) >= self.size and id not in self._heard:
+            # Heard in the same microsecond, the lower number goes: dictionaries have no order on a mote.
+            del self._heard[min([(heard[0], one) for one, heard in self._heard.items()])[1]]
+        self._heard[id] = (now, round_)
+
+    def __len__(self):
+        return len(self._heard)
+
+
 class OwnInterest:
     """An interest of this node's own: one per distinct constraints, shared by the subscriptions that ask for it."""
 
@@ -186,4 +237,6 @@ class OwnInterest:
         self.round = 0
         self.reinforcements = 0  # started in this round
         self.refresh_us = None
+        self.repeat_us = None  # when this round is sent again, unless a neighbor is heard to pass it on
+        self.repeats = 0  # of this round
         self.data_gradients = DataGradients(max_sources)

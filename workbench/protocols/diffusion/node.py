@@ -7,6 +7,7 @@ from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.model import (
     check_publication,
     one_way_match,
+    split_samples,
     text_of,
     with_payload,
 )
@@ -22,7 +23,7 @@ from workbench.protocols.diffusion.events import (
     InterestCached,
     InterestRemoved,
 )
-from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest
+from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest, SeenInterests
 from workbench.protocols.diffusion.reinforcement import Reinforcement
 from workbench.protocols.diffusion.rules import FOREVER_US
 from workbench.protocols.recent import RecentIds
@@ -46,16 +47,19 @@ class DiffusionNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.cache = InterestCache(settings.max_interests, settings.max_gradients, settings.max_reinforcements)
-        self.seen_data = RecentIds(settings.max_data)
-        self.seen_interests = RecentIds(settings.max_seen_interests)
-        self.samples = []
+        self.seen_data = RecentIds(settings.max_data)  # (source, sequence) -> when it came
+        self.seen_interests = SeenInterests(
+            settings.max_seen_interests, rules.known_for_us(settings.refresh_s, settings.gradient_lifetime_s)
+        )
+        self.samples = []  # that wait, oldest first: (number, attributes, when it has waited too long)
         self.own_interests = []
         self.black_list = []
         self.filters = None
         if settings.filters:
             from workbench.protocols.diffusion.filters.on_node import FiltersOnNode
 
-            self.filters = FiltersOnNode(self, settings.filters)
+            filters = FiltersOnNode(self, settings.filters)
+            self.filters = filters if len(filters) else None
         self.reinforcement = Reinforcement(self)
         self._messages = 0
         self._readings = 0
@@ -101,18 +105,24 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Offer a sample; it is sent as soon as an interest matches. Returns its number at this node."""
+        """Offer a sample; it is sent as soon as an interest matches, or dropped when it has waited too long.
+
+        Returns its number at this node.
+        """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         self._check_count(attributes)
-        wire.encode_data(wire.Data(0, self.address, self.address, 1, attributes), self.settings.profile)
+        wire.encode_data(wire.Data(0, self.address, self.address, 1, False, attributes), self.settings.profile)
         number = self.first_number + self._readings
         self._readings += 1
+        self._drop_old_samples(now)
         if len(self.samples) >= self.settings.max_data:
             self.samples.pop(0)
             self.drop(NOBODY, "data", self.address, 0, "no_interest")
-        self.samples.append((number, attributes))
+        self.samples.append((number, attributes, now + int(self.settings.sample_lifetime_s * SECOND_US)))
         self._send_samples(now)
+        if self.samples:
+            self._plan_wake()
         return number
 
     def reinforce(self, subscription, now, attributes=None):
@@ -163,7 +173,7 @@ class DiffusionNode(Node):
     # Time
 
     def wake(self, now):
-        """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
+        """Refresh interests that are due, end subscriptions that have expired, match or drop samples that wait."""
         self.subscriptions.expire(now)
         for own in list(self.own_interests):
             if not self.subscriptions.of(own):
@@ -171,6 +181,10 @@ class DiffusionNode(Node):
             elif own.refresh_us is not None and own.refresh_us <= now:
                 self._begin_round(own)
                 self._send_interest(own, now)
+            elif own.repeat_us is not None and own.repeat_us <= now:
+                own.repeats += 1
+                self._flood(own, now)
+        self._drop_old_samples(now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
             self._send_samples(now)
@@ -178,8 +192,10 @@ class DiffusionNode(Node):
 
     def _plan_wake(self):
         times = [self._tick_us]
+        times += [ends_us for _, _, ends_us in self.samples[:1]]
         times += [one.expires_us for one in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
+        times += [own.repeat_us for own in self.own_interests]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
@@ -198,13 +214,27 @@ class DiffusionNode(Node):
 
     def _send_interest(self, own, now):
         """Flood an interest of our own: a new one, a longer one, or the next round."""
-        expiration_s = self.expiration_s(own, now)
-        self.seen_interests.put((self.address, own.sequence), own.round)
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
-        self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
+        own.repeats = 0
+        self._flood(own, now)
         self._plan_wake()
+
+    def _flood(self, own, now):
+        """Send the present round of an interest of our own, and listen whether a neighbor passes it on."""
+        expiration_s = self.expiration_s(own, now)
+        self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
+        own.repeat_us = None
+        if own.repeats < self.settings.max_repeats:
+            own.repeat_us = now + rules.REPEAT_AFTER_US + self.random.below(rules.REPEAT_WITHIN_US)
+
+    def _hear_own(self, interest):
+        """A neighbor passes on an interest of our own: the flood has left this node."""
+        for own in self.own_interests:
+            if own.sequence == interest.sequence and own.round == interest.round and own.repeat_us is not None:
+                own.repeat_us = None
+                self._plan_wake()
 
     def expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
@@ -257,11 +287,13 @@ class DiffusionNode(Node):
     def _receive_interest(self, interest, now):
         self.clean(now)
         key = (interest.sink, interest.sequence)
-        known_round = self.seen_interests.get(key)
+        known_round = self.seen_interests.round_of(key, now)
         if interest.sink == self.address or known_round == interest.round:
             # A further neighbor brought an interest we know: a spare gradient, should the head fail (A14).
             entry = self.cache.find(interest.attributes)
-            if entry is not None and interest.sink != self.address and interest.expiration_s:
+            if interest.sink == self.address:
+                self._hear_own(interest)
+            elif entry is not None and interest.expiration_s:
                 self.set_gradient(entry, interest, now)
             self.drop_message(interest, "interest", "duplicate")
             return
@@ -270,8 +302,8 @@ class DiffusionNode(Node):
             return
         attributes = interest.attributes
         if self.filters is not None:
-            attributes = self.filters.answer("interest", attributes, interest.sink, interest.sequence, now)
-        self.seen_interests.put(key, interest.round)
+            attributes = self.filters.answer("interest", [attributes], interest.sink, interest.sequence, now)
+        self.seen_interests.put(key, interest.round, now)
         if attributes is None:
             self.drop_message(interest, "interest", "filter")
             return
@@ -287,7 +319,7 @@ class DiffusionNode(Node):
         entry = self.cache.find(interest.attributes)
         if entry is None:
             entry = self.new_entry(interest)
-        self._removed(entry.remove(sink=interest.sink), "round")
+        self._removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
         for other in self.cache.entries:
             if other is entry or is_within(other.attributes, interest.attributes):
                 other.data_gradients.forget_reinforcements(interest.sink)
@@ -320,11 +352,12 @@ class DiffusionNode(Node):
         is_new = gradient is None
         if is_new:
             gradient = Gradient(interest.sink, interest.previous_hop, expires_us, wave)
-            taken, evicted = entry.add(gradient, self.settings.replacement)
+            taken, evicted = entry.add(gradient)
             if evicted is not None:
                 self._removed([evicted], "evicted")
             if not taken:
                 return
+        gradient.round = interest.round
         if wave is None and (gradient.sequence is None or gradient.sequence < interest.sequence):
             gradient.sequence = interest.sequence
         if wave is None and not is_new and gradient.expires_us >= expires_us:
@@ -411,6 +444,7 @@ class DiffusionNode(Node):
     def _send_samples(self, now):
         """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
         self.clean(now)
+        self._drop_old_samples(now)
         wanted = []
         waiting = []
         for sample in self.samples:
@@ -421,9 +455,16 @@ class DiffusionNode(Node):
             sequence = self.take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
-            self.seen_data.put((self.address, sequence))
+            self.seen_data.put((self.address, sequence), now)
             # One hop more than it may go: `_send_data` takes it off again.
-            self._route(wire.Data(sequence, self.address, NOBODY, self.settings.ttl + 1, attributes), now)
+            ttl = self.settings.ttl + 1
+            self._route(wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, attributes), now)
+
+    def _drop_old_samples(self, now):
+        """Samples that have waited for longer than ``sample_lifetime_s`` are too old for whoever asks now."""
+        while self.samples and self.samples[0][2] <= now:
+            self.samples.pop(0)
+            self.drop(NOBODY, "data", self.address, 0, "expired")
 
     def _is_wanted(self, attributes):
         for own in self.own_interests:
@@ -432,16 +473,21 @@ class DiffusionNode(Node):
         return any([one_way_match(entry.attributes, attributes) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """(numbers, attributes, samples left): the first sample and those behind it that fit the same message (A26)."""
-        number, attributes = samples[0]
+        """(numbers, attributes, samples left): the first sample and those behind it that fit the same message (A26).
+
+        Where the first key comes again, a sink takes a message of several apart; so each of them has it once.
+        """
+        number, attributes, _ = samples[0]
         numbers = [number]
         room = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
         first_key = attributes[0].key
+        begins_once = _begins_once(attributes)
         left = []
-        for number, more in samples[1:]:
+        for sample in samples[1:]:
+            number, more, _ = sample
             size = attributes_size(more)
-            if left or size > room or more[0].key != first_key:
-                left.append((number, more))
+            if left or size > room or more[0].key != first_key or not (begins_once and _begins_once(more)):
+                left.append(sample)
                 continue
             room -= size
             numbers.append(number)
@@ -452,7 +498,7 @@ class DiffusionNode(Node):
         if data.source == self.address or (data.source, data.sequence) in self.seen_data:
             self.drop_message(data, "data", "duplicate")
             return
-        self.seen_data.put((data.source, data.sequence))
+        self.seen_data.put((data.source, data.sequence), now)
         self.clean(now)
         self._route(data, now)
 
@@ -460,7 +506,7 @@ class DiffusionNode(Node):
         """Filters, own subscriptions, interest cache: where new data goes, be it ours or a neighbor's (A23)."""
         attributes = data.attributes
         if self.filters is not None:
-            attributes = self.filters.answer("data", attributes, data.source, data.sequence, now)
+            attributes = self.filters.answer("data", _samples_of(data), data.source, data.sequence, now)
         if attributes is None:
             self.drop_message(data, "data", "filter")
             return
@@ -475,11 +521,12 @@ class DiffusionNode(Node):
                 self._deliver(own, data, now)
         hops = []
         is_wanted = False
+        exploratory = self._exploratory_gradients(now)
         for entry in self.cache.entries:
             if one_way_match(entry.attributes, attributes):
                 is_wanted = True
                 self._update_data_gradient(entry.data_gradients, data)
-                for neighbor in entry.next_hops(now, self.settings.exploratory_gradients):
+                for neighbor in entry.next_hops(now, exploratory):
                     if neighbor != data.previous_hop and neighbor not in hops:
                         hops.append(neighbor)
         if hops:
@@ -488,13 +535,22 @@ class DiffusionNode(Node):
             # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
             self.drop_message(data, "data", "no_gradient" if is_wanted else "no_interest")
 
+    def _exploratory_gradients(self, now):
+        """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
+        most = self.settings.exploratory_gradients
+        if most > 1:
+            oldest_us = self.seen_data.oldest()
+            if not rules.may_explore(oldest_us is not None, oldest_us or 0, now):
+                return 1
+        return most
+
     def _send_data(self, data, hops):
         if data.ttl <= 1:
             self.drop_message(data, "data", "ttl")
             return
         try:
             frame = wire.encode_data(
-                wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.attributes),
+                wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.is_aggregate, data.attributes),
                 self.settings.profile,
             )
         except EncodeError:
@@ -515,9 +571,10 @@ class DiffusionNode(Node):
 
     def _deliver(self, own, data, now):
         """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
-        self.deliver_to(
-            self.subscriptions.of(own), data.attributes, data.previous_hop, "data", data.source, data.sequence, now
-        )
+        samples = _samples_of(data)
+        for one in self.subscriptions.of(own):
+            for sample in samples:
+                self.deliver_to([one], sample, data.previous_hop, "data", data.source, data.sequence, now)
         data_gradient = self._update_data_gradient(own.data_gradients, data)
         if data_gradient is None or self.address in data_gradient.reinforced_for:
             return
@@ -527,6 +584,16 @@ class DiffusionNode(Node):
         ):
             own.reinforcements += 1
             self.reinforcement.start(own, own.attributes, [data_gradient], now)
+
+
+def _begins_once(attributes):
+    """Whether the first key comes once."""
+    return [attribute.key for attribute in attributes].count(attributes[0].key) == 1
+
+
+def _samples_of(data):
+    """The readings in a data message: one, or those that its source aggregated."""
+    return split_samples(data.attributes) if data.is_aggregate else [data.attributes]
 
 
 def _with_attributes(message, attributes):

@@ -9,7 +9,8 @@ Differs from the original in
     A20  a reinforcement is taken if it lies within a cached interest (`attributes.is_within`): an equal one changes the
          order of that interest's gradients, a further constrained one gets an entry of its own. Any other is dropped.
     A21  it goes to the neighbors that brought new data first, to each source once per round. Of two reinforcements the
-         newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop.
+         newer wins, and a node keeps one gradient of the newest wave per sink, so gradients cannot form a loop. That
+         gradient is also how a node knows a reinforcement again. One of an older round than the interest's is dropped.
     --   a sink starts at most ``max_reinforcements`` of them in a round of its interest. It remembers no more sources
          than that, so without this bound every reading of one it has forgotten would be reinforced again, and the
          paths of all would change with each (1500 nodes, 10 sinks, 100 sources: 1.5 million in 100 s).
@@ -42,28 +43,19 @@ class Reinforcement:
             self.node.expiration_s(own, now),
             attributes,
         )
-        self.node.seen_interests.put((self.node.address, reinforcement.sequence), reinforcement.round)
         return self._send(reinforcement, self._paths(reinforcement, own.attributes, data_gradients))
 
     def receive(self, reinforcement, now):
         """Take a neighbor's reinforcement: prefer that neighbor for its sink's data, and send it on to the sources."""
         self.node.clean(now)
-        key = (reinforcement.sink, reinforcement.sequence)
-        if reinforcement.sink == self.node.address or key in self.node.seen_interests:
-            self.node.drop_message(reinforcement, "reinforcement", "duplicate")
-            return
-        self.node.seen_interests.put(key, reinforcement.round)
         entry = self.node.cache.find(reinforcement.attributes)
         within = [entry] if entry is not None else self._interests_around(reinforcement)
-        if not within:
-            self.node.drop_message(reinforcement, "reinforcement", "no_interest")
+        reason = self._why_not(reinforcement, entry, within)
+        if reason is not None:
+            self.node.drop_message(reinforcement, "reinforcement", reason)
             return
         if entry is None:
             entry = self.node.new_entry(reinforcement)
-        newest = max([g.wave for g in entry.gradients if g.sink == reinforcement.sink and g.wave is not None] or [-1])
-        if newest > reinforcement.sequence:
-            self.node.drop_message(reinforcement, "reinforcement", "stale")
-            return
         self.node.set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
         paths = []
         for other in within:
@@ -73,6 +65,22 @@ class Reinforcement:
         except EncodeError:
             self.node.drop_message(reinforcement, "reinforcement", "too_long")
         self.node.plan_tick(now)
+
+    def _why_not(self, reinforcement, entry, within):
+        """Why a reinforcement is not taken, or None; ``entry``: of the same constraints; ``within``: what it is of."""
+        sink = reinforcement.sink
+        if sink == self.node.address:
+            return "duplicate"
+        if not within:
+            return "no_interest"
+        if entry is None:
+            return None
+        newest = entry.newest_wave(sink)
+        if newest == reinforcement.sequence:
+            return "duplicate"
+        if newest > reinforcement.sequence or entry.is_past(sink, reinforcement.round):
+            return "stale"
+        return None
 
     def _interests_around(self, reinforcement):
         """The same sink's cached interests that a further constrained reinforcement lies within (A20)."""

@@ -8,6 +8,12 @@ from workbench.protocols.subscriptions import SECOND_US
 
 LONGEST_EXPIRATION_S = 0xFFFF  # the most that an interest's field holds
 FOREVER_US = 1 << 62
+# A sink whose interest nobody passes on sends it again so much later, and up to so much more by chance: sinks whose
+# interests collide once would collide each time.
+REPEAT_AFTER_US = SECOND_US // 2
+REPEAT_WITHIN_US = SECOND_US
+# Copies of a data message that several gradients carry meet again within this time, or they never do.
+COPIES_MEET_US = SECOND_US
 
 
 def next_round(round_):
@@ -18,6 +24,22 @@ def next_round(round_):
 def is_stale(round_, known):
     """Whether a round is older than the one that is known, by the shorter way around (A15)."""
     return (round_ - known) & 0xFF >= 128
+
+
+def known_for_us(refresh_s, gradient_lifetime_s):
+    """How long an interest's round is known after it was heard: two refreshes, and never as long as 128 rounds take.
+
+    Rounds are compared by the shorter way around, which says nothing about one from before a long outage.
+    """
+    return int((2 * refresh_s if refresh_s else gradient_lifetime_s) * SECOND_US)
+
+
+def is_path_of_round(wave, wave_round, sequence, round_):
+    """Whether a gradient's reinforcement (number and round; below 0: none) is of this round of interest ``sequence``.
+
+    A node numbers what it sends: a reinforcement of an interest has a higher number than the interest.
+    """
+    return wave > sequence and wave_round == round_
 
 
 def lifetime_s(refresh_s, gradient_lifetime_s):
@@ -35,14 +57,12 @@ def hops_taken(first_ttl, ttl):
     return first_ttl - ttl + 1
 
 
-def replaced(gradients, count, sink, is_reinforced, replaces_oldest):
+def replaced(gradients, count, sink, is_reinforced):
     """Which gradient of a full list of ``count`` makes room for one towards ``sink``; NOBODY: the newcomer goes (A17).
 
     A sink's only gradient stays while another sink has a spare one. ``is_reinforced``: the newcomer is.
     """
     if not is_reinforced:
-        if replaces_oldest:
-            return 0
         for i in range(count):
             if gradients[i].sink == sink:
                 return NOBODY
@@ -60,6 +80,14 @@ def replaced(gradients, count, sink, is_reinforced, replaces_oldest):
 def may_reinforce(messages, reinforce_after, started, max_reinforcements):
     """Whether a source's path is reinforced after so many new messages (0: never), ``started`` in this round."""
     return 0 < reinforce_after <= messages and started < max_reinforcements
+
+
+def may_explore(is_full, oldest_us, now):
+    """Whether data may go along more gradients than the head: if no copy can come back that the node has forgotten.
+
+    ``oldest_us``: when the node took in the oldest data message that a full duplicate list still has.
+    """
+    return not is_full or now - oldest_us >= COPIES_MEET_US
 
 
 def is_black(was_black, inbound, outbound, blacklist_loss, blacklist_hysteresis):

@@ -4,14 +4,20 @@ Layout (little-endian, packed, as on the motes; A9)
     Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. Then
 
     interest   sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8     13 bytes
-    data       sequence u32, source u16, previous hop u16, ttl u8, AttNum u8                                 10 bytes
+    data       sequence u32, source u16, previous hop u16, ttl u8, aggregate and AttNum u8                   10 bytes
     attribute  as `attributes/wire.py` lays it out                                                        4 bytes
+
+    The highest bit of a data message's AttNum says that it is an aggregate: several readings, one after the other.
 
     A reinforcement is an interest message that is sent to one neighbor alone (A19), so it has no type of its own.
 
 Limits
     A message has to fit its profile: ``strict`` is TinyOS's 29-byte payload, which holds exactly four attributes after
     an interest's header (A1); ``wide`` is 60 bytes. Sizes count the message without the type byte.
+
+Differs from the original in
+    A26  a bit of AttNum says whether data is an aggregate. In the original a sink has to guess that from a first key
+         that comes again, and takes apart a reading that has its first key twice. A message counts to 127 attributes.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -29,13 +35,14 @@ DATA = 2
 PROFILES = {"strict": 29, "wide": 60}
 
 Interest = namedtuple("Interest", ("sequence", "sink", "round", "previous_hop", "ttl", "expiration_s", "attributes"))
-Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "attributes"))
+Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "is_aggregate", "attributes"))
 
 INTEREST_LAYOUT = "<BIHBHBHB"
 DATA_LAYOUT = "<BIHHBB"
 U8 = 0xFF
 U16 = 0xFFFF
 U32 = 0xFFFFFFFF
+AGGREGATE = 0x80  # of a data message's AttNum
 INTEREST_HEADER_B = 13
 DATA_HEADER_B = 10
 
@@ -43,7 +50,7 @@ DATA_HEADER_B = 10
 def encode_interest(interest, profile="wide"):
     """The frame of an Interest; EncodeError if it does not fit the profile or a field is out of range."""
     sequence, sink, round_, previous_hop, ttl, expiration_s, attributes = interest
-    _check_range("interest", interest, (U32, U16, U8, U16, U8, U16))
+    _check_range("interest", interest, (U32, U16, U8, U16, U8, U16), U8)
     fields = (INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes))
     head = struct.pack(INTEREST_LAYOUT, *fields)
     return _fitted(head + encode_attributes(attributes), profile, "interest")
@@ -51,21 +58,22 @@ def encode_interest(interest, profile="wide"):
 
 def encode_data(data, profile="wide"):
     """The frame of a Data message; EncodeError if it does not fit the profile or a field is out of range."""
-    sequence, source, previous_hop, ttl, attributes = data
-    _check_range("data", data, (U32, U16, U16, U8))
-    head = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, len(attributes))
+    sequence, source, previous_hop, ttl, is_aggregate, attributes = data
+    _check_range("data", data, (U32, U16, U16, U8, 1), AGGREGATE - 1)
+    count = len(attributes) | (AGGREGATE if is_aggregate else 0)
+    head = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, count)
     return _fitted(head + encode_readings(attributes), profile, "data")
 
 
-def _check_range(name, message, largest):
+def _check_range(name, message, largest, most_attributes):
     # Not left to struct: MicroPython's packs the low bits of a value that is too large without a word.
     for i in range(len(largest)):
         if not 0 <= message[i] <= largest[i]:
             raise EncodeError(
                 "field %d of %s %r is %r; it must be from 0 to %d" % (i, name, message, message[i], largest[i])
             )
-    if len(message[-1]) > U8:
-        raise EncodeError("%s has %d attributes; a message counts to %d" % (name, len(message[-1]), U8))
+    if len(message[-1]) > most_attributes:
+        raise EncodeError("%s has %d attributes; a message counts to %d" % (name, len(message[-1]), most_attributes))
 
 
 def _fitted(frame, profile, name):
@@ -98,7 +106,8 @@ def decode(frame):
         if len(frame) < 1 + DATA_HEADER_B:
             raise DecodeError("a data message of %d bytes ends within its header" % len(frame))
         _, sequence, source, previous_hop, ttl, count = struct.unpack_from(DATA_LAYOUT, frame, 0)
-        return Data(sequence, source, previous_hop, ttl, decode_readings(frame, 1 + DATA_HEADER_B, count))
+        attributes = decode_readings(frame, 1 + DATA_HEADER_B, count & (AGGREGATE - 1))
+        return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, attributes)
     raise DecodeError("a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",))
 
 

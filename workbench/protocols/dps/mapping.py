@@ -33,7 +33,6 @@ from workbench.attributes.model import (
     is_blob,
     matching_samples,
     one_way_match,
-    split_samples,
 )
 from workbench.attributes.wire import decode_readings, encode_readings
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
@@ -115,9 +114,5 @@ def samples(subscription, publication, separators):
     if not asked:
         return matching_samples(subscription, publication)
     rest = tuple([attribute for attribute in subscription if attribute.key != TOPIC])
-    return [
-        sample
-        for sample in split_samples(publication)
-        if one_way_match(rest, sample)
-        and topics.matches([attribute.value for attribute in sample if attribute.key == TOPIC], asked, separators)
-    ]
+    named = [attribute.value for attribute in publication if attribute.key == TOPIC]
+    return [publication] if one_way_match(rest, publication) and topics.matches(named, asked, separators) else []

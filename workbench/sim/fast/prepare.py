@@ -15,7 +15,6 @@ from workbench.attributes.model import (
     Attribute,
     check_publication,
     check_subscription,
-    split_samples,
     with_payload,
 )
 from workbench.attributes.text import parse, to_text
@@ -150,10 +149,9 @@ class Preparation:
         attributes = with_payload(parse(text), payload)
         check_publication(attributes)
         first = len(self._samples)
-        for sample in split_samples(attributes):
-            self._samples.append((*self._rows(sample), self._texts[to_text(sample)]))
-        size_B = self._size_B(attributes)
         detail = self._texts[to_text(attributes)]
+        self._samples.append((*self._rows(attributes), detail))
+        size_B = self._size_B(attributes)
         self._contents.append((first, len(self._samples), detail, size_B, self._radio.airtime_us(size_B)))
         self._content_of[text, payload] = len(self._contents) - 1
         return len(self._contents) - 1

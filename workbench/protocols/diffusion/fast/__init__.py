@@ -10,7 +10,7 @@ their previous hop or that are too long (built-in filters change values alone), 
 
 from __future__ import annotations
 
-from workbench.protocols.diffusion.fast.data import offer, receive_data, send_samples
+from workbench.protocols.diffusion.fast.data import drop_old_samples, offer, receive_data, send_samples
 from workbench.protocols.diffusion.fast.interests import (
     begin_subscription,
     end_subscription,
@@ -122,8 +122,9 @@ def receive(core, state, i, sender, message, word, broadcast, now):
 
 @inlined
 def wake(core, state, i, now):
-    """Refresh interests that are due, end subscriptions that have expired, match samples that wait."""
+    """Refresh interests that are due, end subscriptions that have expired, match or drop samples that wait."""
     refresh(core, state, i, now)
+    drop_old_samples(core, state, i, now)
     node = state.nodes[i]
     if node.tick_us != NONE and node.tick_us <= now:
         node.tick_us = NONE

@@ -255,14 +255,23 @@ def _meets(rows, key, value, first, last):
 
 
 @inlined
-def sample_end(state, number, first):
-    """The row behind the sample that begins at row ``first`` of a list."""
+def sample_end(state, number, first, is_aggregate):
+    """The row behind the sample that begins at row ``first`` of a list: the last row, unless it is an aggregate's."""
     it = state.lists[number]
+    if not is_aggregate:
+        return np.int64(it.last)
     key = state.attributes[it.first, 0]
-    last = first + 1
+    last = np.int64(first + 1)
     while last < it.last and state.attributes[last, 0] != key:
         last += 1
     return last
+
+
+@inlined
+def begins_once(state, number):
+    """Whether the first key of a list comes once."""
+    it = state.lists[number]
+    return sample_end(state, number, it.first, True) == it.last
 
 
 @outlined

@@ -12,16 +12,17 @@ from workbench.protocols.diffusion.fast.names import (
     SET_BY_REINFORCEMENT,
 )
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
-from workbench.protocols.diffusion.rules import FOREVER_US, replaced
+from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is_stale, replaced
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
 
-inlined(replaced)
+for _rule in (is_path_of_round, is_stale, replaced):
+    inlined(_rule)
 
 # Which gradients `remove_gradients` takes out.
-OF_SINK, EXPIRED_BY, SET_UP_TO = range(3)
+BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
 
 
 @outlined
@@ -67,8 +68,10 @@ def take_out(state, i, place):
 
 
 @outlined
-def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):
-    """Take gradients out of an entry: OF_SINK, EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
+def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
+    """Take gradients out of an entry: EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
+
+    BEFORE_ROUND: all of a sink's but for what a reinforcement of this round of interest ``bound`` has set.
 
     Those that a reinforcement alone has set have NONE for the interest, which is below any bound.
     """
@@ -78,8 +81,10 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):
         it = state.gradients[entry, g]
         if which == EXPIRED_BY:
             goes = it.expires_us <= bound
+        elif which == BEFORE_ROUND:
+            goes = it.sink == sink and not is_path_of_round(it.wave, it.round, bound, round_)
         else:
-            goes = it.sink == sink and (which == OF_SINK or it.sequence <= bound)
+            goes = it.sink == sink and it.sequence <= bound
         if goes:
             tell_removed(core, state, now, i, it, reason)
         else:
@@ -91,9 +96,11 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, reason):
 
 
 @outlined
-def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiration_s, wave):
+def set_gradient(core, state, now, i, entry, message, neighbor, wave):
     """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement."""
-    expires_us = now + expiration_s * SECOND_US
+    sequence, fields = core.messages[message].sequence, state.interest_fields[message]
+    sink = fields.origin
+    expires_us = now + fields.expiration_s * SECOND_US
     g = _gradient(state, entry, sink, neighbor)
     is_new = g == NONE
     if is_new:
@@ -101,6 +108,7 @@ def set_gradient(core, state, now, i, entry, sink, neighbor, sequence, expiratio
         if g == NONE:
             return
     it = state.gradients[entry, g]
+    it.round = fields.round
     if wave == NONE and it.sequence < sequence:
         it.sequence = sequence
     if wave == NONE and not is_new and it.expires_us >= expires_us:
@@ -134,7 +142,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
-        victim = replaced(gradients, count, sink, wave != NONE, state.evicts_oldest)
+        victim = replaced(gradients, count, sink, wave != NONE)
         if victim == NONE:
             return NONE
         tell_removed(core, state, now, i, state.gradients[entry, victim], EVICTED)
@@ -164,11 +172,12 @@ def _first_of(state, entry, sink, count):
 @inlined
 def _to_front(state, entry, g):
     it = state.gradients[entry, g]
-    expires_us, sequence, wave, neighbor, sink = it.expires_us, it.sequence, it.wave, it.neighbor, it.sink
+    expires_us, sequence, wave, round_ = it.expires_us, it.sequence, it.wave, it.round
+    neighbor, sink = it.neighbor, it.sink
     for place in range(g, 0, -1):
         state.gradients[entry, place] = state.gradients[entry, place - 1]
     first = state.gradients[entry, 0]
-    first.expires_us, first.sequence, first.wave = expires_us, sequence, wave
+    first.expires_us, first.sequence, first.wave, first.round = expires_us, sequence, wave, round_
     first.neighbor, first.sink = neighbor, sink
 
 
@@ -180,6 +189,16 @@ def newest_wave(state, entry, sink):
         if state.gradients[entry, g].sink == sink:
             newest = max(newest, state.gradients[entry, g].wave)
     return newest
+
+
+@inlined
+def is_past(state, entry, sink, round_):
+    """Whether a sink's interest has come in a newer round than this one."""
+    found = False
+    for g in range(state.entries[entry].gradients):
+        it = state.gradients[entry, g]
+        found = found or (it.sink == sink and it.sequence != NONE and is_stale(round_, it.round))
+    return found
 
 
 @inlined
@@ -202,7 +221,7 @@ def _clean(core, state, now, i):
     place = 0
     while place < state.nodes[i].entries:
         entry = state.order[i, place]
-        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, EXPIRED)
+        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, 0, EXPIRED)
         count = state.entries[entry].gradients
         if count == 0:
             take_out(state, i, place)
@@ -215,10 +234,10 @@ def _clean(core, state, now, i):
 
 
 @outlined
-def add_next_hops(state, entry, now, not_to, count):
+def add_next_hops(state, entry, now, not_to, most, count):
     """Add the neighbors that data goes to by an entry to the first ``count`` of ``hops``; returns how many there are.
 
-    Per sink the reinforced gradient or the first few; never ``not_to``, and no neighbor twice.
+    Per sink the reinforced gradient or the first ``most``; never ``not_to``, and no neighbor twice.
     """
     stamp = state.numbers[STAMP] + 1
     state.numbers[STAMP] = stamp
@@ -229,7 +248,7 @@ def add_next_hops(state, entry, now, not_to, count):
         sink = it.sink
         if state.sink_stamp[sink] != stamp:
             state.sink_stamp[sink] = stamp
-            state.sink_room[sink] = state.exploratory_gradients
+            state.sink_room[sink] = most
         if state.sink_room[sink] <= 0:
             continue
         state.sink_room[sink] = 0 if it.wave != NONE else state.sink_room[sink] - 1

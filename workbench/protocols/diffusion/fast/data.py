@@ -1,19 +1,27 @@
 """Data in the kernel: samples that wait, aggregation at the source, the way through the network, delivery at sinks."""
 
-from workbench.protocols.diffusion.fast.attributes import append_list, interned, matches, part_of, sample_end
+from workbench.protocols.diffusion.fast.attributes import (
+    append_list,
+    begins_once,
+    interned,
+    matches,
+    part_of,
+    sample_end,
+)
 from workbench.protocols.diffusion.fast.cache import add_next_hops, clean
 from workbench.protocols.diffusion.fast.filters import filtered
-from workbench.protocols.diffusion.fast.interests import block_of, detail_of
+from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME
 from workbench.protocols.diffusion.fast.messages import (
     changed,
+    gradients_to_try,
     has_seen_data,
     id_of,
     make,
     note_data,
     take_sequence,
 )
-from workbench.protocols.diffusion.fast.names import FILTER, NO_GRADIENT, NO_INTEREST
+from workbench.protocols.diffusion.fast.names import EXPIRED, FILTER, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
@@ -32,41 +40,60 @@ for _rule in (hops_taken, may_reinforce):
 @outlined
 def offer(core, state, i, content, number, now):
     """A sample to be sent as soon as an interest matches; the oldest goes if too many wait."""
+    drop_old_samples(core, state, i, now)
     node = state.nodes[i]
-    first = state.samples_first[i]
     if node.samples >= state.max_data:
-        _tell_overflow(core, now, i)
-        node.samples -= 1
-        for place in range(first, first + node.samples):
-            state.samples[place] = state.samples[place + 1]
-    state.samples[first + node.samples].number = number
-    state.samples[first + node.samples].list = content
+        _drop_samples(core, state, i, 1, NO_INTEREST, now)
+    it = state.samples[state.samples_first[i] + node.samples]
+    it.number = number
+    it.list = content
+    it.ends_us = now + state.sample_lifetime_us
     node.samples += 1
     send_samples(core, state, i, now)
+    if node.samples:
+        plan_wake_up(core, state, i)
+
+
+@outlined
+def drop_old_samples(core, state, i, now):
+    """Samples that have waited for longer than their lifetime are too old for whoever asks now."""
+    first = state.samples_first[i]
+    count = 0
+    while count < state.nodes[i].samples and state.samples[first + count].ends_us <= now:
+        count += 1
+    if count:
+        _drop_samples(core, state, i, count, EXPIRED, now)
 
 
 @inlined
-def _tell_overflow(core, now, i):
-    """A sample that nobody wanted in time has no message yet, hence no number."""
-    if core.traces:
-        add_row(core, now, i, DROPPED, NONE, DATA_NAME, core.addresses[i], 0, 0, 0, NO_INTEREST)
-    else:
-        core.dropped[NO_INTEREST] += 1
+def _drop_samples(core, state, i, count, reason, now):
+    """The oldest samples go. One that nobody wanted in time has no message yet, hence no number."""
+    for _ in range(count):
+        if core.traces:
+            add_row(core, now, i, DROPPED, NONE, DATA_NAME, core.addresses[i], 0, 0, 0, reason)
+        else:
+            core.dropped[reason] += 1
+    first = state.samples_first[i]
+    state.nodes[i].samples -= count
+    for place in range(first, first + state.nodes[i].samples):
+        state.samples[place] = state.samples[place + count]
 
 
 @outlined
 def send_samples(core, state, i, now):
     """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
     clean(core, state, now, i)
+    drop_old_samples(core, state, i, now)
     wanted = _take_wanted(state, i)
     first = 0
     while first < wanted:
         last, number = _aggregate(state, first, wanted)
         sequence = take_sequence(state, i)
         message = make(core, state, DATA_NAME, i, sequence, number, 0, 0)
+        state.interest_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
             tell_originated(core, now, i, message, state.wanted[k].number)
-        note_data(state, i, id_of(i, sequence))
+        note_data(state, i, id_of(i, sequence), now)
         # One hop more than it may go: `_send_on` takes it off again.
         _route(core, state, i, NONE, message, state.ttl + 1, now)
         let_go(core, message)
@@ -114,6 +141,8 @@ def _aggregate(state, first, wanted):
         more = state.lists[state.wanted[last].list]
         if more.size_B > room_B or state.attributes[more.first, 0] != key:
             break
+        if not (begins_once(state, number) and begins_once(state, state.wanted[last].list)):
+            break
         room_B -= more.size_B
         last += 1
     if last > first + 1:
@@ -135,7 +164,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
     if origin == i or has_seen_data(state, i, id):
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)
         return
-    note_data(state, i, id)
+    note_data(state, i, id, now)
     clean(core, state, now, i)
     _route(core, state, i, sender, message, ttl, now)
 
@@ -164,6 +193,7 @@ def _route(core, state, i, sender, message, ttl, now):
             _deliver(core, state, i, own, sender, message, now)
     hops = 0
     is_wanted = False
+    most = gradients_to_try(state, i, now)
     for place in range(state.nodes[i].entries):
         entry = state.order[i, place]
         if matches(state, state.entries[entry].list, number):
@@ -171,7 +201,7 @@ def _route(core, state, i, sender, message, ttl, now):
             if sender != NONE:
                 origin = state.interest_fields[message].origin
                 update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
-            hops = add_next_hops(state, entry, now, sender, hops)
+            hops = add_next_hops(state, entry, now, sender, most, hops)
     if hops:
         _send_on(core, state, i, peer, message, hops, ttl, now)
     elif not known:
@@ -218,9 +248,10 @@ def _deliver(core, state, i, own, sender, message, now):
 @inlined
 def _hand_over(core, state, i, what, peer, message, number, now):
     constraints = state.lists[state.subscription_lists[what]]
+    is_aggregate = state.interest_fields[message].is_aggregate
     first, last = state.lists[number].first, state.lists[number].last
     while first < last:
-        end = sample_end(state, number, first)
+        end = sample_end(state, number, first, is_aggregate)
         if one_way_match(state.attributes, constraints.first, constraints.last, first, end):
             detail = detail_of(state, part_of(state, number, first, end))
             tell_delivered(core, now, i, peer, message, core.subscriptions[what].number, detail)

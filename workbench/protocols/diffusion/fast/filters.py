@@ -91,9 +91,10 @@ def filtered(core, state, now, i, message, origin):
         return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
     parts = 0
     is_changed = False
+    is_aggregate = state.interest_fields[message].is_aggregate
     while first < last:
-        # A filter is about readings: of an aggregated message it sees one sample at a time.
-        end = sample_end(state, number, first)
+        # A filter is about readings: of an aggregate it sees one at a time.
+        end = sample_end(state, number, first, is_aggregate)
         part = part_of(state, number, first, end)
         left = _filtered_part(core, state, now, i, message, origin, part)
         is_changed = is_changed or left != part

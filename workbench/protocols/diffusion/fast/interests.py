@@ -2,7 +2,7 @@
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within
 from workbench.protocols.diffusion.fast.cache import (
-    OF_SINK,
+    BEFORE_ROUND,
     SET_UP_TO,
     clean,
     find,
@@ -24,9 +24,10 @@ from workbench.protocols.diffusion.fast.messages import (
 )
 from workbench.protocols.diffusion.fast.names import CANCELLED, FILTER, INTEREST_CACHED, NEW_ROUND, STALE
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
+from workbench.protocols.diffusion.rules import REPEAT_AFTER_US, REPEAT_WITHIN_US, is_stale, next_round
 from workbench.protocols.diffusion.rules import expiration_s as lasts_s
-from workbench.protocols.diffusion.rules import is_stale, next_round
 from workbench.sim.fast.air import let_go, send
+from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import BROADCAST, DUPLICATE, NONE, TTL
 from workbench.sim.fast.record import add_row, drop, tell_forwarded
 from workbench.sim.fast.reference import inlined, outlined
@@ -75,6 +76,7 @@ def _new_own_interest(state, i, number):
     it.round = 0
     it.reinforcements = 0
     it.refresh_us = NONE
+    it.repeat_us = NONE
     clear(it.subscriptions)
     clear_data_gradients(state, block_of(state, own))
     state.own_order[state.own_first[i] + state.nodes[i].own_interests] = own
@@ -149,17 +151,22 @@ def refresh(core, state, i, now):
         if it.refresh_us != NONE and it.refresh_us <= now:
             _begin_round(state, i, own)
             _send_interest(core, state, i, own, now)
+        elif it.repeat_us != NONE and it.repeat_us <= now:
+            it.repeats += 1
+            let_go(core, _flood(core, state, i, own, now))
         place += 1
 
 
 @outlined
 def plan_wake_up(core, state, i):
-    """When the node wants to be woken: for its tick, a refresh, or the end of a subscription."""
+    """When the node wants to be woken: for its tick, a sample's end, a refresh, or the end of a subscription."""
     wake = state.nodes[i].tick_us
+    if state.nodes[i].samples:
+        wake = _earlier(wake, state.samples[state.samples_first[i]].ends_us)
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
         it = state.own_interests[state.own_order[place]]
-        wake = _earlier(wake, it.refresh_us)
+        wake = _earlier(_earlier(wake, it.refresh_us), it.repeat_us)
         what = it.subscriptions.first
         while what != NONE:
             wake = _earlier(wake, core.subscriptions[what].expires_us)
@@ -195,13 +202,35 @@ def _begin_round(state, i, own):
 def _send_interest(core, state, i, own, now):
     """Flood an interest of the node's own: a new one, a longer one, or the next round."""
     it = state.own_interests[own]
-    message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
-    note_interest(state, i, id_of(i, it.sequence), it.round)
-    _tell_cached(core, state, now, i, NONE, message)
-    send(core, now, i, BROADCAST, message, state.ttl)
-    let_go(core, message)
     it.refresh_us = now + state.refresh_us if state.refresh_us else NONE
+    it.repeats = 0
+    message = _flood(core, state, i, own, now)
+    _tell_cached(core, state, now, i, NONE, message)
+    let_go(core, message)
     plan_wake_up(core, state, i)
+
+
+@outlined
+def _flood(core, state, i, own, now):
+    """Send the present round of an own interest, and listen whether a neighbor passes it on; returns the message."""
+    it = state.own_interests[own]
+    message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
+    send(core, now, i, BROADCAST, message, state.ttl)
+    it.repeat_us = NONE
+    if it.repeats < state.max_repeats:
+        it.repeat_us = now + REPEAT_AFTER_US + stream_below(core, i, REPEAT_WITHIN_US)
+    return message
+
+
+@outlined
+def _hear_own(core, state, i, sequence, round_):
+    """A neighbor passes on an interest of the node's own: the flood has left it."""
+    first = state.own_first[i]
+    for place in range(first, first + state.nodes[i].own_interests):
+        it = state.own_interests[state.own_order[place]]
+        if it.sequence == sequence and it.round == round_ and it.repeat_us != NONE:
+            it.repeat_us = NONE
+            plan_wake_up(core, state, i)
 
 
 @outlined
@@ -229,13 +258,15 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     sequence = core.messages[message].sequence
     fields = state.interest_fields[message]
     id = id_of(fields.origin, sequence)
-    known = NONE if fields.origin == i else known_round(state, i, id)
+    known = NONE if fields.origin == i else known_round(state, i, id, now)
     if fields.origin == i or known == fields.round:
         # A further neighbor brought an interest we know: a spare gradient, should the head fail.
-        if fields.origin != i and fields.expiration_s:
+        if fields.origin == i:
+            _hear_own(core, state, i, sequence, fields.round)
+        elif fields.expiration_s:
             entry = find(state, i, constraints_of(state, core.messages[message].content))
             if entry != NONE:
-                set_gradient(core, state, now, i, entry, fields.origin, sender, sequence, fields.expiration_s, NONE)
+                set_gradient(core, state, now, i, entry, message, sender, NONE)
         drop(core, now, i, peer, message, DUPLICATE)
         return
     if known != NONE and is_stale(fields.round, known):
@@ -244,7 +275,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     number = core.messages[message].content
     if len(state.filters):
         number = filtered(core, state, now, i, message, fields.origin)
-    note_interest(state, i, id, fields.round)
+    note_interest(state, i, id, fields.round, now)
     if number == NONE:
         drop(core, now, i, peer, message, FILTER)
         return
@@ -274,13 +305,13 @@ def _cache_interest(core, state, i, sender, message, now):
     entry = find(state, i, constraints_of(state, number))
     if entry == NONE:
         entry = new_entry(core, state, now, i, number)
-    remove_gradients(core, state, now, i, entry, OF_SINK, sink, 0, NEW_ROUND)
+    remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, NEW_ROUND)
     for place in range(state.nodes[i].entries):
         other = state.order[i, place]
         if other == entry or is_within(state, state.entries[other].list, number):
             forget_reinforcements(state, other, sink)
     _tell_cached(core, state, now, i, core.addresses[sender], message)
-    set_gradient(core, state, now, i, entry, sink, sender, sequence, fields.expiration_s, NONE)
+    set_gradient(core, state, now, i, entry, message, sender, NONE)
     plan_tick(core, state, i, now)
 
 
@@ -298,7 +329,7 @@ def _cancel(core, state, i, message, now):
             continue
         # Not those of a later interest: on another way it may have been faster than this message.
         bound = sequence if entry == cancelled else NONE
-        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, CANCELLED)
+        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, CANCELLED)
         if gone and state.entries[entry].gradients == 0:
             place -= 1
             take_out(state, i, place)

@@ -6,11 +6,11 @@ Memory
     sink and a neighbor. In bytes, per node::
 
         56                                     counters and timers
-        8 x max_data                           duplicate list of data
-        12 x max_seen_interests                interests already seen
-        24 + 32 x gradients + 20 x data gradients             per entry
-        52 + 20 x data gradients               per subscription
-        16                                     per sample that may wait
+        16 x max_data                          duplicate list of data
+        24 x max_seen_interests                interests already seen
+        24 + 40 x gradients + 20 x data gradients             per entry
+        64 + 20 x data gradients               per subscription
+        24                                     per sample that may wait
 
     With the defaults 1500 nodes with ten distinct interests take 10 MB. Pages that no node writes to are never taken.
     Attribute lists (`attributes`), marks of sinks (`paths`) and what filters remember (`filters`) are pools that grow;
@@ -44,8 +44,8 @@ NODE = np.dtype(
         ("entries", np.int32),
         ("own_interests", np.int32),
         ("samples", np.int32),
+        ("seen_interests", np.int32),
         ("seen_data", RING),
-        ("seen_interests", RING),
     ],
     align=True,
 )
@@ -64,6 +64,7 @@ GRADIENT = np.dtype(
         ("wave", np.int64),
         ("neighbor", np.int32),
         ("sink", np.int32),
+        ("round", np.int32),
     ],
     align=True,
 )
@@ -86,10 +87,12 @@ MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
 OWN_INTEREST = np.dtype(
     [
         ("refresh_us", np.int64),
+        ("repeat_us", np.int64),
         ("sequence", np.int64),
         ("list", np.int32),
         ("round", np.int32),
         ("reinforcements", np.int32),
+        ("repeats", np.int32),
         ("subscriptions", LIST),
         ("is_used", np.int32),
     ],
@@ -97,10 +100,16 @@ OWN_INTEREST = np.dtype(
 )
 BEHIND = np.dtype([("next", np.int32)])
 
-SAMPLE_WAITING = np.dtype([("number", np.int64), ("list", np.int32)], align=True)
+SAMPLE_WAITING = np.dtype([("number", np.int64), ("ends_us", np.int64), ("list", np.int32)], align=True)
+
+# An interest that was heard.
+SEEN_INTEREST = np.dtype([("id", np.int64), ("time_us", np.int64), ("round", np.int32)], align=True)
 
 # What a message has beside the core's columns; ``origin`` is a place, and the attributes are the message's content.
-INTEREST_FIELDS = np.dtype([("origin", np.int32), ("round", np.int32), ("expiration_s", np.int32)], align=True)
+# ``is_aggregate`` is data's, the two before it are an interest's.
+INTEREST_FIELDS = np.dtype(
+    [("origin", np.int32), ("round", np.int32), ("expiration_s", np.int32), ("is_aggregate", np.int32)], align=True
+)
 
 # A list of attributes: rows of ``attributes``; its size on the wire, the list of its constraints, the code of its text
 # (NONE for one that was made during the run), and the next one of the same hash.
@@ -170,17 +179,19 @@ FIELDS: Fields = {
     "max_data": GIVEN,
     "ttl": GIVEN,
     "refresh_us": GIVEN,
+    "max_repeats": GIVEN,
     "lifetime_s": GIVEN,
     "tick_us": GIVEN,
     "reinforce_after": GIVEN,
     "exploratory_gradients": GIVEN,
-    "evicts_oldest": GIVEN,
+    "sample_lifetime_us": GIVEN,
+    "known_for_us": GIVEN,
     "room_B": GIVEN,
     # Nodes. ``black`` has the neighbors on their black lists: node i's are black_first[i]:black_first[i + 1].
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),
-    "seen_interests": Array(np.int64, ("nodes", "seen interests")),
-    "seen_rounds": Array(np.int32, ("nodes", "seen interests")),
+    "seen_data_us": Array(np.int64, ("nodes", "seen data")),
+    "seen_interests": Array(SEEN_INTEREST, ("nodes", "seen interests")),
     "black_first": GIVEN,
     "black": GIVEN,
     # The interest cache: node i's entries are i * slots ... ; ``order`` has them oldest first. Data gradients come in

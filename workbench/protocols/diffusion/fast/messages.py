@@ -1,11 +1,14 @@
 """Messages of TinyDiffusion's twin: what is sent, what has been seen, whom a node does not listen to."""
 
 from workbench.protocols.diffusion.fast.memory import DATA_NAME
+from workbench.protocols.diffusion.rules import may_explore
 from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B, U32
 from workbench.sim.fast.air import take_message
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.recent import find_newest_first, note
 from workbench.sim.fast.reference import inlined, outlined
+
+inlined(may_explore)
 
 
 @inlined
@@ -26,6 +29,7 @@ def make(core, state, name, origin, sequence, number, round_, expiration_s):
     fields.origin = origin
     fields.round = round_
     fields.expiration_s = expiration_s
+    fields.is_aggregate = 0
     return message
 
 
@@ -34,7 +38,9 @@ def changed(core, state, message, number):
     """The same message with other attributes."""
     it = core.messages[message]
     fields = state.interest_fields[message]
-    return make(core, state, it.name, fields.origin, it.sequence, number, fields.round, fields.expiration_s)
+    other = make(core, state, it.name, fields.origin, it.sequence, number, fields.round, fields.expiration_s)
+    state.interest_fields[other].is_aggregate = state.interest_fields[message].is_aggregate
+    return other
 
 
 # What has been seen
@@ -53,26 +59,59 @@ def has_seen_data(state, i, id):
 
 
 @outlined
-def note_data(state, i, id):
+def note_data(state, i, id, now):
     """Node ``i`` remembers an id that it does not know, in place of the oldest if its memory is full."""
-    note(state.seen_data[i], state.nodes[i].seen_data, id)
+    index = note(state.seen_data[i], state.nodes[i].seen_data, id)
+    state.seen_data_us[i, index] = now
 
 
 @inlined
-def known_round(state, i, id):
-    """The round under which node ``i`` knows an interest or a reinforcement, NONE if it does not."""
-    place = find_newest_first(state.seen_interests[i], state.nodes[i].seen_interests, id)
-    return NONE if place == NONE else state.seen_rounds[i, place]
+def gradients_to_try(state, i, now):
+    """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
+    most = state.exploratory_gradients
+    if most > 1:
+        ring = state.nodes[i].seen_data
+        is_full = ring.count >= state.max_data
+        if not may_explore(is_full, state.seen_data_us[i, ring.oldest], now):
+            most = 1
+    return most
+
+
+@inlined
+def _index_of_interest(state, i, id):
+    for index in range(state.nodes[i].seen_interests):
+        if state.seen_interests[i, index].id == id:
+            return index
+    return NONE
+
+
+@inlined
+def known_round(state, i, id, now):
+    """The round under which node ``i`` knows an interest, NONE if it does not or has not heard it for too long."""
+    index = _index_of_interest(state, i, id)
+    if index == NONE or now - state.seen_interests[i, index].time_us >= state.known_for_us:
+        return NONE
+    return state.seen_interests[i, index].round
 
 
 @outlined
-def note_interest(state, i, id, round_):
-    """Node ``i`` remembers an interest's round, in place of the oldest id if its memory is full."""
-    ids, ring = state.seen_interests[i], state.nodes[i].seen_interests
-    place = find_newest_first(ids, ring, id)
-    if place == NONE:
-        place = note(ids, ring, id)
-    state.seen_rounds[i, place] = round_
+def note_interest(state, i, id, round_, now):
+    """Node ``i`` remembers an interest's round, in place of the one not heard for longest if its memory is full."""
+    node, seen = state.nodes[i], state.seen_interests[i]
+    index = _index_of_interest(state, i, id)
+    if index == NONE and node.seen_interests < len(seen):
+        index = node.seen_interests
+        node.seen_interests += 1
+    elif index == NONE:
+        index = 0
+        for other in range(1, len(seen)):
+            first, it = seen[index], seen[other]
+            if it.time_us < first.time_us or (it.time_us == first.time_us and it.id < first.id):
+                index = other
+    it = seen[index]
+    it.id = id
+    it.round = round_
+    it.time_us = now
 
 
 @inlined

@@ -6,10 +6,18 @@ from the start, so no data gradient leads to one.
 """
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
-from workbench.protocols.diffusion.fast.cache import clean, find, has_sink, new_entry, newest_wave, set_gradient
+from workbench.protocols.diffusion.fast.cache import (
+    clean,
+    find,
+    has_sink,
+    is_past,
+    new_entry,
+    newest_wave,
+    set_gradient,
+)
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import REINFORCEMENT_NAME
-from workbench.protocols.diffusion.fast.messages import id_of, known_round, make, note_interest, take_sequence
+from workbench.protocols.diffusion.fast.messages import make, take_sequence
 from workbench.protocols.diffusion.fast.names import NO_INTEREST, REINFORCED, STALE
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, mark_reinforced
 from workbench.sim.fast.air import let_go, send
@@ -25,7 +33,6 @@ def reinforce(core, state, i, own, place, now):
     sequence = take_sequence(state, i)
     lasts_s = expiration_s(core, state, own, now)
     message = make(core, state, REINFORCEMENT_NAME, i, sequence, it.list, it.round, lasts_s)
-    note_interest(state, i, id_of(i, sequence), it.round)
     block = block_of(state, own)
     it = state.data_gradients[block, place]
     mark_reinforced(state, block, place, i)
@@ -42,11 +49,9 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
     number, sequence = core.messages[message].content, core.messages[message].sequence
     fields = state.interest_fields[message]
     sink = fields.origin
-    id = id_of(sink, sequence)
-    if sink == i or known_round(state, i, id) != NONE:
+    if sink == i:
         drop(core, now, i, peer, message, DUPLICATE)
         return
-    note_interest(state, i, id, fields.round)
     entry = find(state, i, constraints_of(state, number))
     paths = 0
     is_around = False
@@ -61,10 +66,15 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
             drop(core, now, i, peer, message, NO_INTEREST)
             return
         entry = new_entry(core, state, now, i, number)
-    if newest_wave(state, entry, sink) > sequence:
-        drop(core, now, i, peer, message, STALE)
-        return
-    set_gradient(core, state, now, i, entry, sink, sender, sequence, fields.expiration_s, sequence)
+    else:
+        newest = newest_wave(state, entry, sink)
+        if newest == sequence:
+            drop(core, now, i, peer, message, DUPLICATE)
+            return
+        if newest > sequence or is_past(state, entry, sink, fields.round):
+            drop(core, now, i, peer, message, STALE)
+            return
+    set_gradient(core, state, now, i, entry, message, sender, sequence)
     if not is_around:
         paths = _add_paths(state, number, sink, entry, sender, True, paths)
     if paths and ttl <= 1:

@@ -27,7 +27,7 @@ from workbench.protocols.diffusion.fast.memory import (
     REMEMBERED,
     State,
 )
-from workbench.protocols.diffusion.rules import is_black, lifetime_s
+from workbench.protocols.diffusion.rules import is_black, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
 from workbench.sim.fast import NoFastTwinError
@@ -41,7 +41,7 @@ _MOST_BUCKETS = 1 << 20
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """Bytes of the frame of a publication."""
     _check_count(protocol, attributes)
-    return len(wire.encode_data(wire.Data(0, 0, 0, 1, attributes), protocol.profile))
+    return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, attributes), protocol.profile))
 
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
@@ -112,7 +112,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     reinforcement = 4 + b.gradients + min(b.degree, b.entries * b.data_gradients)
     interest = Needs(2 * cleaning + 2 * b.gradients + b.filters + 8, 1, 1 if b.filters else 0)
     unicast = Needs(cleaning + max(data, reinforcement), max(hops + b.interests, b.degree), 1 + b.interests)
-    own_data = MOST_ATTRIBUTES + data
+    own_data = MOST_ATTRIBUTES + data + 1  # a sample that has waited too long is one row
     return (
         interest,
         unicast,
@@ -167,11 +167,13 @@ def make_state(setup: Setup, messages: int) -> Any:
         max_data=protocol.max_data,
         ttl=protocol.ttl,
         refresh_us=int(protocol.refresh_s * SECOND_US),
+        max_repeats=protocol.max_repeats,
         lifetime_s=lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         tick_us=int(protocol.tick_s * SECOND_US),
         reinforce_after=protocol.reinforce_after,
         exploratory_gradients=protocol.exploratory_gradients,
-        evicts_oldest=protocol.replacement == "oldest",
+        sample_lifetime_us=int(protocol.sample_lifetime_s * SECOND_US),
+        known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
         room_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
         black_first=black_first,
         black=black,

@@ -3,7 +3,7 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import Attribute, check, check_publication, one_way_match, split_samples
+from workbench.attributes.model import Attribute, check, check_publication, one_way_match
 from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
@@ -39,13 +39,17 @@ class FiltersOnNode:
         self._filters = [one.instance() for one in filters if one.at is None or node.address in one.at]
         self._filters.sort(key=lambda one: one.key)
 
-    def answer(self, messages, attributes, origin, sequence, now):
-        """The attributes of a message after all filters that want it, or None if nothing is left of it."""
-        if not self._filters:
-            return attributes
+    def __len__(self):
+        return len(self._filters)
+
+    def answer(self, messages, parts, origin, sequence, now):
+        """The attributes of a message after all filters that want it, or None if nothing is left of it.
+
+        ``parts``: an interest's attributes, or those of each reading in a data message. A filter is about readings: of
+        an aggregate it sees one at a time.
+        """
         left = ()
-        # A filter is about readings: of an aggregated message it sees one sample at a time.
-        for part in [attributes] if messages == "interest" else split_samples(attributes):
+        for part in parts:
             left += self._answer_one(messages, part, origin, sequence, now)
         return left or None
 
