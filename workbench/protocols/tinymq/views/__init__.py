@@ -56,4 +56,5 @@ MESSAGE_COLOURS = {
     "join": palette.REINFORCED,
     "grant": palette.REINFORCED,
     "ack": palette.LINK_GOOD,
+    "probe": palette.LINK_GOOD,
 }
