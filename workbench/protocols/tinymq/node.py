@@ -157,10 +157,10 @@ class TinyMQNode(Node):
             self.overlay.take_info(message, previous_hop, now)
             self._send_elsewhere(now)
         elif isinstance(message, wire.Ack):
-            self.overlay.answered(previous_hop)
+            self.overlay.answered(previous_hop, now)
             self.unicast.acknowledged(previous_hop, message.number)
         else:
-            self.overlay.answered(previous_hop)
+            self.overlay.answered(previous_hop, now)
             self._take_unicast(number, message, wire.way_of(frame), previous_hop, now)
         self._plan_wake()
 

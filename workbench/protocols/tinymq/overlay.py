@@ -53,12 +53,14 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 class Neighbor:
     """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard.
 
-    hears_us: whether it is known to hear this node; named_us: when an info of this node last named it, or -1.
+    hears_us: whether it is known to hear this node, and distances: what it said of them while it was not; named_us: when
+    an info of this node last named it, or -1.
     """
 
     def __init__(self):
         self.heard_us = 0
         self.hears_us = False
+        self.distances = ()
         self.named_us = -1
         self.places = {}
         self.since_us = {}
@@ -172,11 +174,13 @@ class Overlay:
         if known is not None:
             known.heard_us = now
 
-    def answered(self, neighbor):
+    def answered(self, neighbor, now):
         """A neighbor has sent a frame to this node alone, as only who hears a node does."""
         known = self.neighbors.get(neighbor)
-        if known is not None:
+        if known is not None and not self.is_two_way(known):
+            distances, known.distances = known.distances, ()
             known.hears_us = True
+            self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
         """A neighbor's info."""
@@ -190,8 +194,9 @@ class Overlay:
         own = self.node.address
         if own in info.heard or any([place.parent == own for place in info.places]):
             known.hears_us = True
-        # What lies behind a link that works one way only cannot be reached by it.
-        self._take_distances(info.distances if self.is_two_way(known) else (), neighbor, now)
+        known.distances = () if self.is_two_way(known) else info.distances
+        if self.is_two_way(known) or not self.is_attached():
+            self._take_distances(info.distances, neighbor, now)
         for tree in sorted(self.places):
             self._take_claim(self.places[tree], places.get(tree), neighbor, now)
             if self.places[tree].parent == neighbor and self.places[tree].key is not None:
@@ -290,8 +295,9 @@ class Overlay:
 
     def named(self, now):
         """The neighbors that this info names, so that they know that they are heard: those not named for longest."""
+        count = most_named(self._repeat_after_us)
         longest = sorted([(known.named_us, address) for address, known in self.neighbors.items()])
-        found = sorted([address for _, address in longest[: most_named(self._repeat_after_us)]])
+        found = sorted([address for _, address in longest[:count]])
         for address in found:
             self.neighbors[address].named_us = now
         return tuple(found)
@@ -383,10 +389,20 @@ class Overlay:
             place = self.places[tree] = Place(tree, parent, epoch, None, now)
         if not self.every_tree:
             self._forget_other_places(tree)
+        if not self.is_attached():
+            self._forget_one_way_distances()
         place.parent, place.epoch, place.epoch_us = parent, epoch, now
         place.children.pop(parent, None)
         self._set_key(place, key, now)
         return True
+
+    def _forget_one_way_distances(self):
+        """What lies behind a link that may work one way only is of use only until there are messages to send."""
+        for tree in list(self.distances):
+            next_hop = self.distances[tree].next_hop
+            known = self.neighbors.get(next_hop)
+            if next_hop != NOBODY and known is not None and not self.is_two_way(known):
+                del self.distances[tree]
 
     def _forget_other_places(self, tree):
         for other in [one for one in self.places if one != tree]:

@@ -18,7 +18,7 @@ HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between
 PATIENCE = 3  # times as many frames to a neighbor that is heard
 MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
 PACE_US = 20000  # until what is left is sent: some frames' airtime
-MOST_NAMED = 16  # neighbors that an info names if it tells of a change
+MOST_NAMED = 16  # neighbors that an info names if it tells of a change, or repeats one that did
 FEW_NAMED = 4  # and if it tells of none
 MOST_DOUBLINGS = 3  # of retry_ms
 
@@ -110,11 +110,6 @@ def is_cut_off(epoch_us, now, lost_after_us):
     return now - epoch_us > 2 * lost_after_us
 
 
-def most_named(repeat_after_us):
-    """How many neighbors an info names; ``repeat_after_us``: when it is repeated, 0 if it tells of no change."""
-    return MOST_NAMED if repeat_after_us else FEW_NAMED
-
-
 def is_info_due(sent_us, now, info_us):
     """Whether a node's last info is so old that neighbors need another one."""
     return now - sent_us > info_us * HELLO_AFTER
@@ -123,6 +118,11 @@ def is_info_due(sent_us, now, info_us):
 def is_repeated(after_us, info_us):
     """Whether an info is to be sent again ``after_us`` after it; 0: it told of no change."""
     return 0 < after_us < info_us
+
+
+def most_named(repeat_after_us):
+    """How many neighbors an info names; ``repeat_after_us``: as in `is_repeated`."""
+    return MOST_NAMED if repeat_after_us else FEW_NAMED
 
 
 # Frames to one neighbor

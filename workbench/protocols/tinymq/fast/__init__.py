@@ -222,7 +222,7 @@ def _receive(core, state, i, sender, message, word, now):
         take_info(core, state, i, sender, link, message, now)
         send_elsewhere(core, state, i, now)
     else:
-        answered(state, link)
+        answered(core, state, i, sender, link, now)
         if name == ACK:
             acknowledged(core, state, i, sender, word)
         else:

@@ -10,7 +10,7 @@ frame that waits for its acknowledgement, a message that waits for a way, a stor
 Memory
     In bytes, for n nodes, m arcs, t roots and s seats::
 
-        n x (128 + 32 t + 88 s)  +  m x (40 + 72 s)  +  580 for each message on its way or stored, where it is touched
+        n x (128 + 32 t + 88 s)  +  m x (40 + 24 t + 72 s)  +  580 for each message on its way or stored, where it is touched
 
     and 16 for each id that a node still remembers (`recent`). 1500 nodes with 10 roots take some 30 MB.
 """
@@ -276,6 +276,7 @@ FIELDS: Fields = {
     "regions": Array(np.int64, ("messages", MOST_INTERVALS, 2)),
     "info_places": Array(INFO_PLACE, ("messages", "seats")),
     "info_distances": Array(INFO_DISTANCE, ("messages", "trees")),
+    "told_distances": Array(INFO_DISTANCE, ("links", "trees")),  # of neighbors that are not known to hear the node
     "info_heard": Array(np.int32, ("messages", MOST_NAMED)),  # the nodes that an info names
     "info_heard_counts": Array(np.int32, "messages"),
     "base_B": GIVEN,

@@ -85,10 +85,25 @@ def heard(state, link, now):
 
 
 @inlined
-def answered(state, link):
+def answered(core, state, i, sender, link, now):
     """A neighbor has sent a frame to this node alone, as only who hears a node does."""
-    if state.neighbors[link].is_known:
-        state.neighbors[link].hears_us = 1
+    it = state.neighbors[link]
+    if it.is_known and not it.hears_us:
+        it.hears_us = 1
+        _take_distances(core, state, i, sender, state.told_distances[link], now)
+        _forget_distances(state, link)
+
+
+@inlined
+def _forget_distances(state, link):
+    for tree in range(state.trees):
+        state.told_distances[link, tree].is_told = 0
+
+
+@inlined
+def _keep_distances(state, link, message):
+    for tree in range(state.trees):
+        state.told_distances[link, tree] = state.info_distances[message, tree]
 
 
 # Infos
@@ -103,7 +118,12 @@ def take_info(core, state, i, sender, link, message, now):
         _note_place(state, link, seat, message, now)
     if _names(state, i, message):
         state.neighbors[link].hears_us = 1
-    _take_distances(core, state, i, sender, link, message, now)
+        _forget_distances(state, link)
+    is_two_way = state.neighbors[link].hears_us
+    if not is_two_way:
+        _keep_distances(state, link, message)
+    if is_two_way or not is_attached(state, i):
+        _take_distances(core, state, i, sender, state.info_distances[message], now)
     for seat in range(state.seats):
         place = i * state.seats + seat
         it = state.places[place]
@@ -150,18 +170,16 @@ def _told_seat(state, message, tree):
     return seat if told.is_told and told.tree == tree else NONE
 
 
-@inlined
-def _take_distances(core, state, i, sender, link, message, now):
-    # What lies behind a link that works one way only cannot be reached by it.
-    is_two_way = state.neighbors[link].hears_us
+@outlined
+def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
-        told = state.info_distances[message, tree]
-        is_told = is_two_way and told.is_told and told.hops < U16
+        told = distances[tree]
+        is_told = told.is_told and told.hops < U16
         if is_told and _is_better(state, i, tree, told.epoch, told.hops + 1, sender, now):
             _set_distance(core, state, i, tree, told.epoch, told.hops + 1, sender, now)
     for tree in range(state.trees):
-        told = state.info_distances[message, tree]
-        if not (is_two_way and told.is_told and told.hops < U16) and state.distances[i, tree].next_hop == sender:
+        told = distances[tree]
+        if not (told.is_told and told.hops < U16) and state.distances[i, tree].next_hop == sender:
             _break(core, state, i, tree, now)
 
 
@@ -425,6 +443,8 @@ def take_grant(core, state, i, parent, message, now):
         return True
     if place == NONE:
         _move_to(state, i, own_place, tree)
+    if not is_attached(state, i):
+        _forget_one_way_distances(state, i)
     it.parent = parent
     it.epoch = epoch
     it.epoch_us = now
@@ -433,6 +453,17 @@ def take_grant(core, state, i, parent, message, now):
         remove_child(state, own_place, i, link)
     _set_key(core, state, i, own_place, key, now)
     return True
+
+
+@inlined
+def _forget_one_way_distances(state, i):
+    """What lies behind a link that may work one way only is of use only until there are messages to send."""
+    for tree in range(state.trees):
+        hop = state.distances[i, tree].next_hop
+        if hop >= 0:
+            link = state.neighbors[link_from(state, i, hop)]
+            if link.is_known and not link.hears_us:
+                state.distances[i, tree].next_hop = NO_WAY
 
 
 @inlined
@@ -475,6 +506,7 @@ def lose(core, state, i, neighbor, now):
     state.neighbors[link].is_known = 0
     state.neighbors[link].hears_us = 0
     state.neighbors[link].named_us = NONE
+    _forget_distances(state, link)
     for seat in range(state.seats):
         state.told_places[link, seat].is_there = 0
         state.told_places[link, seat].was_told = 0
