@@ -387,7 +387,11 @@ def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls
             frame = wire.encode_info(message)
         else:
             is_routed = isinstance(message, (wire.Query, wire.Event, wire.Notification))
-            routed = wire.encode(number, message, way if is_routed else wire.OPEN) if not isinstance(message, wire.Ack) else b""
+            routed = (
+                wire.encode(number, message, way if is_routed else wire.OPEN)
+                if not isinstance(message, wire.Ack)
+                else b""
+            )
             frame = routed or wire.encode_ack(message.number)
         node.receive(frame, neighbor, now, isinstance(message, wire.Info))
         node.publish(parse("TEMP IS 3"), now)

@@ -97,7 +97,9 @@ def test_frame_and_message_are_each_others_translation(text, number, message, la
 
 
 @pytest.mark.parametrize(("way", "bit"), [(wire.OPEN, 0), (wire.UP, 0x80), (wire.DOWN, 0x20)])
-@pytest.mark.parametrize("frame", [frame for frame in FRAMES if frame[0] in (wire.QUERY, wire.EVENT, wire.NOTIFICATION)])
+@pytest.mark.parametrize(
+    "frame", [frame for frame in FRAMES if frame[0] in (wire.QUERY, wire.EVENT, wire.NOTIFICATION)]
+)
 def test_way_of_a_message_is_a_bit_of_its_type(frame, way, bit):
     number, message = wire.decode(frame)
     on_its_way = bytes((frame[0] | bit,)) + frame[1:]
@@ -107,7 +109,9 @@ def test_way_of_a_message_is_a_bit_of_its_type(frame, way, bit):
     assert wire.describe(on_its_way) == wire.describe(frame)
 
 
-@pytest.mark.parametrize("first", [wire.JOIN | 0x80, wire.GRANT | 0x20, wire.QUERY | 0xA0, wire.INFO | 0x80, wire.ACK | 0x20])
+@pytest.mark.parametrize(
+    "first", [wire.JOIN | 0x80, wire.GRANT | 0x20, wire.QUERY | 0xA0, wire.INFO | 0x80, wire.ACK | 0x20]
+)
 def test_no_other_type_has_such_a_bit_and_none_has_both(first):
     frames = [frame for frame in FRAMES if frame[0] == first & ~0xA0]
     assert frames

@@ -53,8 +53,8 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 class Neighbor:
     """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard.
 
-    hears_us: whether it is known to hear this node, and distances: what it said of them while it was not; named_us: when
-    an info of this node last named it, or -1.
+    hears_us: whether it is known to hear this node; distances: what it said of them while it was not; named_us: when an
+    info of this node last named it, or -1.
     """
 
     def __init__(self):
@@ -204,8 +204,8 @@ class Overlay:
         self.look_for_parent(now)
 
     def is_two_way(self, known):
-        """Whether the link to a neighbor is known to work both ways."""
-        return known.hears_us
+        """Whether the link to a neighbor is known to work both ways; with ``info_s=0`` it is taken to."""
+        return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
         told = set()
@@ -295,7 +295,7 @@ class Overlay:
 
     def named(self, now):
         """The neighbors that this info names, so that they know that they are heard: those not named for longest."""
-        count = most_named(self._repeat_after_us)
+        count = most_named(self._repeat_after_us, self.times.info_us)
         longest = sorted([(known.named_us, address) for address, known in self.neighbors.items()])
         found = sorted([address for _, address in longest[:count]])
         for address in found:

@@ -10,10 +10,10 @@ Theory of operation
 
     A notification to a key goes the same way, to the one node that has the key.
 
-    What a node believes of its neighbors' places may be old: a child has joined elsewhere, and the info that said so was
-    lost. So a frame within the tree says for what its sender takes the receiver: for its parent (UP), or for a node
+    What a node believes of its neighbors' places may be old: a child has joined elsewhere, and the info that said so
+    was lost. So a frame within the tree says for what its sender takes the receiver: for its parent (UP), or for a node
     whose universe holds the target (DOWN). A receiver that is not that does not acknowledge the frame and sends its
-    info (`is_astray`); the sender has the message still, and sends it where it belongs by then (`leads_to`). Without
+    info (`is_astray`). The sender has the message still, and sends it where it belongs by then (`leads_to`). Without
     this a message that went down to a child that was one no more came up again elsewhere and went down once more, in
     circles.
 

@@ -120,8 +120,10 @@ def is_repeated(after_us, info_us):
     return 0 < after_us < info_us
 
 
-def most_named(repeat_after_us):
+def most_named(repeat_after_us, info_us):
     """How many neighbors an info names; ``repeat_after_us``: as in `is_repeated`."""
+    if not info_us:
+        return 0
     return MOST_NAMED if repeat_after_us else FEW_NAMED
 
 

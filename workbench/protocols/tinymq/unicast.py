@@ -26,7 +26,7 @@ MOST_NEIGHBORS = 1000  # whose numbers are kept
 
 
 class Pending:
-    """A frame that waits for its acknowledgement, or to be sent for the first time; way: what it takes the neighbor for."""
+    """A frame that waits to be sent, or for its acknowledgement; way: what it takes the neighbor for."""
 
     def __init__(self, neighbor, number, message, way, frame, now):
         self.neighbor = neighbor
@@ -113,7 +113,12 @@ class Unicast:
 
     def is_granting(self, neighbor, tree):
         """Whether a neighbor has yet to acknowledge a key in a tree."""
-        return any([p.neighbor == neighbor and isinstance(p.message, wire.Grant) and p.message.tree == tree for p in self.pending])
+        return any(
+            [
+                p.neighbor == neighbor and isinstance(p.message, wire.Grant) and p.message.tree == tree
+                for p in self.pending
+            ]
+        )
 
     def take_back(self, is_wrong):
         """Wait for some frames no longer; returns their messages. ``is_wrong`` is asked of each `Pending`."""

@@ -10,7 +10,8 @@ frame that waits for its acknowledgement, a message that waits for a way, a stor
 Memory
     In bytes, for n nodes, m arcs, t roots and s seats::
 
-        n x (128 + 32 t + 88 s)  +  m x (40 + 24 t + 72 s)  +  580 for each message on its way or stored, where it is touched
+        n x (128 + 32 t + 88 s)  +  m x (40 + 24 t + 72 s)  +  580 for each message on its
+        way or stored, where it is touched
 
     and 16 for each id that a node still remembers (`recent`). 1500 nodes with 10 roots take some 30 MB.
 """

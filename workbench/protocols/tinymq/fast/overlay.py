@@ -116,7 +116,7 @@ def take_info(core, state, i, sender, link, message, now):
     state.neighbors[link].heard_us = now
     for seat in range(state.seats):
         _note_place(state, link, seat, message, now)
-    if _names(state, i, message):
+    if state.info_us == 0 or _names(state, i, message):
         state.neighbors[link].hears_us = 1
         _forget_distances(state, link)
     is_two_way = state.neighbors[link].hears_us
@@ -319,7 +319,7 @@ def _name_neighbors(state, i, message, now):
 
     They stand in the order in which they were found; in the definition's frame they are sorted.
     """
-    most, count = most_named(state.nodes[i].repeat_after_us), 0
+    most, count = most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < most:
         longest = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -340,10 +340,10 @@ def _name_neighbors(state, i, message, now):
 
 @inlined
 def _is_named(state, message, count, neighbor):
+    found = False
     for k in range(count):
-        if state.info_heard[message, k] == neighbor:
-            return True
-    return False
+        found |= state.info_heard[message, k] == neighbor
+    return found
 
 
 # Joining
@@ -643,7 +643,7 @@ def _is_needed(state, i, link):
         place = state.places[i * state.seats + seat]
         if place.is_used and (place.parent == neighbor or state.children[link, seat].slot != NONE):
             return True
+    is_next_hop = False
     for tree in range(state.trees):
-        if state.distances[i, tree].next_hop == neighbor:
-            return True
-    return False
+        is_next_hop |= state.distances[i, tree].next_hop == neighbor
+    return is_next_hop

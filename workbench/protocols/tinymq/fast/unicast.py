@@ -15,7 +15,6 @@ from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
-
 _WAY = 16  # first bit of a frame's way in its word; its number is in those before
 
 
