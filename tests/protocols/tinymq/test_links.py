@@ -268,11 +268,11 @@ def test_notification_that_meets_its_query_goes_on_and_not_back():
 
 @pytest.mark.parametrize("retries", [10, 0])
 def test_one_frame_draws_eight_frames_and_the_rest_is_paced(retries):
-    node = joined(retries=retries, publish="own") if retries else silent_node()
+    node = joined(dimensions=("TEMP 0 50",), publish="own") if retries else silent_node()
     for sink in range(100, 400):
         node.receive(wire.encode(sink, query(((200, 255),), sink=sink)), 1, node_time(node), False)
         node.take_frames()
-    event = wire.Event(0, 3, 4, 2, 8, ((220, 220),), parse("TEMP IS 44"))
+    event = wire.Event(0, 3, 4, 2, 8, ((225, 225),), parse("TEMP IS 44"))
     node.receive(wire.encode(60, event), 1, node_time(node), False)
     now, sinks = node_time(node), set()
     for _ in range(300):
@@ -293,9 +293,9 @@ def test_one_frame_draws_eight_frames_and_the_rest_is_paced(retries):
 
 def silent_node():
     """A root that acknowledges nothing; its queries came from node 1."""
-    node = TinyMQ(roots=(5,), retries=0, publish="own").make_node(5, draws.Stream(1))
+    node = TinyMQ(roots=(5,), dimensions=("TEMP 0 50",), retries=0, publish="own").make_node(5, draws.Stream(1))
     node.start(0)
-    node.receive(info("1", 5), 1, 0)
+    node.receive(info("01", 9), 1, 0)
     return node
 
 
