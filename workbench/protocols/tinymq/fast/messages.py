@@ -230,5 +230,5 @@ def foresee(core, state, i):
     waiting = node.waiting.count * (trees + seats * meetings)
     alone = parts * (at_rest + pending + trees * node.own + 1)
     alone += waiting + (pending + seats) * meetings
-    together = (parts * (at_rest + pending) + waiting) * state.most_neighbors + pending * meetings
+    together = (parts * at_rest + waiting) * state.most_neighbors
     core.numbers[MORE] = max(core.numbers[MORE], alone, together)
