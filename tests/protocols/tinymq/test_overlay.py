@@ -132,7 +132,7 @@ def test_child_whose_key_belongs_to_another_is_given_a_new_one():
     parent = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
     parent.start(0)
     parent.receive(wire.encode(0, wire.Join(0)), 3, 10, False)
-    claim = wire.Info((wire.InfoPlace(0, 1, 7, "1"),), (wire.InfoDistance(0, 1, 1),))
+    claim = wire.Info((wire.InfoPlace(0, 1, 7, "1"),), (wire.InfoDistance(0, 1, 1),), ())
     parent.take_frames()
     parent.receive(wire.encode_info(claim), 4, 20)
     ((to, frame),) = parent.take_frames()

@@ -115,9 +115,9 @@ def test_overlay_grows_where_frames_collide():
 HOT = parse("TEMP GE 20")
 
 
-def info(key, parent, epoch=1, tree=0, hops=1):
+def info(key, parent, epoch=1, tree=0, hops=1, heard=()):
     return wire.encode_info(
-        wire.Info((wire.InfoPlace(tree, epoch, parent, key),), (wire.InfoDistance(tree, epoch, hops),))
+        wire.Info((wire.InfoPlace(tree, epoch, parent, key),), (wire.InfoDistance(tree, epoch, hops),), heard)
     )
 
 
@@ -344,14 +344,17 @@ rounds = st.integers(0, 255)
 readings = st.sampled_from(("TEMP IS 20", "HUMIDITY IS 4", "TEMP IS 1, TEMP IS 9", "")).map(parse)
 wishes = st.sampled_from(("TEMP GE 20", "TEMP LE 1", "UV EQ_ANY", "")).map(parse)
 leases = st.sampled_from((0, 1, 60, 65535))
+ways = st.sampled_from((wire.OPEN, wire.UP, wire.DOWN))
 any_message = st.one_of(
     st.builds(
-        lambda places, distances: wire.Info(tuple(places), tuple(distances)),
+        lambda places, distances, heard: wire.Info(tuple(places), tuple(distances), tuple(heard)),
         st.lists(st.builds(wire.InfoPlace, tree_numbers, st.integers(0, 9), addresses, bit_strings), max_size=2),
         st.lists(st.builds(wire.InfoDistance, tree_numbers, st.integers(0, 9), st.integers(0, 65535)), max_size=2),
+        st.lists(addresses, max_size=3),
     ),
     st.builds(wire.Ack, st.integers(0, 65535)),
     st.builds(wire.Join, tree_numbers),
+    st.builds(wire.Probe),
     st.builds(wire.Grant, tree_numbers, st.integers(0, 9), bit_strings),
     st.builds(
         wire.Query,
@@ -369,7 +372,7 @@ any_message = st.one_of(
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(
-    heard=st.lists(st.tuples(any_message, addresses, st.booleans()), max_size=25),
+    heard=st.lists(st.tuples(any_message, addresses, st.booleans(), ways), max_size=25),
     address=st.sampled_from((0, 5)),
     retries=st.sampled_from((0, 2)),
     seed=st.integers(0, 9),
@@ -379,11 +382,17 @@ def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls
     now = 1000
     node.start(now)
     subscription = node.subscribe(HOT, now)
-    for number, (message, neighbor, passes) in enumerate(heard):
+    for number, (message, neighbor, passes, way) in enumerate(heard):
         if isinstance(message, wire.Info):
             frame = wire.encode_info(message)
         else:
-            frame = wire.encode_ack(message.number) if isinstance(message, wire.Ack) else wire.encode(number, message)
+            is_routed = isinstance(message, (wire.Query, wire.Event, wire.Notification))
+            routed = (
+                wire.encode(number, message, way if is_routed else wire.OPEN)
+                if not isinstance(message, wire.Ack)
+                else b""
+            )
+            frame = routed or wire.encode_ack(message.number)
         node.receive(frame, neighbor, now, isinstance(message, wire.Info))
         node.publish(parse("TEMP IS 3"), now)
         for _ in range(10 if passes else 0):
@@ -408,7 +417,8 @@ def test_notification_finds_the_sink_by_its_key_where_the_reverse_path_is_gone()
         node.queries._paths.values.clear()
     network.publish(0, "TEMP IS 20")
     assert taken(subscription) == ["TEMP IS 20"]
-    notifications = [wire.decode(frame)[1] for _, _, frame in network.sent if frame[0] == wire.NOTIFICATION]
+    messages = [wire.decode(frame)[1] for _, _, frame in network.sent]
+    notifications = [message for message in messages if isinstance(message, wire.Notification)]
     assert notifications and all(one.by_key for one in notifications)
 
 

@@ -97,3 +97,13 @@ def test_settings_are_computed_once_for_all_nodes():
     assert (times.info_us, times.lost_after_us, times.retry_us) == (2_500_000, 10_000_000, 50_000)
     assert times.grant_wait_us == 12 * 8 * 50_000
     assert TinyMQ(refresh_s=0.0).times.longest_lease_s == LEASE_FOREVER_S
+
+
+def test_silent_neighbor_is_asked_when_half_the_time_has_passed_after_which_it_is_lost():
+    assert not rules.is_in_doubt(0, 20 * SECOND, 40 * SECOND)
+    assert rules.is_in_doubt(0, 20 * SECOND + 1, 40 * SECOND)
+
+
+def test_info_of_a_change_names_more_neighbors_and_none_names_any_where_nothing_is_repaired():
+    assert rules.most_named(250_000, 10 * SECOND) > rules.most_named(0, 10 * SECOND) > 0
+    assert rules.most_named(250_000, 0) == rules.most_named(0, 0) == 0

@@ -19,16 +19,18 @@ from workbench.protocols.tinymq.wire import (
     InfoPlace,
     Join,
     Notification,
+    Probe,
     Query,
 )
 
 # (bytes, number or None, message, what the trace calls it)
 GOLDEN = [
-    ("49 00 00", None, Info((), ()), ("info", NOBODY, 0)),
+    ("49 00 00", None, Info((), (), ()), ("info", NOBODY, 0)),
+    ("49 00 00 02 04030201 ffffffff", None, Info((), (), (0x01020304, U32)), ("info", NOBODY, 0)),
     (
         "49 01  00 01000000 ffffffff 0000  01  00 01000000 0000",
         None,
-        Info((InfoPlace(0, 1, NOBODY, ""),), (InfoDistance(0, 1, 0),)),
+        Info((InfoPlace(0, 1, NOBODY, ""),), (InfoDistance(0, 1, 0),), ()),
         ("info", NOBODY, 0),
     ),
     (
@@ -37,11 +39,13 @@ GOLDEN = [
         Info(
             (InfoPlace(1, 0x01020304, 9, "001"), InfoPlace(2, 5, 7, "000010001")),
             (InfoDistance(255, U32, 0xFFFE),),
+            (),
         ),
         ("info", NOBODY, 0),
     ),
     ("41 0201", None, Ack(0x0102), ("ack", NOBODY, 0)),
     ("4a 0100 03", 1, Join(3), ("join", NOBODY, 0)),
+    ("50 0100", 1, Probe(), ("probe", NOBODY, 0)),
     ("47 ffff 03 02000000 0800 01", U16, Grant(3, 2, "00000001"), ("grant", NOBODY, 0)),
     (
         "51 0200 01 04030201 05000000 fe ffff 0300 02 0200 40 08 02 00 0f 20 ff  02  33 05 c409 33 07 b80b",
@@ -75,12 +79,13 @@ GOLDEN = [
     ),
 ]
 FRAMES = [bytes.fromhex(text) for text, *_ in GOLDEN]
+NAMES_NOBODY = bytes.fromhex("49 00 00")  # what is left of an info whose neighbors are cut off
 
 
-def encode(number, message):
+def encode(number, message, way=wire.OPEN):
     if isinstance(message, Info):
         return wire.encode_info(message)
-    return wire.encode_ack(message.number) if isinstance(message, Ack) else wire.encode(number, message)
+    return wire.encode_ack(message.number) if isinstance(message, Ack) else wire.encode(number, message, way)
 
 
 @pytest.mark.parametrize(("text", "number", "message", "label"), GOLDEN)
@@ -91,9 +96,40 @@ def test_frame_and_message_are_each_others_translation(text, number, message, la
     assert wire.describe(frame) == label
 
 
+@pytest.mark.parametrize(("way", "bit"), [(wire.OPEN, 0), (wire.UP, 0x80), (wire.DOWN, 0x20)])
+@pytest.mark.parametrize(
+    "frame", [frame for frame in FRAMES if frame[0] in (wire.QUERY, wire.EVENT, wire.NOTIFICATION)]
+)
+def test_way_of_a_message_is_a_bit_of_its_type(frame, way, bit):
+    number, message = wire.decode(frame)
+    on_its_way = bytes((frame[0] | bit,)) + frame[1:]
+    assert wire.encode(number, message, way) == on_its_way
+    assert wire.decode(on_its_way) == (number, message)
+    assert wire.way_of(on_its_way) == way
+    assert wire.describe(on_its_way) == wire.describe(frame)
+
+
+@pytest.mark.parametrize(
+    "first", [wire.JOIN | 0x80, wire.GRANT | 0x20, wire.QUERY | 0xA0, wire.INFO | 0x80, wire.ACK | 0x20]
+)
+def test_no_other_type_has_such_a_bit_and_none_has_both(first):
+    frames = [frame for frame in FRAMES if frame[0] == first & ~0xA0]
+    assert frames
+    for frame in frames:
+        with pytest.raises(DecodeError):
+            wire.decode(bytes((first,)) + frame[1:])
+
+
+def test_info_that_names_no_neighbor_has_no_count_of_them():
+    with pytest.raises(DecodeError):
+        wire.decode(bytes.fromhex("49 00 00 00"))
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 def test_every_truncation_and_every_longer_frame_is_a_decode_error(frame):
     for wrong in [frame[:length] for length in range(len(frame))] + [frame + b"\x00", frame + bytes(300)]:
+        if wrong == NAMES_NOBODY:
+            continue
         with pytest.raises(DecodeError):
             wire.decode(wrong)
 
@@ -117,7 +153,8 @@ def assert_decodes_to_itself_or_not_at_all(frame):
     except DecodeError as error:
         assert str(error)
     else:
-        assert encode(number, message) == frame
+        way = wire.way_of(frame) if number is not None else wire.OPEN
+        assert encode(number, message, way) == frame
 
 
 @given(
@@ -143,9 +180,11 @@ QUERY = (0, 0, 0, 0, 0, 0, 0, "", 8, ((0, 0),), ())
         Join(-1),
         Grant(0, U32 + 1, ""),
         Grant(0, 0, "1" * (U16 + 1)),
-        Info(((256, 0, 0, ""),), ()),
-        Info((), ((0, 0, U16 + 1),)),
-        Info((), ((0, 0, 0),) * 256),
+        Info(((256, 0, 0, ""),), (), ()),
+        Info((), ((0, 0, U16 + 1),), ()),
+        Info((), ((0, 0, 0),) * 256, ()),
+        Info((), (), (U32 + 1,)),
+        Info((), (), (0,) * 256),
         Event(0, 0, 0, 0, 0, ((0, 0),), ()),
         Event(0, 0, 0, 0, 128, ((0, 0),), ()),
         Event(0, 0, 0, 0, 8, (), ()),

@@ -12,17 +12,22 @@ Theory of operation
     queries that it stores, and sends a *notification* back the way that the query came, or to the sink's key.
 
 Messages (protocols/tinymq/wire.py)
-    info            broadcast: the sender's place in the overlay, its distances to the roots
+    info            broadcast: the sender's place in the overlay, its distances to the roots, some neighbors it hears
     join, grant     to the parent and back: a key
     query, event    towards a tree, then by key: box, region that it has still to come to, attributes
     notification    to the sink: event
-    ack             for each message but info
+    probe           to a neighbor that has been silent for long: an answer is wanted
+    ack             for each message but info, unless the receiver is not what the sender takes it for
 
 Where each rule stands
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
     which key a child gets                     `zones.free_slot`, `rules.longest_slot`; `Overlay.take_info` corrects it
     which way to a root is better              `rules.is_better_way`
     when a neighbor, a place or a way is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
+    when a silent neighbor is asked            `rules.is_in_doubt`
+    which links work both ways                 `Overlay.take_info`, `Overlay.answered`; `rules.most_named`
+    whose message a node does not take         `routing.is_astray`; `routing.leads_to` says where it goes instead
+    how many frames a call sends               `rules.MOST_AT_ONCE`, `rules.PACE_US`
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
     how long to wait for an answer             `rules.retry_wait_us`; for a grant `rules.times`
     how long a query lasts                     `rules.asked_lease_s`, `rules.lease_left_s`
@@ -44,8 +49,12 @@ Limits
     -   A node without a key, or without a way to a tree, keeps ``max_waiting`` messages for later. It drops them as
         "waited" after ``lost_after``.
     -   All nodes need the same settings.
-    -   Nodes do not join over links that work one way only, but distances may lead to such links.
-    -   With ``info_s=0`` the overlay is built once and not repaired.
+    -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
+        not acknowledged, ``retries`` times.
+    -   With ``info_s=0`` the overlay is built once and not repaired, and each link is taken to work both ways.
+    -   With ``retries=0`` a message that a neighbor does not take is lost, and no silent neighbor is asked.
+    -   A message whose way changes while a node has it may come to a node that it has passed: a notification whose sink
+        moves, an event whose rendezvous node gets another key. It is sent on by what is true then, and does not circle.
 
 Differs from the original in
     C1   Z is the universe of X, the k-bit strings prefixed by its key; its zone is what X stores of it.
@@ -63,6 +72,16 @@ Differs from the original in
     C11  notifications, leases, unsubscribing, repair and hand-over are ours: on a join stored queries go to the child,
          on a new key to where they now belong.
     C12  events are not stored.
+    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node. Infos name neighbors
+         that their senders hear, those not named for longest: 16 of them after a change, else 4, of 4 bytes each. So
+         this costs few frames, but longer ones. To ask each neighbor for an answer would cost two frames for each way.
+         A unicast frame tells it too.
+    --   a message within a tree says for what its sender takes the receiver, in a bit of its type: a receiver that is
+         not that does not take it. A child that claims another parent is forgotten at once, unless its grant is
+         pending.
+    --   a parent, child or next hop that is silent for half of ``lost_after`` is asked for an answer (a probe, and its
+         ack): infos are lost on poor links, and a neighbor that was taken for lost cost its subtree all keys.
+    --   a call of a node sends no more than eight frames; the rest follows every 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
     --   ``dimensions`` names attributes; how anything else in a subscription is mapped stands in mapping.py.

@@ -7,6 +7,11 @@ from workbench.protocols.frame_fields import NODE, Cutter, Field, Say, cut, refu
 from workbench.protocols.tinymq import wire
 
 _MOST_BITS = 64  # of a key, in words
+_WAYS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
+# The first byte of a frame -> which message it begins, in words.
+_TYPES = {wire.INFO: "info", wire.ACK: "ack"} | {
+    byte: wire.NAMES[kind] + _WAYS[way] for byte, (kind, way) in wire.KINDS.items()
+}
 _TREE: tuple[str, Say] = ("tree", "{}")
 _SEQUENCE: tuple[str, Say] = ("sequence", "{}")
 
@@ -17,8 +22,9 @@ def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 
 def _read(cutter: Cutter) -> None:
-    kind = cutter.type_of(wire.NAMES)
-    cutter.number("type", "<B", wire.NAMES[kind])
+    byte = cutter.type_of(_TYPES)
+    kind, _ = wire.KINDS.get(byte, (byte, wire.OPEN))
+    cutter.number("type", "<B", _TYPES[byte])
     if kind != wire.INFO:
         cutter.number("number acknowledged" if kind == wire.ACK else "number", "<H", "{} at its sender")
     _BODIES[kind](cutter)
@@ -33,6 +39,20 @@ def _info(cutter: Cutter) -> None:
         with cutter.group(f"distance {place + 1}") as group:
             tree, _, hops = cutter.numbers(wire.DISTANCE_LAYOUT, _TREE, ("epoch", "{}"), ("hops", "{}"))
             group.text = f"{hops} hops to the root of tree {tree}"
+    if cutter.at < cutter.end:
+        _heard(cutter)
+
+
+def _heard(cutter: Cutter) -> None:
+    count = cutter.number("number of neighbors heard", "<B")
+    if not count:
+        raise DecodeError("an info counts the neighbors that it names, and names none")
+    for place in range(count):
+        cutter.number(f"neighbor {place + 1}", "<I", NODE)
+
+
+def _probe(cutter: Cutter) -> None:
+    """All that it wants is the ack to its number."""
 
 
 def _parent(address: int) -> str:
@@ -107,6 +127,7 @@ _BODIES: dict[int, Callable[[Cutter], None]] = {
     wire.QUERY: _query,
     wire.EVENT: _event,
     wire.NOTIFICATION: _notification,
+    wire.PROBE: _probe,
 }
 
 

@@ -13,7 +13,7 @@ from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
-from workbench.protocols.tinymq.routing import fragments, hop_to_key
+from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of, way_to
 from workbench.protocols.tinymq.rules import is_too_old, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
@@ -48,6 +48,7 @@ class TinyMQNode(Node):
     def start(self, now, boot=0):
         """Begin; a root takes its place."""
         Node.start(self, now, boot)
+        self.unicast.begin()
         self.overlay.start(now)
         self._plan_wake()
 
@@ -61,6 +62,7 @@ class TinyMQNode(Node):
                 "node %d already has %d subscriptions, which is max_queries"
                 % (self.address, len(self.subscriptions.open))
             )
+        self.unicast.begin()
         own = subscription.request = OwnQuery(subscription)
         # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
         wire.encode(0, self._query(own, 0, 0, now))
@@ -72,6 +74,7 @@ class TinyMQNode(Node):
 
     def unsubscribe(self, subscription, now):
         """End a subscription: its query is sent again with lease 0. Ending one that has ended does nothing."""
+        self.unicast.begin()
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
             self._ask(subscription.request, now, is_end=True)
         self._plan_wake()
@@ -85,6 +88,7 @@ class TinyMQNode(Node):
         event = wire.Event(0, self.address, number, 0, self.mapping.key_bits, region, attributes)
         wire.encode(0, event)
         self._published += 1
+        self.unicast.begin()
         self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
         self.hold(event, "event", NOBODY)
         self._send_to_trees(wire.with_tree(event, None), now)
@@ -147,23 +151,36 @@ class TinyMQNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
+        self.unicast.begin()
         self.overlay.heard(previous_hop, now)
         if isinstance(message, wire.Info):
             self.overlay.take_info(message, previous_hop, now)
+            self._send_elsewhere(now)
         elif isinstance(message, wire.Ack):
+            self.overlay.answered(previous_hop, now)
             self.unicast.acknowledged(previous_hop, message.number)
-        elif self.unicast.take(previous_hop, number):
-            self._take(message, previous_hop, now)
         else:
-            self.drop_message(message, previous_hop, "repeated")
+            self.overlay.answered(previous_hop, now)
+            self._take_unicast(number, message, wire.way_of(frame), previous_hop, now)
         self._plan_wake()
+
+    def _take_unicast(self, number, message, way, previous_hop, now):
+        if not self.unicast.is_new(previous_hop, number):
+            self.unicast.take(previous_hop, number)
+            self.drop_message(message, previous_hop, "repeated")
+        elif way != wire.OPEN and is_astray(self.overlay, message, way, previous_hop, self.mapping.key_bits):
+            self.drop_message(message, previous_hop, "astray")
+            self.overlay.info_soon(now)  # So that the sender hears where this node is.
+        else:
+            self.unicast.take(previous_hop, number)
+            self._take(message, previous_hop, now)
 
     def _check(self, message):
         """DecodeError for a message of a network with other settings: it would not mean the same here."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
             wrong = any([place.tree >= trees for place in message.places])
-        elif isinstance(message, wire.Ack):
+        elif isinstance(message, (wire.Ack, wire.Probe)):
             wrong = False
         else:
             wrong = message.tree >= trees
@@ -178,9 +195,13 @@ class TinyMQNode(Node):
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "no_place")
+            self._send_elsewhere(now)
         elif isinstance(message, wire.Grant):
             if not self.overlay.take_grant(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "unasked")
+            self._send_elsewhere(now)
+        elif isinstance(message, wire.Probe):
+            return
         elif message.hops >= self.settings.max_hops:
             self.drop_message(message, previous_hop, "ttl")
         else:
@@ -218,7 +239,21 @@ class TinyMQNode(Node):
             if neighbor == NOBODY:
                 self.rendezvous.meet(part, previous_hop, now)
             else:
-                self.unicast.send(neighbor, part, now)
+                self.unicast.send(neighbor, part, now, self.way_to(place, neighbor))
+
+    def way_to(self, place, neighbor):
+        """What a neighbor is taken for that gets a message within the tree."""
+        return way_to(place, neighbor)
+
+    def _send_elsewhere(self, now):
+        """What still waits for an answer of a neighbor to which it would no longer be sent goes another way."""
+        for message in self.unicast.take_back(self._is_wrong):
+            self.route_again(message, NOBODY, now)
+
+    def _is_wrong(self, pending):
+        if pending.way == wire.OPEN:
+            return False
+        return not leads_to(self.overlay, pending.message, pending.way, pending.neighbor, self.mapping.key_bits)
 
     def split(self, place, message):
         """[(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
@@ -226,7 +261,7 @@ class TinyMQNode(Node):
 
     def must_wait(self, message):
         """Whether a message has to wait until this node has a place again."""
-        tree = message.sink_tree if isinstance(message, wire.Notification) else message.tree
+        tree = tree_of(message)
         is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
         return is_lost or not self.overlay.is_attached()
 
@@ -236,34 +271,33 @@ class TinyMQNode(Node):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
 
-    def _send(self, neighbor, message, previous_hop, now):
+    def _send(self, neighbor, message, previous_hop, now, way=wire.OPEN):
         if neighbor is None:
             self._wait(message, previous_hop, now)
             return
         self._tell_forwarded(message, previous_hop, 1)
-        self.unicast.send(neighbor, message, now)
+        self.unicast.send(neighbor, message, now, way)
 
     def _route_notification(self, message, previous_hop, now):
         if message.sink == self.address:
             self.deliver(message, "notification", previous_hop, now)
             return
         if not message.by_key:
-            neighbor = self.queries.path(message.tree, message.sink, message.query)
+            neighbor = self.queries.path(message.tree, message.sink, message.query, previous_hop)
             if neighbor in self.overlay.neighbors:
                 self._send(neighbor, message, previous_hop, now)
                 return
             message = wire.by_key(message)
         place = self.overlay.place(message.sink_tree)
         if place is None:
-            neighbor = self.overlay.towards(message.sink_tree)
+            self._send(self.overlay.towards(message.sink_tree), message, previous_hop, now)
+            return
+        neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
+        if neighbor in (None, NOBODY):
+            # It has another key by now, and its next query says so.
+            self.drop_message(message, previous_hop, "no_sink")
         else:
-            neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
-            if neighbor in (None, NOBODY):
-                self.drop_message(
-                    message, previous_hop, "no_sink"
-                )  # It has another key by now, and its next query says so.
-                return
-        self._send(neighbor, message, previous_hop, now)
+            self._send(neighbor, message, previous_hop, now, self.way_to(place, neighbor))
 
     def _wait(self, message, previous_hop, now):
         if len(self._waiting) >= self.settings.max_waiting:
@@ -327,12 +361,14 @@ class TinyMQNode(Node):
 
     def wake(self, now):
         """Repeat, give up, join, refresh: whatever is due."""
+        self.unicast.begin()
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
                     self.route_again(message, NOBODY, now)
         self.overlay.wake(now)
+        self._send_elsewhere(now)
         self.queries.wake(now)
         if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):
             self._send_what_waits(now)
@@ -381,6 +417,8 @@ def _label(message):
         return "event", message.publisher, message.sequence
     if isinstance(message, wire.Notification):
         return "notification", message.publisher, message.sequence
+    if isinstance(message, wire.Probe):
+        return "probe", NOBODY, 0
     return ("join" if isinstance(message, wire.Join) else "grant"), NOBODY, 0
 
 

@@ -39,20 +39,29 @@ from workbench.protocols.tinymq.rules import (
     is_better_parent,
     is_better_way,
     is_cut_off,
+    is_in_doubt,
     is_info_due,
     is_repeated,
     is_silent,
     longest_slot,
     may_be_parent,
+    most_named,
 )
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
 
 
 class Neighbor:
-    """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard."""
+    """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard.
+
+    hears_us: whether it is known to hear this node; distances: what it said of them while it was not; named_us: when an
+    info of this node last named it, or -1.
+    """
 
     def __init__(self):
         self.heard_us = 0
+        self.hears_us = False
+        self.distances = ()
+        self.named_us = -1
         self.places = {}
         self.since_us = {}
 
@@ -143,13 +152,19 @@ class Overlay:
         return None if known is None else known.heard_us
 
     def neighbors_in(self, tree):
-        """[(address, key)] of the neighbors that are in a tree, by address."""
+        """[(address, key)] of the neighbors that are in a tree and hear this node, by address."""
         found = []
         for address in sorted(self.neighbors):
             place = self.neighbors[address].places.get(tree)
-            if place is not None:
+            if place is not None and self.is_two_way(self.neighbors[address]):
                 found.append((address, place.key))
         return found
+
+    def key_of(self, neighbor, tree):
+        """A neighbor's key in a tree as its last info said, or None."""
+        known = self.neighbors.get(neighbor)
+        place = None if known is None else known.places.get(tree)
+        return None if place is None else place.key
 
     # Infos
 
@@ -158,6 +173,14 @@ class Overlay:
         known = self.neighbors.get(neighbor)
         if known is not None:
             known.heard_us = now
+
+    def answered(self, neighbor, now):
+        """A neighbor has sent a frame to this node alone, as only who hears a node does."""
+        known = self.neighbors.get(neighbor)
+        if known is not None and not self.is_two_way(known):
+            distances, known.distances = known.distances, ()
+            known.hears_us = True
+            self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
         """A neighbor's info."""
@@ -168,12 +191,21 @@ class Overlay:
         places = {place.tree: place for place in info.places}
         known.since_us = {tree: known.since_us.get(tree, now) for tree in places}
         known.places = places
-        self._take_distances(info.distances, neighbor, now)
+        own = self.node.address
+        if own in info.heard or any([place.parent == own for place in info.places]):
+            known.hears_us = True
+        known.distances = () if self.is_two_way(known) else info.distances
+        if self.is_two_way(known) or not self.is_attached():
+            self._take_distances(info.distances, neighbor, now)
         for tree in sorted(self.places):
             self._take_claim(self.places[tree], places.get(tree), neighbor, now)
             if self.places[tree].parent == neighbor and self.places[tree].key is not None:
                 self._follow_parent(self.places[tree], places.get(tree), now)
         self.look_for_parent(now)
+
+    def is_two_way(self, known):
+        """Whether the link to a neighbor is known to work both ways; with ``info_s=0`` it is taken to."""
+        return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
         told = set()
@@ -209,11 +241,15 @@ class Overlay:
         """Compare what a neighbor's info says of its parent and its key with the children that this node has."""
         if claimed is None or claimed.parent != self.node.address or not claimed.key:
             # It sent this before it had its key.
-            if neighbor in place.children and not self.node.unicast.is_waiting_for(neighbor):
+            if neighbor in place.children and not self.has_no_key_yet(place, neighbor):
                 self._remove_child(place, neighbor)
         elif place.key is not None and place.children.get(neighbor) != slot_of(claimed.key):
             # It has a key that this node did not give it, or gave to another since: only one of us can be right.
             self._adopt(place, neighbor, slot_of(claimed.key), now)
+
+    def has_no_key_yet(self, place, child):
+        """Whether a child that says nothing of its key may still be without it."""
+        return self.node.unicast.is_granting(child, place.tree)
 
     def _follow_parent(self, place, told, now):
         if told is None:
@@ -221,7 +257,7 @@ class Overlay:
             return
         if told.epoch > place.epoch:
             place.epoch, place.epoch_us = told.epoch, now
-            self._info_soon(now)
+            self.info_soon(now)
         slot = slot_of(place.key)
         if slot > longest_slot(len(told.key)):
             self._lose_place(place, now)
@@ -231,9 +267,9 @@ class Overlay:
     def _tell_change(self, now):
         """What the next info says is new, so it is to be repeated."""
         self._repeat_after_us = FIRST_REPEAT_US
-        self._info_soon(now)
+        self.info_soon(now)
 
-    def _info_soon(self, now):
+    def info_soon(self, now):
         """Send an info after a moment: by then more may have changed, and neighbors have sent theirs."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
@@ -243,6 +279,7 @@ class Overlay:
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return
+        heard = self.named(now)
         self._plan_repetition(now)
         self._info_sent_us = now
         places = [
@@ -254,7 +291,16 @@ class Overlay:
             wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
             for tree in self.known_trees()
         ]
-        self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances)))))
+        self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances), heard))))
+
+    def named(self, now):
+        """The neighbors that this info names, so that they know that they are heard: those not named for longest."""
+        count = most_named(self._repeat_after_us, self.times.info_us)
+        longest = sorted([(known.named_us, address) for address, known in self.neighbors.items()])
+        found = sorted([address for _, address in longest[:count]])
+        for address in found:
+            self.neighbors[address].named_us = now
+        return tuple(found)
 
     def _plan_repetition(self, now):
         if is_repeated(self._repeat_after_us, self.times.info_us):
@@ -343,10 +389,20 @@ class Overlay:
             place = self.places[tree] = Place(tree, parent, epoch, None, now)
         if not self.every_tree:
             self._forget_other_places(tree)
+        if not self.is_attached():
+            self._forget_one_way_distances()
         place.parent, place.epoch, place.epoch_us = parent, epoch, now
         place.children.pop(parent, None)
         self._set_key(place, key, now)
         return True
+
+    def _forget_one_way_distances(self):
+        """What lies behind a link that may work one way only is of use only until there are messages to send."""
+        for tree in list(self.distances):
+            next_hop = self.distances[tree].next_hop
+            known = self.neighbors.get(next_hop)
+            if next_hop != NOBODY and known is not None and not self.is_two_way(known):
+                del self.distances[tree]
 
     def _forget_other_places(self, tree):
         for other in [one for one in self.places if one != tree]:
@@ -427,7 +483,7 @@ class Overlay:
             if place.parent == NOBODY and place.key is not None:
                 place.epoch, place.epoch_us = place.epoch + 1, now
                 self.distances[place.tree] = Distance(place.epoch, 0, NOBODY, now)
-                self._info_soon(now)
+                self.info_soon(now)
         silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:
             self.lose(neighbor, now)
@@ -439,5 +495,20 @@ class Overlay:
                     self._remove_child(place, child)
             if place.key is not None and place.parent != NOBODY and is_cut_off(place.epoch_us, now, lost_after_us):
                 self._lose_place(place, now)
+        self.ask_silent(now)
         if is_info_due(self._info_sent_us, now, info_us):
-            self._info_soon(now)
+            self.info_soon(now)
+
+    def ask_silent(self, now):
+        """Ask the parents, children and next hops that have been silent for long for an answer: infos may be lost."""
+        if not self.node.settings.retries:
+            return  # Nobody would answer.
+        for neighbor in sorted(self.neighbors):
+            heard_us = self.neighbors[neighbor].heard_us
+            is_doubted = self._is_needed(neighbor) and is_in_doubt(heard_us, now, self.times.lost_after_us)
+            if is_doubted and not self.node.unicast.is_waiting_for(neighbor):
+                self.node.unicast.send(neighbor, wire.Probe(), now)
+
+    def _is_needed(self, neighbor):
+        is_relative = any([neighbor == place.parent or neighbor in place.children for place in self.places.values()])
+        return is_relative or any([distance.next_hop == neighbor for distance in self.distances.values()])

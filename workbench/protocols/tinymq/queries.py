@@ -45,7 +45,7 @@ class QueryStore:
     def __init__(self, node):
         self.node = node
         self.stored = {}
-        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop)
+        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop, that of the round before)
         self._next_expiry_us = None
         self._order = None  # The ids in order, while nothing changes: a dictionary keeps none on a mote.
 
@@ -56,13 +56,20 @@ class QueryStore:
         if known is not None and is_newer_round(known[0], query.round):
             return False
         if known is None or is_newer_round(query.round, known[0]):
-            self._paths.put(query_id, (query.round, previous_hop))
+            self._paths.put(query_id, (query.round, previous_hop, NOBODY if known is None else known[1]))
         return True
 
-    def path(self, tree, sink, number):
-        """The neighbor that a query came from, or None."""
+    def path(self, tree, sink, number, previous_hop):
+        """The neighbor that a query came from, or None.
+
+        Where its last round came from the ``previous_hop`` of a notification, the two have met halfway: the
+        notification goes on as the round before came, and not back.
+        """
         known = self._paths.get((tree, sink, number))
-        return None if known is None or known[1] == NOBODY else known[1]
+        if known is None:
+            return None
+        hop = known[2] if known[1] == previous_hop else known[1]
+        return None if hop in (NOBODY, previous_hop) else hop
 
     def has_seen(self, query):
         """Whether this round of a query has been here."""

@@ -65,7 +65,7 @@ class Rendezvous:
             part = self.mapping.clip(box, intersect(query.region, reach))
             if not part:
                 continue
-            self.node.unicast.send(child, wire.with_region(query, part), now)
+            self.node.unicast.send(child, wire.with_region(query, part), now, self.node.way_to(place, child))
             rest = self.mapping.clip(box, subtract(query.region, reach))
             if rest:
                 self.queries.keep(query_id, rest)

@@ -10,6 +10,13 @@ Theory of operation
 
     A notification to a key goes the same way, to the one node that has the key.
 
+    What a node believes of its neighbors' places may be old: a child has joined elsewhere, and the info that said so
+    was lost. So a frame within the tree says for what its sender takes the receiver: for its parent (UP), or for a node
+    whose universe holds the target (DOWN). A receiver that is not that does not acknowledge the frame and sends its
+    info (`is_astray`). The sender has the message still, and sends it where it belongs by then (`leads_to`). Without
+    this a message that went down to a child that was one no more came up again elsewhere and went down once more, in
+    circles.
+
 Cost
     For each message the neighbors, children and intervals, each against the others: some hundred comparisons.
 
@@ -17,7 +24,8 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.tinymq.zones import intersect, parent_key, subtract, universe
+from workbench.protocols.tinymq.wire import DOWN, UP, Notification
+from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, subtract, universe
 
 
 def fragments(overlay, place, box, region, mapping, shortcuts):
@@ -72,3 +80,42 @@ def hop_to_key(overlay, place, key, shortcuts):
             if key.startswith(neighbor_key):
                 return neighbor
     return place.parent if place.parent != NOBODY else None
+
+
+def tree_of(message):
+    """The tree in which a query, an event or a notification is routed."""
+    return message.sink_tree if isinstance(message, Notification) else message.tree
+
+
+def way_to(place, neighbor):
+    """What a node takes a neighbor for to which it sends a message within the tree."""
+    return UP if neighbor == place.parent else DOWN
+
+
+def is_astray(overlay, message, way, sender, key_bits):
+    """Whether a sender takes this node for what it is not; ``way``: UP or DOWN."""
+    place = overlay.places.get(tree_of(message))
+    if place is None:
+        return True
+    if way == UP:
+        return place.parent == sender
+    return place.key is None or not _is_within(message, place.key, key_bits)
+
+
+def leads_to(overlay, message, way, neighbor, key_bits):
+    """Whether a message that went UP or DOWN to a neighbor would still do so."""
+    place = overlay.place(tree_of(message))
+    if place is None:
+        return False
+    if way == UP:
+        return place.parent == neighbor
+    slot = place.children.get(neighbor)
+    key = overlay.key_of(neighbor, place.tree) if slot is None else child_key(place.key, slot)
+    return key is not None and _is_within(message, key, key_bits)
+
+
+def _is_within(message, key, key_bits):
+    """Whether a node with this key, or one below it, is where the message goes."""
+    if isinstance(message, Notification):
+        return message.sink_key.startswith(key)
+    return not subtract(message.region, universe(key, key_bits))

@@ -16,6 +16,10 @@ SECOND_US = 1000000
 FIRST_REPEAT_US = 250000  # after an info that told of a change
 HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
 PATIENCE = 3  # times as many frames to a neighbor that is heard
+MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
+PACE_US = 20000  # until what is left is sent: some frames' airtime
+MOST_NAMED = 16  # neighbors that an info names if it tells of a change, or repeats one that did
+FEW_NAMED = 4  # and if it tells of none
 MOST_DOUBLINGS = 3  # of retry_ms
 
 # The settings as nodes compute with them: integers. refresh_us 0: queries are sent once.
@@ -96,6 +100,11 @@ def is_silent(heard_us, now, lost_after_us):
     return now - heard_us > lost_after_us
 
 
+def is_in_doubt(heard_us, now, lost_after_us):
+    """Whether a neighbor that this node needs has been silent for so long that it is asked for an answer."""
+    return is_silent(heard_us, now, lost_after_us // 2)
+
+
 def is_cut_off(epoch_us, now, lost_after_us):
     """Whether a tree has brought no new epoch for so long that its root must be out of reach."""
     return now - epoch_us > 2 * lost_after_us
@@ -109,6 +118,13 @@ def is_info_due(sent_us, now, info_us):
 def is_repeated(after_us, info_us):
     """Whether an info is to be sent again ``after_us`` after it; 0: it told of no change."""
     return 0 < after_us < info_us
+
+
+def most_named(repeat_after_us, info_us):
+    """How many neighbors an info names; ``repeat_after_us``: as in `is_repeated`."""
+    if not info_us:
+        return 0
+    return MOST_NAMED if repeat_after_us else FEW_NAMED
 
 
 # Frames to one neighbor

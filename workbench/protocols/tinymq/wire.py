@@ -2,7 +2,8 @@
 
 Layout (little-endian, packed)
     info          0x49  number of places u8, each: tree u8, epoch u32, parent u32 (0xFFFFFFFF: none), key;
-                        number of distances u8, each: tree u8, epoch u32, hops u16
+                        number of distances u8, each: tree u8, epoch u32, hops u16;
+                        then, if there are any, number of neighbors that the sender hears u8, each: address u32
     ack           0x41  number u16
 
     All others are unicast, and begin with type u8, number u16 (of this frame at its sender, which the ack repeats):
@@ -14,6 +15,12 @@ Layout (little-endian, packed)
     event         0x45  tree u8, publisher u32, sequence u32, hops u16, region, attributes
     notification  0x4E  tree u8, sink u32, query u32, by_key u8 (0 or 1), publisher u32, sequence u32, hops u16,
                         sink's tree u8, sink's key, attributes
+
+    probe         0x50  (nothing: all that is wanted is the ack)
+
+    The type of a query, an event or a notification has a bit more where the sender goes by the receiver's place in the
+    tree: 0x80 (UP) if it takes the receiver for its parent, 0x20 (DOWN) if it takes what is left of the region, or the
+    sink's key, for a part of the receiver's universe. A receiver of which that is not true does not acknowledge.
 
     key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
@@ -32,6 +39,9 @@ from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.contract import NOBODY
 
 INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = 0x49, 0x41, 0x4A, 0x47, 0x51, 0x45, 0x4E
+PROBE = 0x50
+OPEN, UP, DOWN = 0, 1, 2  # what a sender takes its receiver for: nothing, its parent, a node of the target's branch
+_WAY_BITS = (0x00, 0x80, 0x20)
 NAMES = {
     INFO: "info",
     ACK: "ack",
@@ -40,6 +50,7 @@ NAMES = {
     QUERY: "query",
     EVENT: "event",
     NOTIFICATION: "notification",
+    PROBE: "probe",
 }
 U8, U16, U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
 LEASE_FOREVER_S = U16
@@ -50,9 +61,11 @@ WIDEST_KEY_SPACE = 127  # bits; the paper: less than 128
 # Where a node is in a tree; how far it is from a tree's root. parent: NOBODY at a root. A key is a text of 0 and 1.
 InfoPlace = namedtuple("InfoPlace", ("tree", "epoch", "parent", "key"))
 InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
-Info = namedtuple("Info", ("places", "distances"))
+# heard: addresses of neighbors that the sender hears, some of them.
+Info = namedtuple("Info", ("places", "distances", "heard"))
 Ack = namedtuple("Ack", ("number",))
 Join = namedtuple("Join", ("tree",))
+Probe = namedtuple("Probe", ())
 Grant = namedtuple("Grant", ("tree", "epoch", "key"))
 # region: ((lowest, highest), ...), ascending and apart, of a key space of 2 ** key_bits.
 Query = namedtuple(
@@ -123,8 +136,9 @@ def _changed(message, at, value):
 
 def encode_info(info):
     """The frame of an Info; EncodeError if a field is out of range."""
-    if len(info.places) > U8 or len(info.distances) > U8:
-        raise EncodeError("%d places and %d distances: an info counts to 255" % (len(info.places), len(info.distances)))
+    if len(info.places) > U8 or len(info.distances) > U8 or len(info.heard) > U8:
+        counts = len(info.places), len(info.distances), len(info.heard)
+        raise EncodeError("%d places, %d distances and %d neighbors: an info counts to 255" % counts)
     parts = [bytes((INFO, len(info.places)))]
     for tree, epoch, parent, key in info.places:
         parts.append(_pack(PLACE_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
@@ -132,6 +146,9 @@ def encode_info(info):
     parts.append(bytes((len(info.distances),)))
     for distance in info.distances:
         parts.append(_pack(DISTANCE_LAYOUT, *distance))
+    if info.heard:
+        parts.append(bytes((len(info.heard),)))
+        parts += [_pack("<I", address) for address in info.heard]
     return b"".join(parts)
 
 
@@ -140,10 +157,22 @@ def encode_ack(number):
     return _pack("<BH", ACK, number)
 
 
-def encode(number, message):
-    """The unicast frame of a Join, Grant, Query, Event or Notification; EncodeError if a field is out of range."""
+def encode(number, message, way=OPEN):
+    """The unicast frame of a message that is no Info and no Ack; EncodeError if a field is out of range.
+
+    way     OPEN, UP or DOWN, which only a Query, an Event or a Notification goes
+    """
     kind, encode_body = _ENCODERS[type(message)]
-    return _pack(HEAD_LAYOUT, kind, number) + encode_body(message)
+    return _pack(HEAD_LAYOUT, kind | _WAY_BITS[way], number) + encode_body(message)
+
+
+def way_of(frame):
+    """The way that a frame goes which `decode` takes: OPEN, UP or DOWN."""
+    return KINDS[frame[0]][1]
+
+
+def _encode_nothing(probe):
+    return b""
 
 
 def _encode_join(join):
@@ -174,6 +203,7 @@ def _encode_notification(notification):
 
 
 _ENCODERS = {
+    Probe: (PROBE, _encode_nothing),
     Join: (JOIN, _encode_join),
     Grant: (GRANT, _encode_grant),
     Query: (QUERY, _encode_query),
@@ -221,11 +251,11 @@ def decode(frame):
         (number,) = reader.take("<H")
         reader.end()
         return None, Ack(number)
-    if kind not in _DECODERS:
+    if kind not in KINDS:
         raise DecodeError("a frame that begins with %r is not one of TinyMQ's" % (bytes(frame[:1]),))
     reader = _Reader(frame, 1)
     (number,) = reader.take("<H")
-    return number, _DECODERS[kind](reader)
+    return number, _DECODERS[KINDS[kind][0]](reader)
 
 
 class _Reader:
@@ -279,9 +309,13 @@ class _Reader:
         (count,) = self.take("<B")
         return decode_list(self.frame, self.offset, count)
 
+    def is_at_end(self):
+        """Whether nothing is left."""
+        return self.offset == len(self.frame)
+
     def end(self):
         """The frame ends here."""
-        if self.offset != len(self.frame):
+        if not self.is_at_end():
             raise DecodeError("%d bytes follow the end of a message" % (len(self.frame) - self.offset))
 
     def _check(self, size_B):
@@ -296,7 +330,7 @@ def bits(number, count):
 
 
 def _decode_info(reader):
-    places, distances = [], []
+    places, distances, heard = [], [], []
     (count,) = reader.take("<B")
     for _ in range(count):
         tree, epoch, parent = reader.take(PLACE_LAYOUT)
@@ -304,8 +338,18 @@ def _decode_info(reader):
     (count,) = reader.take("<B")
     for _ in range(count):
         distances.append(InfoDistance(*reader.take(DISTANCE_LAYOUT)))
+    if not reader.is_at_end():
+        (count,) = reader.take("<B")
+        if not count:
+            raise DecodeError("an info counts the neighbors that it names, and names none")
+        heard = [reader.take("<I")[0] for _ in range(count)]
+        reader.end()
+    return Info(tuple(places), tuple(distances), tuple(heard))
+
+
+def _decode_probe(reader):
     reader.end()
-    return Info(tuple(places), tuple(distances))
+    return Probe()
 
 
 def _decode_join(reader):
@@ -345,12 +389,19 @@ def _decode_notification(reader):
 
 
 _DECODERS = {
+    PROBE: _decode_probe,
     JOIN: _decode_join,
     GRANT: _decode_grant,
     QUERY: _decode_query,
     EVENT: _decode_event,
     NOTIFICATION: _decode_notification,
 }
+
+# The first byte of a unicast frame -> (its type, its way).
+KINDS = {kind: (kind, OPEN) for kind in _DECODERS}
+for _kind in (QUERY, EVENT, NOTIFICATION):
+    KINDS[_kind | _WAY_BITS[UP]] = _kind, UP
+    KINDS[_kind | _WAY_BITS[DOWN]] = _kind, DOWN
 
 # Where the origin and the sequence number stand in the frames that have them.
 _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
@@ -359,6 +410,7 @@ _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
 def describe(frame, broadcast=True):
     """(message name, origin, sequence) of a frame this module encoded, for traces; NOBODY and 0 where it has none."""
     origin, sequence = NOBODY, 0
-    if frame[0] in _ORIGIN_AT:
-        origin, sequence = unpack_from("<II", frame, _ORIGIN_AT[frame[0]])
-    return NAMES[frame[0]], origin, sequence
+    kind = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]
+    if kind in _ORIGIN_AT:
+        origin, sequence = unpack_from("<II", frame, _ORIGIN_AT[kind])
+    return NAMES[kind], origin, sequence

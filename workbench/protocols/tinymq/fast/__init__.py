@@ -30,6 +30,7 @@ from workbench.protocols.tinymq.fast.memory import (
     MESSAGES,
     NOBODY,
     NOTIFICATION,
+    PROBE,
     PUBLISHED,
     QUERY,
     RENEW,
@@ -44,10 +45,20 @@ from workbench.protocols.tinymq.fast.messages import (
     make_event,
     measure,
 )
-from workbench.protocols.tinymq.fast.names import EVENTS, NO_PLACE, REASONS, REPEATED, UNASKED
-from workbench.protocols.tinymq.fast.node import ask, hold_event, route, send_to_trees, send_what_waits, write_hull
+from workbench.protocols.tinymq.fast.names import ASTRAY, EVENTS, NO_PLACE, REASONS, REPEATED, UNASKED
+from workbench.protocols.tinymq.fast.node import (
+    ask,
+    hold_event,
+    route,
+    send_elsewhere,
+    send_to_trees,
+    send_what_waits,
+    write_hull,
+)
 from workbench.protocols.tinymq.fast.overlay import (
+    answered,
     heard,
+    info_soon,
     lose,
     next_due_us,
     sooner,
@@ -59,6 +70,7 @@ from workbench.protocols.tinymq.fast.overlay import start as start_overlay
 from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
 from workbench.protocols.tinymq.fast.places import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
+from workbench.protocols.tinymq.fast.routing import is_astray
 from workbench.protocols.tinymq.fast.rules import is_too_old
 from workbench.protocols.tinymq.fast.state import (
     longest_frame_B,
@@ -68,8 +80,18 @@ from workbench.protocols.tinymq.fast.state import (
     text,
     with_more_room,
 )
-from workbench.protocols.tinymq.fast.unicast import acknowledged, free_pending, repeat, take
-from workbench.protocols.tinymq.wire import U16
+from workbench.protocols.tinymq.fast.unicast import (
+    acknowledge,
+    acknowledged,
+    begin,
+    free_pending,
+    is_new,
+    number_of,
+    repeat,
+    take,
+    way_of,
+)
+from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast.air import let_go, take_message
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import MORE, NONE, TTL
@@ -129,7 +151,7 @@ def unsubscribe(core, state, i, what, now):
 
 @inlined
 def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's frame; ``word`` is its number."""
+    """Take a neighbor's frame; ``word`` is its number and its way."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
 
 
@@ -146,6 +168,7 @@ def _start(core, state, i, now):
         measure(core, state, message)
         state.numbers[ACKNOWLEDGEMENT] = message
     state.nodes[i].first_number = stream_below(core, i, U16 + 1)
+    begin(state, i)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i)
 
@@ -154,6 +177,7 @@ def _start(core, state, i, now):
 def _publish(core, state, i, content, number, now):
     publication = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = publication + 1
+    begin(state, i)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
     tell_originated(core, now, i, event, number)
@@ -169,6 +193,7 @@ def _subscribe(core, state, i, what, now):
     own.is_asked = 1
     own.round = NONE
     own.refresh_us = NONE
+    begin(state, i)
     state.nodes[i].own += 1
     if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
         ask(core, state, i, what, RENEW, now)
@@ -178,6 +203,7 @@ def _subscribe(core, state, i, what, now):
 @outlined
 def _unsubscribe(core, state, i, what, now):
     own = state.own_queries[what]
+    begin(state, i)
     if own.is_asked:
         own.is_asked = 0
         state.nodes[i].own -= 1
@@ -189,17 +215,33 @@ def _unsubscribe(core, state, i, what, now):
 @outlined
 def _receive(core, state, i, sender, message, word, now):
     link = link_from(state, i, sender)
+    begin(state, i)
     heard(state, link, now)
     name = core.messages[message].name
     if name == INFO:
         take_info(core, state, i, sender, link, message, now)
-    elif name == ACK:
-        acknowledged(core, state, i, sender, word)
-    elif take(core, state, i, sender, link, word, now):
-        _take(core, state, i, sender, message, now)
+        send_elsewhere(core, state, i, now)
     else:
-        drop_message(core, state, i, sender, message, REPEATED, now)
+        answered(core, state, i, sender, link, now)
+        if name == ACK:
+            acknowledged(core, state, i, sender, word)
+        else:
+            _take_unicast(core, state, i, sender, link, message, word, now)
     _plan_wake_up(core, state, i)
+
+
+@inlined
+def _take_unicast(core, state, i, sender, link, message, word, now):
+    number, way = number_of(word), way_of(word)
+    if not is_new(state, i, link, number):
+        acknowledge(core, state, i, sender, number, now)
+        drop_message(core, state, i, sender, message, REPEATED, now)
+    elif way != OPEN and is_astray(core, state, i, message, way, sender):
+        drop_message(core, state, i, sender, message, ASTRAY, now)
+        info_soon(core, state, i, now)
+    else:
+        take(core, state, i, sender, link, number, now)
+        _take(core, state, i, sender, message, now)
 
 
 @outlined
@@ -208,9 +250,13 @@ def _take(core, state, i, sender, message, now):
     if name == JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
             drop_message(core, state, i, sender, message, NO_PLACE, now)
+        send_elsewhere(core, state, i, now)
     elif name == GRANT:
         if not take_grant(core, state, i, sender, message, now):
             drop_message(core, state, i, sender, message, UNASKED, now)
+        send_elsewhere(core, state, i, now)
+    elif name == PROBE:
+        return
     elif state.fields[message].hops >= state.max_hops:
         drop_message(core, state, i, sender, message, TTL, now)
     else:
@@ -222,8 +268,10 @@ def _take(core, state, i, sender, message, now):
 
 @outlined
 def _wake(core, state, i, now):
+    begin(state, i)
     _give_up_silent(core, state, i, now)
     wake_overlay(core, state, i, now)
+    send_elsewhere(core, state, i, now)
     end_leases(core, state, i, now)
     first = state.nodes[i].waiting.first
     if first != NONE and is_too_old(state.waitings[first].since_us, now, state.lost_after_us):

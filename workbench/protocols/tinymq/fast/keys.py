@@ -129,6 +129,15 @@ def overlaps(state, row, low, high):
     return False
 
 
+@inlined
+def is_region_within(state, message, key):
+    """Whether all of a message's region lies in the universe of a key that has one."""
+    low = state.keys[key].low
+    last = state.fields[message].intervals - 1
+    high = last_of(state, low, state.keys[key].length)
+    return low <= state.regions[message, 0, 0] and state.regions[message, last, 1] <= high
+
+
 @outlined
 def subtract(state, row, low, high):
     """Take what lies from low to high out of a row."""

@@ -10,7 +10,8 @@ frame that waits for its acknowledgement, a message that waits for a way, a stor
 Memory
     In bytes, for n nodes, m arcs, t roots and s seats::
 
-        n x (120 + 32 t + 88 s)  +  m x (32 + 72 s)  +  512 for each message on its way or stored, where it is touched
+        n x (128 + 32 t + 88 s)  +  m x (40 + 24 t + 72 s)  +  580 for each message on its
+        way or stored, where it is touched
 
     and 16 for each id that a node still remembers (`recent`). 1500 nodes with 10 roots take some 30 MB.
 """
@@ -22,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from workbench.protocols.tinymq.rules import Times
+from workbench.protocols.tinymq.rules import MOST_NAMED, Times
 from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.rows import LIST, NO_ROWS
 
 # A message's name in the kernel is its number in MESSAGES.
-MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification")
-INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = range(1, 8)
+MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification", "probe")
+INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION, PROBE = range(1, 9)
 
 # Nobody as an argument: a function is compiled anew for each plain number that it is given.
 NOBODY = np.int64(NONE)
@@ -43,7 +44,8 @@ WIDEST_KEY_SPACE = 62  # bits: strings are int64
 LONGEST_KEY = 4096  # bits
 MOST_INTERVALS = 32  # of a region
 
-# Times are NONE where the node has None. The last three count what went into its memories of recent ids.
+# Times are NONE where the node has None. ``heard``, ``events`` and ``paths`` count what went into its memories of
+# recent ids; ``may_send``: how many unicast frames this call may still send.
 NODE = np.dtype(
     [
         ("ask_again_us", np.int64),
@@ -61,6 +63,7 @@ NODE = np.dtype(
         ("heard", np.int64),
         ("events", np.int64),
         ("paths", np.int64),
+        ("may_send", np.int64),
     ],
     align=True,
 )
@@ -100,8 +103,18 @@ DISTANCE = np.dtype(
     align=True,
 )
 
-# ``numbered``: frames to this neighbor that were given a number.
-NEIGHBOR = np.dtype([("heard_us", np.int64), ("is_known", np.int64), ("numbered", np.int64)], align=True)
+# ``numbered``: frames to this neighbor that were given a number; ``hears_us``: whether it is known to hear this node;
+# ``named_us``: when an info of this node last named it.
+NEIGHBOR = np.dtype(
+    [
+        ("heard_us", np.int64),
+        ("named_us", np.int64),
+        ("numbered", np.int64),
+        ("is_known", np.int32),
+        ("hears_us", np.int32),
+    ],
+    align=True,
+)
 
 # A neighbor's place as its last info said. ``was_told``: that info had it, and ``since_us`` counts; ``is_there``: it
 # still counts itself.
@@ -170,6 +183,7 @@ PENDING = np.dtype(
         ("neighbor", np.int64),
         ("number", np.int64),
         ("message", np.int64),
+        ("way", np.int64),
         ("sent", np.int64),
         ("next", np.int64),
     ],
@@ -185,6 +199,7 @@ OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_asked"
 
 # An id that a node remembers; ``id`` 0: nothing here.
 RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)], align=True)
+PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], align=True)
 
 # What stands where in ``numbers``; behind the first free row of a pool, how many are free.
 (
@@ -245,7 +260,7 @@ FIELDS: Fields = {
     "in_first": GIVEN,
     "senders": GIVEN,
     "listeners": GIVEN,
-    "neighbors": Array(NEIGHBOR, "links"),
+    "neighbors": Array(NEIGHBOR, "links", {"named_us": NONE}),
     "told_places": Array(TOLD_PLACE, ("links", "seats")),
     "children": Array(CHILD, ("links", "seats"), {"slot": NONE}),
     # Keys and regions.
@@ -262,9 +277,14 @@ FIELDS: Fields = {
     "regions": Array(np.int64, ("messages", MOST_INTERVALS, 2)),
     "info_places": Array(INFO_PLACE, ("messages", "seats")),
     "info_distances": Array(INFO_DISTANCE, ("messages", "trees")),
+    "told_distances": Array(INFO_DISTANCE, ("links", "trees")),  # of neighbors that are not known to hear the node
+    "info_heard": Array(np.int32, ("messages", MOST_NAMED)),  # the nodes that an info names
+    "info_heard_counts": Array(np.int32, "messages"),
     "base_B": GIVEN,
     "place_B": GIVEN,
     "distance_B": GIVEN,
+    "named_count_B": GIVEN,
+    "named_B": GIVEN,
     "interval_B": GIVEN,
     "query_attributes_B": GIVEN,
     "event_attributes_B": GIVEN,
@@ -278,7 +298,7 @@ FIELDS: Fields = {
     "given_up": Array(LIST, 1),  # frames to neighbors that do not answer, while a node is woken
     "own_queries": Array(OWN_QUERY, "subscriptions"),
     "recents": Array(RECENT, "recents"),
-    "paths": Array(RECENT, "paths"),
+    "paths": Array(PATH, "paths"),
     "most_parts": GIVEN,
     "most_neighbors": GIVEN,
     "most_deliveries": GIVEN,

@@ -5,6 +5,7 @@ Of frames there is nothing but their size. A message that differs in one field f
 
 import numpy as np
 
+from workbench.protocols.tinymq.fast.keys import has_universe, is_prefix, is_region_within
 from workbench.protocols.tinymq.fast.memory import (
     EVENT,
     FREE_PENDINGS,
@@ -16,6 +17,7 @@ from workbench.protocols.tinymq.fast.memory import (
     NO_TREE,
     NOTIFICATION,
     PATHS,
+    PROBE,
     QUERY,
     RECENTS,
     TOO_LITTLE_ROOM,
@@ -70,6 +72,12 @@ def make_join(core, state, tree):
     message = take_message(core, JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
+
+
+@inlined
+def make_probe(core):
+    """A probe."""
+    return take_message(core, PROBE, NONE, 0, NONE, 0, 0)
 
 
 @inlined
@@ -153,6 +161,21 @@ def copy_message(core, state, message):
         state.regions[copy, k, 1] = state.regions[message, k, 1]
     state.fields[copy].intervals = count
     return copy
+
+
+@inlined
+def tree_of(core, state, message):
+    """The tree in which a query, an event or a notification is routed."""
+    it = state.fields[message]
+    return it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
+
+
+@outlined
+def is_within(core, state, message, key):
+    """Whether a node with this key, or one below it, is where a message goes."""
+    if core.messages[message].name == NOTIFICATION:
+        return is_prefix(state, key, state.fields[message].sink_key)
+    return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
 
 
 @inlined

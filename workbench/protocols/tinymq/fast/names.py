@@ -20,6 +20,7 @@ REASONS = (
     "no_zone",
     "no_sink",
     "waited",
+    "astray",
 )
 (
     STALE,
@@ -30,4 +31,5 @@ REASONS = (
     NO_ZONE,
     NO_SINK,
     WAITED,
+    ASTRAY,
 ) = range(FIRST_REASON, FIRST_REASON + len(REASONS))

@@ -38,9 +38,10 @@ from workbench.protocols.tinymq.fast.places import (
 )
 from workbench.protocols.tinymq.fast.queries import forget, is_over, note_path, path, store, take_out
 from workbench.protocols.tinymq.fast.recent import event_id, find, put
-from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, split
+from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, leads_to, split, way_to
 from workbench.protocols.tinymq.fast.rules import asked_lease_s, is_too_old, next_round
-from workbench.protocols.tinymq.fast.unicast import send_to
+from workbench.protocols.tinymq.fast.unicast import free_pending, send_to
+from workbench.protocols.tinymq.wire import DOWN, OPEN
 from workbench.sim.fast.air import hold_message, let_go
 from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import deliver as hand_over
@@ -163,12 +164,12 @@ def _match(core, state, i, event, previous_hop, now):
 
 
 @outlined
-def _send_on(core, state, i, neighbor, message, previous_hop, now):
+def _send_on(core, state, i, neighbor, message, way, previous_hop, now):
     if neighbor == NONE:
         _wait(core, state, i, message, previous_hop, now)
         return
     tell_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
-    send_to(core, state, i, neighbor, message, now)
+    send_to(core, state, i, neighbor, message, way, now)
 
 
 @inlined
@@ -186,10 +187,10 @@ def _route_notification(core, state, i, message, previous_hop, now):
         deliver(core, state, i, previous_hop, message, now)
         return
     if not it.by_key:
-        neighbor = path(state, i, message)
+        neighbor = path(state, i, message, previous_hop)
         link = NONE if neighbor == NONE else link_from(state, i, neighbor)
         if link != NONE and state.neighbors[link].is_known:
-            _send_on(core, state, i, neighbor, message, previous_hop, now)
+            _send_on(core, state, i, neighbor, message, np.int64(OPEN), previous_hop, now)
             return
         message = copy_without_region(core, state, message)
         it = state.fields[message]
@@ -199,13 +200,13 @@ def _route_notification(core, state, i, message, previous_hop, now):
     place = keyed_place_in(state, i, it.sink_tree)
     if place == NONE:
         neighbor = towards(state, i, it.sink_tree)
-        _send_on(core, state, i, neighbor, message, previous_hop, now)
+        _send_on(core, state, i, neighbor, message, np.int64(OPEN), previous_hop, now)
     else:
         neighbor = hop_to_key(state, i, place, it.sink_key)
         if neighbor in (NONE, NOWHERE):
             drop_message(core, state, i, previous_hop, message, NO_SINK, now)
         else:
-            _send_on(core, state, i, neighbor, message, previous_hop, now)
+            _send_on(core, state, i, neighbor, message, way_to(state, place, neighbor), previous_hop, now)
     let_go(core, message)
 
 
@@ -238,17 +239,40 @@ def route(core, state, i, message, previous_hop, now):
     tree = state.fields[message].tree
     place = keyed_place_in(state, i, tree)
     if place == NONE:
-        _send_on(core, state, i, towards(state, i, tree), message, previous_hop, now)
+        _send_on(core, state, i, towards(state, i, tree), message, np.int64(OPEN), previous_hop, now)
         return
     count = split(core, state, i, place, message)
     if count == 0:
         drop_message(core, state, i, previous_hop, message, NO_ZONE, now)
     else:
-        _send_parts(core, state, i, message, previous_hop, count, now)
+        _send_parts(core, state, i, place, message, previous_hop, count, now)
+
+
+@outlined
+def send_elsewhere(core, state, i, now):
+    """`TinyMQNode._send_elsewhere`: what waits for an answer of a neighbor that it would no longer be sent to."""
+    pending, wrong = state.nodes[i].pending, state.given_up[0]
+    clear(wrong)
+    before, row = NONE, np.int64(pending.first)
+    while row != NONE:
+        it = state.pendings[row]
+        if it.way == OPEN or leads_to(core, state, i, it.message, it.way, it.neighbor):
+            before, row = row, np.int64(it.next)
+            continue
+        behind = remove_behind(pending, state.pendings, before, row)
+        append_behind(wrong, state.pendings, wrong.last, row)
+        row = np.int64(behind)
+    row = np.int64(wrong.first)
+    while row != NONE:
+        it = state.pendings[row]
+        behind, message = it.next, it.message
+        route(core, state, i, message, NOBODY, now)
+        free_pending(core, state, row)
+        row = np.int64(behind)
 
 
 @inlined
-def _send_parts(core, state, i, message, previous_hop, count, now):
+def _send_parts(core, state, i, place, message, previous_hop, count, now):
     """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
     neighbors = 0
     for k in range(count):
@@ -259,7 +283,7 @@ def _send_parts(core, state, i, message, previous_hop, count, now):
         if state.part_hops[k] != NONE:
             part = copy_without_region(core, state, message)
             save(state, FIRST_PART + k, part)
-            send_to(core, state, i, state.part_hops[k], part, now)
+            send_to(core, state, i, state.part_hops[k], part, way_to(state, place, state.part_hops[k]), now)
             let_go(core, part)
         elif core.messages[message].name == QUERY:
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
@@ -363,7 +387,7 @@ def child_added(core, state, i, place, child, key, now):
             clip(state, box, INSIDE)
             if state.scratch_counts[INSIDE]:
                 save(state, INSIDE, query)
-                send_to(core, state, i, child, query, now)
+                send_to(core, state, i, child, query, np.int64(DOWN), now)
                 subtract(state, REST, low, high)
                 clip(state, box, REST)
                 if state.scratch_counts[REST]:

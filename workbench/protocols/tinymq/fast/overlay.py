@@ -7,7 +7,15 @@ import numpy as np
 
 from workbench.protocols.tinymq.fast.keys import child_key
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
-from workbench.protocols.tinymq.fast.messages import address_of, is_short, key_B, make_grant, make_join, set_size
+from workbench.protocols.tinymq.fast.messages import (
+    address_of,
+    is_short,
+    key_B,
+    make_grant,
+    make_join,
+    make_probe,
+    set_size,
+)
 from workbench.protocols.tinymq.fast.names import KEY_SET
 from workbench.protocols.tinymq.fast.node import child_added, key_changed, tree_found
 from workbench.protocols.tinymq.fast.places import (
@@ -28,15 +36,17 @@ from workbench.protocols.tinymq.fast.rules import (
     is_better_parent,
     is_better_way,
     is_cut_off,
+    is_in_doubt,
     is_info_due,
     is_repeated,
     is_silent,
     longest_slot,
     may_be_parent,
+    most_named,
 )
-from workbench.protocols.tinymq.fast.unicast import is_waiting_for, send_to
+from workbench.protocols.tinymq.fast.unicast import is_granting, is_waiting_for, send_to
 from workbench.protocols.tinymq.rules import FIRST_REPEAT_US
-from workbench.protocols.tinymq.wire import U16
+from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE
@@ -74,6 +84,28 @@ def heard(state, link, now):
         state.neighbors[link].heard_us = now
 
 
+@inlined
+def answered(core, state, i, sender, link, now):
+    """A neighbor has sent a frame to this node alone, as only who hears a node does."""
+    it = state.neighbors[link]
+    if it.is_known and not it.hears_us:
+        it.hears_us = 1
+        _take_distances(core, state, i, sender, state.told_distances[link], now)
+        _forget_distances(state, link)
+
+
+@inlined
+def _forget_distances(state, link):
+    for tree in range(state.trees):
+        state.told_distances[link, tree].is_told = 0
+
+
+@inlined
+def _keep_distances(state, link, message):
+    for tree in range(state.trees):
+        state.told_distances[link, tree] = state.info_distances[message, tree]
+
+
 # Infos
 
 
@@ -84,7 +116,14 @@ def take_info(core, state, i, sender, link, message, now):
     state.neighbors[link].heard_us = now
     for seat in range(state.seats):
         _note_place(state, link, seat, message, now)
-    _take_distances(core, state, i, sender, message, now)
+    if state.info_us == 0 or _names(state, i, message):
+        state.neighbors[link].hears_us = 1
+        _forget_distances(state, link)
+    is_two_way = state.neighbors[link].hears_us
+    if not is_two_way:
+        _keep_distances(state, link, message)
+    if is_two_way or not is_attached(state, i):
+        _take_distances(core, state, i, sender, state.info_distances[message], now)
     for seat in range(state.seats):
         place = i * state.seats + seat
         it = state.places[place]
@@ -111,6 +150,19 @@ def _note_place(state, link, seat, message, now):
 
 
 @inlined
+def _names(state, i, message):
+    """Whether an info's sender says that it hears node ``i``, or calls it its parent."""
+    for k in range(state.info_heard_counts[message]):
+        if state.info_heard[message, k] == i:
+            return True
+    for seat in range(state.seats):
+        told = state.info_places[message, seat]
+        if told.is_told and told.parent == i:
+            return True
+    return False
+
+
+@inlined
 def _told_seat(state, message, tree):
     """Where an info has a tree, or NONE."""
     seat = seat_of(state, tree)
@@ -118,15 +170,15 @@ def _told_seat(state, message, tree):
     return seat if told.is_told and told.tree == tree else NONE
 
 
-@inlined
-def _take_distances(core, state, i, sender, message, now):
+@outlined
+def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
-        told = state.info_distances[message, tree]
+        told = distances[tree]
         is_told = told.is_told and told.hops < U16
         if is_told and _is_better(state, i, tree, told.epoch, told.hops + 1, sender, now):
             _set_distance(core, state, i, tree, told.epoch, told.hops + 1, sender, now)
     for tree in range(state.trees):
-        told = state.info_distances[message, tree]
+        told = distances[tree]
         if not (told.is_told and told.hops < U16) and state.distances[i, tree].next_hop == sender:
             _break(core, state, i, tree, now)
 
@@ -171,7 +223,7 @@ def _take_claim(core, state, i, place, link, message, told_seat, now):
         told = state.info_places[message, told_seat]
         claims = told.parent == i and told.key != ROOT_KEY
     if not claims:
-        if slot != NONE and not is_waiting_for(state, i, state.senders[link]):
+        if slot != NONE and not is_granting(core, state, i, state.senders[link], it.tree):
             remove_child(state, place, i, link)
     elif it.key != NO_KEY:
         claimed = state.keys[state.info_places[message, told_seat].key].slot
@@ -189,7 +241,7 @@ def _follow_parent(core, state, i, place, message, told_seat, now):
     if told.epoch > it.epoch:
         it.epoch = told.epoch
         it.epoch_us = now
-        _info_soon(core, state, i, now)
+        info_soon(core, state, i, now)
     slot = state.keys[it.key].slot
     if slot > longest_slot(state.keys[told.key].length):
         _lose_place(core, state, i, place, now)
@@ -200,11 +252,12 @@ def _follow_parent(core, state, i, place, message, told_seat, now):
 @inlined
 def _tell_change(core, state, i, now):
     state.nodes[i].repeat_after_us = FIRST_REPEAT_US
-    _info_soon(core, state, i, now)
+    info_soon(core, state, i, now)
 
 
 @outlined
-def _info_soon(core, state, i, now):
+def info_soon(core, state, i, now):
+    """Send an info after a moment."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
         node.info_due_us = now + state.gather_us // 2 + stream_below(core, i, state.gather_us // 2 + 1)
@@ -217,10 +270,11 @@ def _send_info(core, state, i, now):
     node.repeat_us = NONE
     if not is_attached(state, i):
         return
+    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
+    size_B = state.base_B[INFO] + _write_info(state, i, message) + _name_neighbors(state, i, message, now)
     _plan_repetition(core, state, i, now)
     node.info_sent_us = now
-    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
-    set_size(core, state, message, state.base_B[INFO] + _write_info(state, i, message))
+    set_size(core, state, message, size_B)
     send(core, now, i, BROADCAST, message, 0)
     let_go(core, message)
 
@@ -257,6 +311,39 @@ def _write_info(state, i, message):
             told_distance.hops = known.hops
             size_B += state.distance_B
     return size_B
+
+
+@outlined
+def _name_neighbors(state, i, message, now):
+    """Write the neighbors into an info that were not named for longest; returns how many bytes they take.
+
+    They stand in the order in which they were found; in the definition's frame they are sorted.
+    """
+    most, count = most_named(state.nodes[i].repeat_after_us, state.info_us), 0
+    while count < most:
+        longest = NONE
+        for link in range(state.in_first[i], state.in_first[i + 1]):
+            it = state.neighbors[link]
+            is_free = it.is_known and not _is_named(state, message, count, state.senders[link])
+            if is_free and (longest == NONE or it.named_us < state.neighbors[longest].named_us):
+                longest = link
+        if longest == NONE:
+            break
+        state.info_heard[message, count] = state.senders[longest]
+        count += 1
+    for link in range(state.in_first[i], state.in_first[i + 1]):
+        if _is_named(state, message, count, state.senders[link]):
+            state.neighbors[link].named_us = now
+    state.info_heard_counts[message] = count
+    return state.named_count_B + count * state.named_B if count else 0
+
+
+@inlined
+def _is_named(state, message, count, neighbor):
+    found = False
+    for k in range(count):
+        found |= state.info_heard[message, k] == neighbor
+    return found
 
 
 # Joining
@@ -328,7 +415,7 @@ def _adopt(core, state, i, place, link, slot, now):
     key = child_key(state, it.key, slot)
     child = state.senders[link]
     grant = make_grant(core, state, it.tree, it.epoch, key)
-    send_to(core, state, i, child, grant, now)
+    send_to(core, state, i, child, grant, np.int64(OPEN), now)
     let_go(core, grant)
     child_added(core, state, i, place, child, key, now)
     return True
@@ -356,6 +443,8 @@ def take_grant(core, state, i, parent, message, now):
         return True
     if place == NONE:
         _move_to(state, i, own_place, tree)
+    if not is_attached(state, i):
+        _forget_one_way_distances(state, i)
     it.parent = parent
     it.epoch = epoch
     it.epoch_us = now
@@ -364,6 +453,17 @@ def take_grant(core, state, i, parent, message, now):
         remove_child(state, own_place, i, link)
     _set_key(core, state, i, own_place, key, now)
     return True
+
+
+@inlined
+def _forget_one_way_distances(state, i):
+    """What lies behind a link that may work one way only is of use only until there are messages to send."""
+    for tree in range(state.trees):
+        hop = state.distances[i, tree].next_hop
+        if hop >= 0:
+            link = state.neighbors[link_from(state, i, hop)]
+            if link.is_known and not link.hears_us:
+                state.distances[i, tree].next_hop = NO_WAY
 
 
 @inlined
@@ -404,6 +504,9 @@ def lose(core, state, i, neighbor, now):
     """A neighbor is gone: as parent, as child, as next hop."""
     link = link_from(state, i, neighbor)
     state.neighbors[link].is_known = 0
+    state.neighbors[link].hears_us = 0
+    state.neighbors[link].named_us = NONE
+    _forget_distances(state, link)
     for seat in range(state.seats):
         state.told_places[link, seat].is_there = 0
         state.told_places[link, seat].was_told = 0
@@ -469,7 +572,7 @@ def wake(core, state, i, now):
             joining.send_us = NONE
             joining.give_up_us = now + state.grant_wait_us
             join = make_join(core, state, joining.tree)
-            send_to(core, state, i, joining.neighbor, join, now)
+            send_to(core, state, i, joining.neighbor, join, np.int64(OPEN), now)
             let_go(core, join)
         elif joining.send_us == NONE and joining.give_up_us <= now:
             joining.is_used = 0
@@ -495,7 +598,7 @@ def _tick(core, state, i, now):
         it.epoch_us = now
         distance.epoch = it.epoch
         distance.heard_us = now
-        _info_soon(core, state, i, now)
+        info_soon(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]
         if neighbor.is_known and is_silent(neighbor.heard_us, now, state.lost_after_us):
@@ -513,5 +616,34 @@ def _tick(core, state, i, now):
             link = behind
         if it.parent != NONE and is_cut_off(it.epoch_us, now, state.lost_after_us):
             _lose_place(core, state, i, place, now)
+    if state.retries:
+        _ask_silent(core, state, i, now)
     if is_info_due(node.info_sent_us, now, state.info_us):
-        _info_soon(core, state, i, now)
+        info_soon(core, state, i, now)
+
+
+@outlined
+def _ask_silent(core, state, i, now):
+    """Ask the parents, children and next hops that have been silent for long for an answer."""
+    for link in range(state.in_first[i], state.in_first[i + 1]):
+        it = state.neighbors[link]
+        if not (it.is_known and is_in_doubt(it.heard_us, now, state.lost_after_us) and _is_needed(state, i, link)):
+            continue
+        neighbor = state.senders[link]
+        if not is_waiting_for(state, i, neighbor):
+            probe = make_probe(core)
+            send_to(core, state, i, neighbor, probe, np.int64(OPEN), now)
+            let_go(core, probe)
+
+
+@inlined
+def _is_needed(state, i, link):
+    neighbor = state.senders[link]
+    for seat in range(state.seats):
+        place = state.places[i * state.seats + seat]
+        if place.is_used and (place.parent == neighbor or state.children[link, seat].slot != NONE):
+            return True
+    is_next_hop = False
+    for tree in range(state.trees):
+        is_next_hop |= state.distances[i, tree].next_hop == neighbor
+    return is_next_hop

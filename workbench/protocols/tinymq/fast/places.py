@@ -76,6 +76,13 @@ def towards(state, i, tree):
     return NONE if hop in (NO_WAY, BROKEN_WAY) else hop
 
 
+@inlined
+def told_key(state, link, seat, tree):
+    """The key of the neighbor at a link in a tree as its last info said, or NONE."""
+    told = state.told_places[link, seat]
+    return told.key if told.is_there and told.tree == tree else NONE
+
+
 # Children: linked in the order of their slots.
 
 

@@ -20,7 +20,10 @@ from workbench.sim.fast.record import tell
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import append_behind, give_back, remove_behind, take_free
 
-# The ways that queries came
+# The ways that queries came: the round, the previous hop, and that of the round before, each more by one
+
+_HOP, _HOP_BEFORE = 8, 36  # first bits of them in a value
+_HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 
 @outlined
@@ -29,7 +32,7 @@ def note_path(state, i, message, previous_hop):
     it, node = state.fields[message], state.nodes[i]
     id = path_id(i, it.what * state.trees + it.tree)
     row = find(state.paths, id)
-    value = ((previous_hop + 1) << 8) | it.round
+    value = ((previous_hop + 1) << _HOP) | it.round
     if not is_recent(state.paths[row].ordinal, node.paths, state.max_known):
         node.paths += 1
         put(state, state.paths, PATHS, row, id, node.paths, value)
@@ -38,18 +41,23 @@ def note_path(state, i, message, previous_hop):
     if is_newer_round(known, it.round):
         return False
     if is_newer_round(it.round, known):
-        state.paths[row].value = value
+        before = (state.paths[row].value >> _HOP) & _HOPS
+        state.paths[row].value = (before << _HOP_BEFORE) | value
     return True
 
 
 @outlined
-def path(state, i, message):
-    """The neighbor that the query which a notification answers came from, or NONE."""
+def path(state, i, message, previous_hop):
+    """`QueryStore.path` of the query that a notification answers, or NONE."""
     it = state.fields[message]
     row = find(state.paths, path_id(i, it.what * state.trees + it.tree))
     if not is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
         return NONE
-    return (state.paths[row].value >> 8) - 1
+    value = state.paths[row].value
+    hop = ((value >> _HOP) & _HOPS) - 1
+    if hop == previous_hop:
+        hop = (value >> _HOP_BEFORE) - 1
+    return NONE if hop == previous_hop else hop
 
 
 # What is stored

@@ -4,8 +4,8 @@ An id's *ordinal* (`sim.fast.recent`) tells whether its node remembers it: no id
 past are left out when the table grows. Events are kept for good, as it is also asked whether a node ever held one.
 
 The ways of queries, which every notification asks for, are few: they have a table to themselves, ``paths``, which fits
-a processor's cache. What a node hears on a link has consecutive numbers, so ids that differ in the last bits alone
-stand together: most of them are found where the one before was.
+a processor's cache; a way has more to note than fits the value of an id. What a node hears on a link has consecutive
+numbers, so ids that differ in the last bits alone stand together: most of them are found where the one before was.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Routing by keys in the kernel: `tinymq.routing`. A message's parts are rows of ``scratch`` from FIRST_PART on."""
 
 from workbench.protocols.tinymq.fast.keys import (
+    child_key,
     child_low,
     clip,
     has_universe,
@@ -11,7 +12,10 @@ from workbench.protocols.tinymq.fast.keys import (
     overlaps,
     subtract,
 )
-from workbench.protocols.tinymq.fast.memory import FIRST_PART, INSIDE, OUTSIDE
+from workbench.protocols.tinymq.fast.memory import FIRST_PART, INSIDE, NO_KEY, OUTSIDE
+from workbench.protocols.tinymq.fast.messages import is_within, tree_of
+from workbench.protocols.tinymq.fast.places import keyed_place_in, link_from, place_in, told_key
+from workbench.protocols.tinymq.wire import DOWN, UP
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -68,11 +72,10 @@ def split(core, state, i, place, message):
 
 @inlined
 def _neighbors_key(state, link, seat, tree):
-    """The key of a neighbor that is in a tree and no child, or NONE."""
-    told = state.told_places[link, seat]
-    if not told.is_there or told.tree != tree or state.children[link, seat].slot != NONE:
+    """The key of a neighbor that is in a tree, hears this node and is no child, or NONE."""
+    if not state.neighbors[link].hears_us or state.children[link, seat].slot != NONE:
         return NONE
-    return told.key
+    return told_key(state, link, seat, tree)
 
 
 @outlined
@@ -143,3 +146,37 @@ def hop_to_key(state, i, place, key):
         if best != NONE:
             return best
     return it.parent if it.parent != NONE else NOWHERE
+
+
+@inlined
+def way_to(state, place, neighbor):
+    """`routing.way_to`."""
+    return UP if neighbor == state.places[place].parent else DOWN
+
+
+@outlined
+def is_astray(core, state, i, message, way, sender):
+    """`routing.is_astray`."""
+    place = place_in(state, i, tree_of(core, state, message))
+    if place == NONE:
+        return True
+    it = state.places[place]
+    if way == UP:
+        return it.parent == sender
+    return it.key == NO_KEY or not is_within(core, state, message, it.key)
+
+
+@outlined
+def leads_to(core, state, i, message, way, neighbor):
+    """`routing.leads_to`."""
+    tree = tree_of(core, state, message)
+    place = keyed_place_in(state, i, tree)
+    if place == NONE:
+        return False
+    it, seat = state.places[place], place - i * state.seats
+    if way == UP:
+        return it.parent == neighbor
+    link = link_from(state, i, neighbor)
+    slot = state.children[link, seat].slot
+    key = told_key(state, link, seat, tree) if slot == NONE else child_key(state, it.key, slot)
+    return key != NONE and is_within(core, state, message, key)

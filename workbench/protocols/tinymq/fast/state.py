@@ -29,8 +29,8 @@ from workbench.protocols.tinymq.fast.memory import (
     NOTIFICATION,
     NUMBERS,
     PATHS,
+    PROBE,
     QUERY,
-    RECENT,
     RECENTS,
     WANTED,
     WIDEST_KEY_SPACE,
@@ -39,6 +39,7 @@ from workbench.protocols.tinymq.fast.memory import (
     State,
 )
 from workbench.protocols.tinymq.fast.recent import counting, move
+from workbench.protocols.tinymq.rules import MOST_NAMED
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import grown, make
@@ -60,7 +61,8 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
     """Bytes of each message without its keys, intervals and attributes."""
     bits, one = protocol.key_bits, ((0, 0),)
     sizes_B = np.zeros(len(MESSAGES), np.int64)
-    sizes_B[INFO] = len(wire.encode_info(wire.Info((), ())))
+    sizes_B[INFO] = _info_B()
+    sizes_B[PROBE] = len(wire.encode(0, wire.Probe()))
     sizes_B[ACK] = len(wire.encode_ack(0))
     sizes_B[JOIN] = len(wire.encode(0, wire.Join(0)))
     sizes_B[GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
@@ -78,16 +80,22 @@ def interval_B(protocol: Any) -> int:
 
 def place_B() -> int:
     """Bytes of a place in an info, without its key."""
-    return len(wire.encode_info(wire.Info((wire.InfoPlace(0, 0, 0, ""),), ()))) - len(
-        wire.encode_info(wire.Info((), ()))
-    )
+    return _info_B(places=(wire.InfoPlace(0, 0, 0, ""),)) - _info_B()
 
 
 def distance_B() -> int:
     """Bytes of a distance in an info."""
-    return len(wire.encode_info(wire.Info((), (wire.InfoDistance(0, 0, 0),)))) - len(
-        wire.encode_info(wire.Info((), ()))
-    )
+    return _info_B(distances=(wire.InfoDistance(0, 0, 0),)) - _info_B()
+
+
+def named_B() -> tuple[int, int]:
+    """Bytes of an info's count of neighbors, if it names any, and of each of them."""
+    one, two = (_info_B(heard=(0,) * count) for count in (1, 2))
+    return one - _info_B() - (two - one), two - one
+
+
+def _info_B(places: tuple = (), distances: tuple = (), heard: tuple = ()) -> int:
+    return len(wire.encode_info(wire.Info(places, distances, heard)))
 
 
 def _longest_key(setup: Setup) -> int:
@@ -111,6 +119,7 @@ def longest_frame_B(setup: Setup) -> int:
     protocol, _, work, _ = setup
     sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
     info_B = sizes_B[INFO] + _seats(protocol) * (place_B() + key_B) + len(protocol.roots) * distance_B()
+    info_B += named_B()[0] + MOST_NAMED * named_B()[1]
     regions_B = MOST_INTERVALS * interval_B(protocol)
     query_B = sizes_B[QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
     event_B = sizes_B[NOTIFICATION] + regions_B + key_B + int(work.contents["size_B"].max(initial=0))
@@ -243,6 +252,8 @@ def _frames(setup: Setup) -> dict[str, Any]:
         "base_B": base_sizes_B(protocol),
         "place_B": place_B(),
         "distance_B": distance_B(),
+        "named_count_B": named_B()[0],
+        "named_B": named_B()[1],
         "interval_B": interval_B(protocol),
         "query_attributes_B": _query_attributes_B(setup),
         "event_attributes_B": (work.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
@@ -311,7 +322,7 @@ def _more_recents(state: Any, rows: np.ndarray, count: int, wanted: int) -> np.n
     known = state.listeners, heard, paths, state.max_known
     state.numbers[count] = counting(rows, *known)
     # A quarter full: it is not to be done again soon.
-    longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + wanted)), RECENT)
+    longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + wanted)), rows.dtype)
     move(rows, longer_rows, *known)
     return longer_rows
 

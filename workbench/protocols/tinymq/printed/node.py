@@ -6,6 +6,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.node import TinyMQNode
+from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.printed.algorithms import event_hop, query_hops
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 
@@ -20,11 +21,31 @@ class PrintedRendezvous(Rendezvous):
         """Keep what is stored."""
 
 
+class PrintedOverlay(Overlay):
+    """An overlay that takes each link to work both ways, and a child for one as long as it has yet to answer."""
+
+    def is_two_way(self, known):
+        """Nobody asks."""
+        return True
+
+    def has_no_key_yet(self, place, child):
+        """As long as it has not acknowledged everything."""
+        return self.node.unicast.is_waiting_for(child)
+
+    def named(self, now):
+        """Infos name nobody."""
+        return ()
+
+    def ask_silent(self, now):
+        """Nobody is asked."""
+
+
 class PrintedTinyMQNode(TinyMQNode):
     """A node that drops queries as "duplicate" and events as "loop" when they come back."""
 
     def __init__(self, address, settings, random):
         TinyMQNode.__init__(self, address, settings, random)
+        self.overlay = PrintedOverlay(self, self.every_tree)
         self.rendezvous = PrintedRendezvous(self)
         self._passed = RecentIds(settings.max_known)  # (tree, publisher, sequence) of events that were routed here
 
@@ -45,6 +66,10 @@ class PrintedTinyMQNode(TinyMQNode):
 
     def _has_passed(self, event):
         return self.overlay.place(event.tree) is not None and _id(event) in self._passed
+
+    def way_to(self, place, neighbor):
+        """No message says for what its sender takes the receiver."""
+        return wire.OPEN
 
     def split(self, place, message):
         """[(neighbor, region)]: whoever gets a query or an event gets the whole of it."""

@@ -51,6 +51,7 @@ MESSAGE_COLOURS = {
     "join": palette.REINFORCED,
     "grant": palette.REINFORCED,
     "ack": palette.LINK_GOOD,
+    "probe": palette.LINK_GOOD,
 }
 
 QUIET_MESSAGES = ("ack",)
