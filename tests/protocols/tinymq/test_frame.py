@@ -28,10 +28,11 @@ def test_fields_say_type_number_and_whose_message_it_is(text, number, message, l
 
 def test_info_says_each_place_and_distance():
     places = (wire.InfoPlace(1, 7, 9, "001"), wire.InfoPlace(2, 5, NOBODY, ""))
-    fields = said(wire.encode_info(wire.Info(places, (wire.InfoDistance(3, 8, 12),))))
+    fields = said(wire.encode_info(wire.Info(places, (wire.InfoDistance(3, 8, 12),), (17,))))
     assert fields["place 1"] == "in tree 1, parent: node 9, key: 001"
     assert fields["place 2"] == "in tree 2, parent: none, a root, key: no bits, a root's"
     assert fields["distance 1"] == "12 hops to the root of tree 3"
+    assert fields["neighbor 1"] == "node 17"
 
 
 def test_query_says_lease_key_and_region():
@@ -41,6 +42,16 @@ def test_query_says_lease_key_and_region():
     assert (fields["region"], fields["attributes"]) == ("0 to 15, 32 to 255", "TEMP GE 25")
     assert said(wire.encode(2, wire.with_lease(query, 0)))["lease"] == "0 s: the query ends"
     assert said(wire.encode(2, wire.with_lease(query, wire.LEASE_FOREVER_S)))["lease"] == "never ends"
+
+
+def test_type_says_what_the_sender_takes_the_receiver_for():
+    event = wire.Event(1, 4, 5, 3, 8, ((0, 15),), parse("TEMP IS 26"))
+    assert [said(wire.encode(2, event, way))["type"] for way in (wire.OPEN, wire.UP, wire.DOWN)] == [
+        "event",
+        "event, to a parent",
+        "event, to a node of the target's branch",
+    ]
+    assert list(said(wire.encode(3, wire.Probe()))) == ["type", "number"]
 
 
 def test_notification_says_which_way_it_goes():
