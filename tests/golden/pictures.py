@@ -33,7 +33,9 @@ LEFT_OUT = {
 # Names of what Bokeh has a part in, which is written otherwise by another version of it.
 OF_BOKEH = ("save_html",)
 
-_ID = re.compile(r"\bp\d{4,}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\bw[0-9a-f]+x[0-9a-f]+x[0-9a-f]{6}\b")
+_ID = re.compile(
+    r"\bp\d{4,}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\bw[0-9a-f]+x[0-9a-f]+x[0-9a-f]{6}\b"
+)
 _SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 
