@@ -1,13 +1,12 @@
-"""The player of a run: what is drawn over time, and what the browser does with it.
+"""The player of a run: what the browser gets, and what it does with it.
 
-intervals replay decoding columns   what was where, from when to when, out of the trace
-film                                a clock that slows down where frames are in the air
-network map timeline packing sizes  the Bokeh layout, and the columns that the browser gets
-inspector counters                  what a node knew and had counted
-legend skin                         what looks mean; what players of protocols have in common
-live                                a run on motes while it goes on
-player.js                           picks what is alive at a time and hands it to Bokeh
+columns film counters   the trace as arrays; a clock that slows down where frames are in the air; what was counted
+parcel                  what is seen of a run (`views.seeing`) as one buffer of columns
+taken_apart             frames with their bytes, for the table of messages
+embed                   the player as HTML that stands by itself, in notebooks and pages
+living                  a player that stays, and is fed runs; live: a run on motes while it goes on
+browser/                the one ES module, on canvases, in parts that are joined: parcel, paint (marks), map, timeline
+                        (with curves and lanes), words (inspector, messages), player; boot and wire bring it to life
 
-Limits
-    It knows the events of gradients, reinforcements and decoding by their names, whatever protocol has them.
+It draws layers (`views.layers`), and knows no protocol.
 """

@@ -4,6 +4,10 @@
     player_html(parcel)  an element that plays the run of a parcel, wherever HTML with scripts is shown
 
 Script and columns travel as gzip in base64. A page with several players loads the script once.
+
+Limits
+    Tested in JupyterLab 4, Notebook 7 and exported HTML, with Chromium. VS Code's renderer, Firefox and Safari were not
+    tried.
 """
 
 from __future__ import annotations
