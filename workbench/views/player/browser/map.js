@@ -150,11 +150,15 @@ class NetworkMap {
       for (let line = Math.floor(box[1] / 12); line <= box[3] / 12; line++) cells.push(column * 4096 + line)
     const isFree = cells.every((cell) => (this.labels.get(cell) ?? []).every((o) => o[2] < box[0] || o[0] > box[2] || o[3] < box[1] || o[1] > box[3]))
     if (!isFree) {
-      this.labelsLeftOut++
+      this.leaveOutLabels(1)
       return false
     }
     for (const cell of cells) this.labels.set(cell, [...(this.labels.get(cell) ?? []), box])
     return true
+  }
+
+  leaveOutLabels(count) {
+    this.labelsLeftOut += count
   }
 
   // Painting

@@ -4,6 +4,7 @@
 
 const SEGMENTS_A_PATH = 24
 const SHAPES_A_PATH = 48
+const MOST_LABELS = 80 // in sight: more cannot be read
 
 class Brush {
   constructor(context) {
@@ -228,13 +229,15 @@ const PAINTERS = {
 
   label(brush, view, layer, look, rows) {
     const { context } = brush
+    const seen = rows.filter((row) => view.isInSight(layer.table.node[row]))
+    if (seen.length > MOST_LABELS) return view.leaveOutLabels(seen.length)
     context.globalAlpha = look.alpha
     context.setLineDash([])
     context.font = `11px ${view.font}`
     context.textAlign = "center"
     context.textBaseline = "middle"
     context.lineJoin = "round"
-    for (const row of rows) {
+    for (const row of seen) {
       const node = layer.table.node[row]
       const text = layer.words[layer.table.text[row]]
       const x = view.px[node]

@@ -1,7 +1,7 @@
 // What lies below the map on one axis of time: a mark for each message, curves, and lanes of strips.
 
 const AXIS = 16
-const LEFT = 44
+const LEFT = 52
 const RIGHT = 10
 
 // A canvas for what stands still, one for the cursor, and what pointers do to both: a press goes to a time.
