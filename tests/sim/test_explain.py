@@ -91,6 +91,14 @@ def test_an_explanation_is_shown_line_by_line_and_as_a_list():
             ["Node 0 subscribed to TEMP GE 1 from 11 s to 13 s, when nothing that matches was published."],
         ),
         (
+            [ASKED, wb.publish([2, 3], "TEMP IS 5", every_s=1e6, stagger=True)],
+            ["No publication begins before its end: its stagger comes later (TEMP IS 5)."],
+        ),
+        (
+            [ASKED, wb.publish(3, wb.SensorField(), every_s=1, start_s=6, stop_s=6)],
+            ["No publication begins before its end: it stops when it starts (readings of a sensor field)."],
+        ),
+        (
             [ASKED, SAID, wb.outage(3, 8, 12)],
             ["Node 3 was down at 10 s, when it was to publish TEMP IS 5."],
         ),
@@ -178,6 +186,19 @@ def test_what_the_radio_lost_is_told_with_its_reasons():
     radio = wb.Radio(loss="none", collisions=True, jitter_ms=(1.0, 1.0))
     (sentence,) = told(graph=ring, radio=radio)
     assert re.fullmatch(r"\d+% of \d+ receptions failed: .*\d+ collision.*", sentence)
+
+
+def test_frames_that_never_went_out_are_told():
+    sentences = told(workload=[ASKED, SAID, wb.outage(3, 10.0001)])
+    assert sentences == ("No frame was sent.", "1 of 1 frames were given up before they were sent: 1 down.")
+
+
+def test_what_arrived_in_part_is_explained_for_what_did_not():
+    run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", every_s=5)])
+    assert run.metrics["delivery_ratio"] == 0.5
+    linked, asked = run.explain().sentences
+    assert linked.startswith("Node 3 had no link when it published at 0 s")
+    assert asked.startswith("Node 3 published at 5 s and sent it to nobody")
 
 
 def test_published_before_there_were_links_is_told():

@@ -113,6 +113,8 @@ def explain(run: Any) -> Explanation:
 
 
 def _headline(run: Any, metrics: Any, count: int) -> str:
+    if not metrics["expected"]:
+        return "No sample was expected to be delivered" + (":" if count else ".")
     counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} samples that were expected were delivered"
     if count:
         return f"{counts}:"
@@ -168,25 +170,34 @@ def _without(scenario: Any, asked: Asked, published: Published) -> Iterator[str]
         yield "The workload has no subscriptions."
     if workload.Publish not in kinds and not len(published.node):
         yield "The workload has no publications."
+    begun = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
+    if begun and not len(published.node) and not any(one.kind == workload.PUBLISH for one in _actions(scenario)):
+        shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
+        yield f"No publication begins before its end: {shown} ({_shown(begun[0])}){more(len(begun))}."
+
+
+def _actions(scenario: Any) -> list[workload.Action]:
+    nodes, duration_us = tuple(sorted(scenario.topology)), round(scenario.duration_s * 1e6)
+    return workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
+
+
+def _shown(item: Any) -> str:
+    return item.what if isinstance(item.what, str) else "readings of a sensor field"
 
 
 def _after_the_end(scenario: Any) -> Iterator[str]:
     for cls, what in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
         late = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
         if late:
-            shown = late[0].what if isinstance(late[0].what, str) else "readings of a sensor field"
-            yield (
-                f"{what} ({shown}) starts at {late[0].start_s:g} s, and the run ends at {scenario.duration_s:g} s"
-                f"{more(len(late))}."
-            )
+            ends = f"the run ends at {scenario.duration_s:g} s"
+            yield f"{what} ({_shown(late[0])}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
 
 
 def _while_down(scenario: Any, rows: Rows) -> Iterator[str]:
     down = down_times(rows)
     if not down:
         return
-    nodes, duration_us = tuple(sorted(scenario.topology)), round(scenario.duration_s * 1e6)
-    actions = workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
+    actions = _actions(scenario)
     for kind, verb in _VERBS.items():
         in_vain = [
             one
@@ -195,9 +206,8 @@ def _while_down(scenario: Any, rows: Rows) -> Iterator[str]:
         ]
         if in_vain:
             first = in_vain[0]
-            shown = first.item.what if isinstance(first.item.what, str) else "a reading"
             yield (
-                f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} {shown}"
+                f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} {_shown(first.item)}"
                 f"{more(len(in_vain))}."
             )
 
@@ -277,8 +287,9 @@ def _failing(protocol: Protocol, one: Attribute, texts: list[str]) -> str:
         name = type(protocol).public_class().__name__
         return f"{said} is a pattern, and {name} has no patterns: it compares topics byte by byte"
     if isinstance(one.value, int):
-        lowest, highest = min(stated, key=_value), max(stated, key=_value)
-        return f"{said} fails, for what is published is from {to_text((lowest,))} to {to_text((highest,))}"
+        lowest, highest = (to_text((end(stated, key=_value),)) for end in (min, max))
+        shown = lowest if lowest == highest else f"from {lowest} to {highest}"
+        return f"{said} fails, for what is published is {shown}"
     return f"{said} fails, for what is published is {to_text((stated[0],))}{more(len({o.value for o in stated}))}"
 
 
@@ -368,9 +379,11 @@ def _lost(metrics: Any) -> Iterator[str]:
     if lost and lost >= _WORTH_TELLING * (lost + received):
         reasons = _by_reason(metrics, "lost_")
         yield f"{lost / (lost + received):.0%} of {lost + received:,.0f} receptions failed: {reasons}."
+    sent = metrics["transmissions"]
     given_up = sum(metrics[name] for name in metrics.index if name.startswith("given_up_"))
-    if given_up and given_up >= _WORTH_TELLING * (given_up + metrics["transmissions"]):
-        yield f"{given_up:,.0f} frames were given up before they were sent: {_by_reason(metrics, 'given_up_')}."
+    if given_up and given_up >= _WORTH_TELLING * (given_up + sent):
+        reasons = _by_reason(metrics, "given_up_")
+        yield f"{given_up:,.0f} of {given_up + sent:,.0f} frames were given up before they were sent: {reasons}."
 
 
 def _by_reason(metrics: Any, prefix: str) -> str:

@@ -44,10 +44,10 @@ def _is_overtaken(trace: Rows, missing: Missing) -> np.ndarray:
             stored.setdefault((row["origin"], row["node"]), row["time_us"])
     had: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for name in ("held", "received", "forwarded"):
-        for *event, node, time_us in _of_events(trace, name, missing):
-            nodes = had[tuple(event)]
+        for origin, sequence, node, time_us in _of_events(trace, name, missing):
+            nodes = had[origin, sequence]
             nodes[node] = max(nodes.get(node, 0), time_us)
-    dropped = {tuple(event) for *event, _, _ in _of_events(trace, "dropped", missing)}
+    dropped = {(origin, sequence) for origin, sequence, _, _ in _of_events(trace, "dropped", missing)}
     events = zip(missing.publisher.tolist(), missing.number.tolist(), strict=True)
     found = [
         bool(had.get(event))
