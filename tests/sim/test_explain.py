@@ -193,6 +193,15 @@ def test_frames_that_never_went_out_are_told():
     assert sentences == ("No frame was sent.", "1 of 1 frames were given up before they were sent: 1 down.")
 
 
+def test_where_nothing_was_expected_and_something_came_later_the_reason_is_told():
+    run = run_of(wb.TinyMQ(), [ASKED, SAID, wb.outage(0, 8, 12)])
+    assert "delivered" in run.trace["event"].to_pylist() and run.metrics["expected"] == 0
+    (sentence,) = run.explain().sentences
+    assert sentence == (
+        "Node 0, which subscribed to TEMP GE 1, was down when 1 of the 1 publications that match were made."
+    )
+
+
 def test_what_arrived_in_part_is_explained_for_what_did_not():
     run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", every_s=5)])
     assert run.metrics["delivery_ratio"] == 0.5
@@ -216,7 +225,9 @@ def test_published_before_there_were_links_is_told():
 def test_published_before_queries_were_stored_is_told():
     early = [wb.subscribe(3, "TEMP GE 1"), wb.publish(0, "TEMP IS 5")]
     (sentence,) = told(wb.TinyMQ(), early)
-    assert sentence.startswith("Node 0 published at 0 s, before a query of node 3 was stored where the event came")
+    assert sentence.startswith(
+        "Node 0 published at 0 s, and where the event came no query of node 3 was stored by then: "
+    )
 
 
 def test_nodes_that_never_got_a_place_are_named():

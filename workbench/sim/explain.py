@@ -100,7 +100,7 @@ def explain(run: Any) -> Explanation:
         *_after_the_end(scenario),
         *_while_down(scenario, rows),
         *_without_a_match(scenario, asked, published, samples, matching),
-        *_at_other_times(rows, asked, published, samples),
+        *_at_other_times(rows, asked, published, samples, bool(metrics["expected"])),
         *_without_a_path(owed, asked, published),
     ]
     if len(missing.sink):
@@ -120,8 +120,8 @@ def _headline(run: Any, metrics: Any, count: int) -> str:
         return f"{counts}:"
     if metrics["delivered"] == metrics["expected"]:
         return f"{counts}."
-    more = "" if run.has_trace else '; a run with record="trace" may tell more'
-    return f"{counts}. Neither the scenario nor what was recorded proves why{more}."
+    hint_at_more = "" if run.has_trace else '; a run with record="trace" may tell more'
+    return f"{counts}. Neither the scenario nor what was recorded proves why{hint_at_more}."
 
 
 # Words
@@ -212,9 +212,15 @@ def _while_down(scenario: Any, rows: Rows) -> Iterator[str]:
             )
 
 
-def _at_other_times(rows: Rows, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
-    """Subscriptions that publications match, but none in the time in which they last and their node is up."""
+def _at_other_times(
+    rows: Rows, asked: Asked, published: Published, samples: list[np.ndarray], is_any_expected: bool
+) -> Iterator[str]:
+    """Subscriptions that publications match, but none in the time in which they last and their node is up.
+
+    What was delivered all the same, as messages may wait for a sink, is spoken of only where nothing was expected.
+    """
     got = positions((asked.node, asked.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
+    got &= is_any_expected
     lasting = spells(asked, rows)
     found: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
     for numbers, mine in zip(samples, _by_text(asked.what, asked), strict=True):

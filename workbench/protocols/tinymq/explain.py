@@ -24,16 +24,16 @@ def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str
         if len(homeless):
             yield f"Node {homeless[0]}, a {kind}, never got a place in a tree{more(len(homeless))}."
     moved = missing.those(np.isin(missing.publisher, placed))
-    overtaken = moved.those(_is_overtaken(trace, moved))
-    if len(overtaken.sink):
+    unmatched = moved.those(_is_unmatched(trace, moved))
+    if len(unmatched.sink):
         yield (
-            f"Node {overtaken.publisher[0]} published at {seconds(overtaken.published_us[0])}, before a query of node "
-            f"{overtaken.sink[0]} was stored where the event came: an event is matched only with what is stored by "
-            f"then{more(len(overtaken.sink))}."
+            f"Node {unmatched.publisher[0]} published at {seconds(unmatched.published_us[0])}, and where the event came "
+            f"no query of node {unmatched.sink[0]} was stored by then: an event is matched only with what is stored when "
+            f"it comes{more(len(unmatched.sink))}."
         )
 
 
-def _is_overtaken(trace: Rows, missing: Missing) -> np.ndarray:
+def _is_unmatched(trace: Rows, missing: Missing) -> np.ndarray:
     """Whether no node that had the event stored a query of the sink by the last time it had it (m,).
 
     False for an event that was dropped: it might have come further. ``had``: event -> node -> time.
