@@ -3,7 +3,8 @@
     .venv/bin/python -m scripts.contact_sheet [FOLDER]
 
 Writes into FOLDER (out/contact) a picture for each protocol, light and dark, at 1366 and 390 px, exported and, at
-1366 px, live in JupyterLab; and wide.png and narrow.png with all of them beside each other. It needs Chromium and Playwright.
+1366 px, live in JupyterLab; and wide.png and narrow.png with all of them beside each other. It needs Chromium and
+Playwright.
 """
 
 from __future__ import annotations

@@ -32,12 +32,21 @@ def scenario_file(tmp_path):
 def test_run_prints_the_metrics_and_writes_its_results(scenario_file, tmp_path, capsys):
     out = tmp_path / "results"
     assert cli.main(["run", str(scenario_file), "--out", str(out)]) == 0
-    printed = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines())
+    lines = capsys.readouterr().out.splitlines()
+    assert not any("run.explain()" in line for line in lines)
+    printed = dict(line.split()[:2] for line in lines)
     metrics = json.loads((out / "metrics.json").read_text())
     assert float(printed["delivery_ratio"]) == pytest.approx(metrics["delivery_ratio"])
     assert pq.read_table(out / "trace.parquet").num_rows == SCENARIO.run().trace.num_rows
     assert "<html" in (out / "run.html").read_text()
     assert (out / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_run_says_where_to_ask_why_little_was_delivered(tmp_path, capsys):
+    path = tmp_path / "late.json"
+    path.write_text(SCENARIO.replace(**{"workload.0.start_s": 19}).to_json())
+    assert cli.main(["run", str(path), "--out", str(tmp_path)]) == 0
+    assert "Nothing was expected to be delivered: run.explain() says why." in capsys.readouterr().out.splitlines()
 
 
 def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, monkeypatch):

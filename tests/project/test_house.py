@@ -84,6 +84,7 @@ BROKEN = [
     ("between", {"ants/views/map.py": "from workbench.protocols.bees.views import comb"}, "a generic room (views/)"),
     ("rooms", {"ants/node.py": "from workbench.sim import run"}, "protocols/ants/fast or"),
     ("rooms", {"ants/fast/__init__.py": "from workbench.views import drawing"}, "protocols/ants/views"),
+    ("rooms", {"ants/explain.py": "from workbench.views import drawing"}, "protocols/ants/views"),
     ("rooms", {"/sim/run.py": "def f():\n    from workbench.protocols.ants import Ants"}, "finds it by name"),
     ("rooms", {"/sim/run.py": "from workbench.views import drawing"}, "belongs into sim or left of it"),
     ("rooms", {"/attributes/model.py": "from workbench.protocols.contract import Node"}, "attributes or left of it"),
@@ -130,6 +131,7 @@ def test_what_breaks_no_rule():
     more = {
         "protocols/ants/views/map.py": "import workbench.sim.run\nfrom workbench.protocols.ants import fast, metrics",
         "protocols/ants/metrics.py": "from workbench.protocols.ants import Ants\nfrom workbench.sim import run",
+        "protocols/ants/explain.py": "from workbench.protocols.ants import Ants\nfrom workbench.sim import run",
         "protocols/bees/views/map.py": "from workbench.protocols.ants.views.map import Scene\nWIDTH = 5",
         "protocols/bees/views/comb.py": "WIDTH = 5",  # no constant of the protocol's definition
         "sim/run.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from workbench.views import drawing",

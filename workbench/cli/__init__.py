@@ -102,7 +102,11 @@ def run_scenario(options: argparse.Namespace) -> int:
 
 def write_results(run: "Run", out: Path) -> None:
     """Print a run's metrics and write all that there is of it into a folder."""
+    from workbench.sim.explain import hint
+
     print(run.metrics.to_string(float_format=lambda value: f"{value:.6g}"))
+    if low := hint(run.metrics["delivery_ratio"]):
+        print(low)
     run.save(out)
     run.save_html(out / "run.html")
     (out / "run.png").write_bytes(run.figure().to_png())

@@ -44,6 +44,9 @@ class Protocol:
     # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
     # that function asks for.
     metrics = ""
+    # The module that says why publications did not arrive, as only this protocol can; "" without one. It has
+    # ``explain(scenario, trace, missing) -> sentences``; `sim/explain.py` says what these are.
+    explain = ""
     # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
     frame = ""
 
@@ -101,6 +104,10 @@ class Protocol:
             several = value if isinstance(value, (tuple, list)) else (value,)
             found += [one for one in several if hasattr(one, "user_code")]
         return found
+
+    def named_nodes(self):
+        """The nodes that settings name, {setting: nodes}: a scenario refuses those that its network does not have."""
+        return {}
 
     def kind_of_node(self):
         """The class of this protocol's nodes with these settings."""

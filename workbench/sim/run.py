@@ -16,6 +16,8 @@ from workbench.sim import trace as trace_module
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.sim.explain import Explanation
+
 
 class Run:
     """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
@@ -71,6 +73,12 @@ class Run:
         from workbench.sim import frames
 
         return frames.frames(self, rows, until_s, most)
+
+    def explain(self) -> Explanation:
+        """Why little or nothing was delivered, in sentences: each is proven by the scenario or the rows of the run."""
+        from workbench.sim import explain
+
+        return explain.explain(self)
 
     def save(self, folder: str | Path) -> Path:
         """Write scenario.json, metrics.json and trace.parquet (if there is a trace) into a folder; returns it."""

@@ -86,6 +86,14 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        for setting, named in self.protocol.named_nodes().items():
+            for node in named:
+                if node not in nodes:
+                    name = self.protocol.public_class().__name__
+                    raise ScenarioError(
+                        f"{name}: {setting} has node {node}, which the topology does not have; "
+                        f"its {len(nodes)} nodes are numbered {min(nodes)} to {largest}"
+                    )
         for part in self.protocol.parts():
             for node in part.at or ():
                 if not is_whole(node) or node not in nodes:

@@ -4,6 +4,7 @@ import html
 import math
 from typing import Any
 
+from workbench.sim.explain import hint
 from workbench.views import caption
 
 _STYLE = "text-align:left;padding:1px 14px 1px 0"
@@ -11,12 +12,14 @@ _STYLE = "text-align:left;padding:1px 14px 1px 0"
 
 def bundle(run: Any) -> dict[str, Any]:
     """The mimebundle of a run: text/plain and text/html. A picture is made when one is asked for."""
-    return {"text/plain": repr(run), "text/html": summary_html(run)}
+    low = hint(run.metrics["delivery_ratio"])
+    return {"text/plain": f"{run!r}\n{low}" if low else repr(run), "text/html": summary_html(run)}
 
 
 def summary_html(run: Any) -> str:
     """Title, workload, key numbers, metrics folded away, and how to see more."""
     said = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
+    low = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
     more = (
         "<code>run.show()</code> plays it, <code>run.figure(time_s=…)</code> draws the network at a time"
@@ -24,7 +27,8 @@ def summary_html(run: Any) -> str:
         else "It kept no trace; <code>scenario.run()</code> keeps one, to look at."
     )
     return (
-        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(said)}<br>{html.escape(numbers)}</p>"
+        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(said)}<br>{html.escape(numbers)}"
+        f"{low and '<br>'}{low}</p>"
         f"<details><summary>{len(run.metrics)} metrics</summary>{metrics_table(run)}</details><p>{more}</p>"
     )
 

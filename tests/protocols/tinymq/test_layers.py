@@ -284,7 +284,7 @@ LINE, ASKED = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
     [
         (wb.topology.grid(2, 2), wb.TinyMQ(), []),
         (LINE(1), wb.TinyMQ(), []),
-        (LINE(2), wb.TinyMQ(roots=(7,)), [wb.publish(1, "TEMP IS 20")]),
+        (LINE(2), wb.TinyMQ(), [wb.outage(0, 0), wb.publish(1, "TEMP IS 20")]),
         (wb.topology.grid(2, 2), wb.TinyMQ(key_bits=127), ASKED),
         (LINE(3), wb.Pub2Sub(roots=(0, 2)), ASKED),
     ],

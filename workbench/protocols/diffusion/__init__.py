@@ -102,6 +102,7 @@ class Diffusion(Protocol):
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
     frame = "workbench.protocols.diffusion.frame"
+    explain = "workbench.protocols.diffusion.explain"
     changes = ("filtered", REPLACE)
 
     def __init__(self, **settings):

@@ -137,6 +137,7 @@ class DPS(Protocol):
     largest_address = 0x7FFFFFFF
     fast = "workbench.protocols.dps.fast"
     frame = "workbench.protocols.dps.views.frame"
+    explain = "workbench.protocols.dps.explain"
     why_not_on_motes = "its filters are integers of any length, and its ids need hashes that MicroPython does not have"
 
     def __init__(self, **settings):

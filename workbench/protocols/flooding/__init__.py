@@ -40,3 +40,4 @@ class Flooding(Protocol):
     disseminates = True
     fast = "workbench.protocols.flooding.fast"
     frame = "workbench.protocols.flooding.frame"
+    explain = "workbench.protocols.flooding.explain"

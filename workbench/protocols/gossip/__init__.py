@@ -47,6 +47,7 @@ class Gossip(Protocol):
     parameters = PARAMETERS
     disseminates = True
     frame = "workbench.protocols.gossip.frame"
+    explain = flooding.Flooding.explain
 
     @property
     def fast(self):

@@ -145,6 +145,7 @@ class TinyMQ(Protocol):
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
     frame = "workbench.protocols.tinymq.frame"
+    explain = "workbench.protocols.tinymq.explain"
     is_printed = False  # Whether queries and events go by the algorithms as printed.
 
     def __new__(cls, **settings):
@@ -180,6 +181,10 @@ class TinyMQ(Protocol):
                     "%s: %s is %s; it must be 0, or %s at least, as nodes count microseconds"
                     % (owner, name, self.settings[name], SHORTEST_S)
                 )
+
+    def named_nodes(self):
+        """The roots: without one no tree grows."""
+        return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Besides the readings: the infos of the overlay as it grows and of each epoch, and the queries."""

@@ -24,6 +24,8 @@ while the subscription lasted, publisher and sink were up, and arcs lead from th
 sample is known by its text among those its message carries. A protocol with filters may change samples on purpose: it
 tells in which messages its nodes did so (``changes`` of its class), and there a sample with another text stands for the
 first that has not arrived. Which sample was changed, and to what, is not told, so it is not checked.
+
+Why a delivery ratio is low, or not a number, ``run.explain()`` says (`workbench.sim.explain`).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
         return _values(0, len(rows.columns("delivered", "node")[0]), 0, _NO_TIMES, NOT_A_NUMBER)
     published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
-    samples = _samples(asked, published, matching)
+    samples = samples_of(asked, published, matching)
     owed = _Owed(asked, published, spells(asked, rows), paths.indices(published.node), samples)
     sink = paths.indices(asked.node)
     held = _held(rows, paths, asked.node)
@@ -93,7 +93,7 @@ def percentile(ordered: np.ndarray, share: float) -> float:
 # Owed
 
 
-def _samples(asked: Asked, published: Published, matching: Matching) -> list[np.ndarray]:
+def samples_of(asked: Asked, published: Published, matching: Matching) -> list[np.ndarray]:
     """For each text that is asked for, how many samples of each text that is published match."""
     found = []
     for what, indices in zip(asked.texts, matching.candidates(asked.texts, published.texts), strict=True):

@@ -78,7 +78,7 @@ def publications(rows: Rows) -> Published:
 
 def spells(asked: Asked, rows: Rows) -> Spells:
     """The spells of all subscriptions."""
-    down = _down_times(rows)
+    down = down_times(rows)
     lasting = Spells(np.arange(len(asked.node)), asked.first_us, asked.last_us)
     if down:
         columns = (column.tolist() for column in (asked.node, *lasting))
@@ -97,7 +97,7 @@ def _cut(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int,
     yield subscription, first_us, last_us
 
 
-def _down_times(rows: Rows) -> dict[int, list[tuple[int, int]]]:
+def down_times(rows: Rows) -> dict[int, list[tuple[int, int]]]:
     """node -> [(failed at, recovered at)] in order of time."""
     times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):

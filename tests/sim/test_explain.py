@@ -1,0 +1,249 @@
+"""Why a run delivered little: each sentence is said of a run of that kind, and of none that works."""
+
+import re
+
+import networkx as nx
+import pytest
+
+import workbench as wb
+from workbench.views.rich import bundle
+
+IDEAL = wb.Radio(loss="none")
+#   0 --- 1 --- 2 --- 3      the sink is node 0, the source node 3
+LINE = wb.topology.line(4)
+ASKED, SAID = wb.subscribe(0, "TEMP GE 1", start_s=5), wb.publish(3, "TEMP IS 5", start_s=10)
+PROTOCOLS = [
+    wb.Flooding(),
+    wb.Gossip(forwarding_probability=1),
+    wb.Diffusion(),
+    wb.CodedDiffusion(forwarding_factor=1.0),
+    wb.TinyMQ(),
+    wb.DPS(),
+]
+
+
+def run_of(protocol=None, workload=(ASKED, SAID), graph=LINE, radio=IDEAL, record="trace", **more):
+    scenario = wb.Scenario(graph, protocol or wb.Flooding(), workload, radio, **{"duration_s": 20, "seed": 1, **more})
+    return scenario.run(engine="reference", record=record)
+
+
+def told(*args, **options):
+    return run_of(*args, **options).explain().sentences
+
+
+def one_way(*arcs):
+    graph = nx.DiGraph()
+    for place, node in enumerate(sorted({node for arc in arcs for node in arc})):
+        graph.add_node(node, pos=(10.0 * place, 0.0))
+    graph.add_edges_from(arcs, pdr=1.0)
+    return graph
+
+
+@pytest.mark.parametrize("record", ["trace", "metrics"])
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda one: type(one).__name__)
+def test_of_a_run_that_works_nothing_is_said(protocol, record):
+    run = run_of(protocol, record=record)
+    assert run.metrics["delivery_ratio"] == 1
+    assert run.explain().sentences == ()
+    assert str(run.explain()) == "1 of 1 samples that were expected were delivered."
+    assert "run.explain()" not in "".join(bundle(run).values())
+
+
+def test_a_low_delivery_ratio_is_displayed_with_where_to_ask_why():
+    nothing, little = run_of(workload=[]), run_of(workload=[ASKED, SAID], radio=wb.Radio(loss=1.0))
+    assert bundle(nothing)["text/plain"].endswith("Nothing was expected to be delivered: run.explain() says why.")
+    assert "<br>Little was delivered: <code>run.explain()</code> says why.</p>" in bundle(little)["text/html"]
+
+
+def test_an_explanation_is_shown_line_by_line_and_as_a_list():
+    made = run_of(workload=[wb.subscribe(0, 'TOPIC EQ "<b>"')]).explain()
+    assert (
+        str(made).splitlines()[1:]
+        == [f"- {sentence}" for sentence in made.sentences]
+        == ["- The workload has no publications."]
+    )
+    assert "<li>The workload has no publications.</li>" in made._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("workload", "sentences"),
+    [
+        ([], ["The workload has no subscriptions.", "The workload has no publications."]),
+        ([SAID], ["The workload has no subscriptions."]),
+        (
+            [wb.subscribe(0, "TEMP GE 1", start_s=30), SAID],
+            ["A subscription (TEMP GE 1) starts at 30 s, and the run ends at 20 s."],
+        ),
+        (
+            [ASKED, wb.publish([2, 3], "TEMP IS 5", start_s=20), wb.publish(3, "TEMP IS 5", start_s=25)],
+            ["A publication (TEMP IS 5) starts at 20 s, and the run ends at 20 s (and 1 more like it)."],
+        ),
+        (
+            [wb.subscribe(0, "TEMP GE 1", start_s=12), SAID],
+            ["Node 0 subscribed to TEMP GE 1 at 12 s, after the last publication that matches, at 10 s."],
+        ),
+        (
+            [wb.subscribe(0, "TEMP GE 1", stop_s=4), SAID],
+            ["Node 0's subscription to TEMP GE 1 ended at 4 s, before the first publication that matches, at 10 s."],
+        ),
+        (
+            [wb.subscribe(0, "TEMP GE 1", start_s=11, expires_s=2), wb.publish(3, "TEMP IS 5", every_s=5)],
+            ["Node 0 subscribed to TEMP GE 1 from 11 s to 13 s, when nothing that matches was published."],
+        ),
+        (
+            [ASKED, wb.publish([2, 3], "TEMP IS 5", every_s=1e6, stagger=True)],
+            ["No publication begins before its end: its stagger comes later (TEMP IS 5)."],
+        ),
+        (
+            [ASKED, wb.publish(3, wb.SensorField(), every_s=1, start_s=6, stop_s=6)],
+            ["No publication begins before its end: it stops when it starts (readings of a sensor field)."],
+        ),
+        (
+            [ASKED, SAID, wb.outage(3, 8, 12)],
+            ["Node 3 was down at 10 s, when it was to publish TEMP IS 5."],
+        ),
+        (
+            [ASKED, SAID, wb.outage(0, 4, 6)],
+            ["Node 0 was down at 5 s, when it was to subscribe to TEMP GE 1."],
+        ),
+        (
+            [ASKED, SAID, wb.outage(0, 8, 12)],
+            ["Node 0, which subscribed to TEMP GE 1, was down when 1 of the 1 publications that match were made."],
+        ),
+    ],
+)  # fmt: skip
+def test_who_did_not_ask_or_publish_in_time_is_told(workload, sentences):
+    assert told(workload=workload) == tuple(sentences)
+
+
+@pytest.mark.parametrize(
+    ("asked", "published", "why"),
+    [
+        ("TEMP GE 30", ["TEMP IS 5", "TEMP IS 20"],
+         "TEMP GE 30 fails, for what is published is from TEMP IS 5 to TEMP IS 20"),
+        ("TEMP GE 1, HUMIDITY GE 1", ["TEMP IS 5"], "none has what HUMIDITY GE 1 asks for"),
+        ("TEMP GE 10, TEMP LE 12", ["TEMP IS 5", "TEMP IS 20"],
+         "each of its attributes is met, but never all of them by one publication"),
+        ('TOPIC EQ "a/+"', ['TOPIC IS "a/b"'],
+         'TOPIC EQ "a/+" is a pattern, and Flooding has no patterns: it compares topics byte by byte'),
+        ('TOPIC EQ "a"', ['TOPIC IS "b"'], 'TOPIC EQ "a" fails, for what is published is TOPIC IS "b"'),
+    ],
+)  # fmt: skip
+def test_the_attribute_that_no_publication_meets_is_named(asked, published, why):
+    workload = [wb.subscribe(0, asked), *(wb.publish(3, what, start_s=10) for what in published)]
+    assert told(workload=workload) == (f"No publication matches {asked}: {why}.",)
+
+
+def test_of_many_subscriptions_that_nothing_matches_some_are_explained_and_the_others_counted():
+    sentences = told(workload=[*(wb.subscribe(0, f"TEMP GE {value}") for value in range(30, 40)), SAID])
+    assert len(sentences) == 6
+    assert sentences[-1] == "Nor does one match 5 other things that are asked for."
+
+
+def test_patterns_are_no_reason_where_the_protocol_has_them():
+    workload = [wb.subscribe(0, 'TOPIC EQ "a/+"'), wb.publish(3, 'TOPIC IS "a/b"', start_s=10)]
+    assert told(wb.DPS(), workload) == ()
+    (sentence,) = told(wb.DPS(), [wb.subscribe(0, 'TOPIC EQ "c/+"'), *workload[1:]])
+    assert sentence.endswith('TOPIC EQ "c/+" fails, for what is published is TOPIC IS "a/b".')
+
+
+def test_a_publisher_without_a_path_to_the_sink_is_named():
+    (sentence,) = told(graph=one_way((0, 1), (1, 0), (1, 3)))
+    assert sentence.startswith("No path leads from node 3, which publishes, to node 0, which subscribes to TEMP GE 1;")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "what"),
+    [(wb.Diffusion(), "an interest"), (wb.TinyMQ(roots=(3,)), "a query"), (wb.DPS(), "an interest")],
+    ids=lambda one: type(one).__name__,
+)  # fmt: skip
+def test_a_sink_that_hears_and_is_not_heard_is_named(protocol, what):
+    sentence = f"Arcs lead from node 3 to node 0 and none back, so {what} of node 0 cannot come to it."
+    one, both = one_way((3, 1), (1, 3), (1, 0)), one_way((3, 1), (1, 3), (1, 0), (0, 1))
+    assert sentence in told(protocol, graph=one)
+    assert told(protocol, graph=both) == ()
+    assert told(wb.Flooding(), graph=one) == ()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reaches"),
+    [(wb.Flooding, 3), (wb.Gossip, 3), (wb.Diffusion, 3)],
+    ids=["Flooding", "Gossip", "Diffusion"],
+)
+def test_a_ttl_is_a_reason_from_the_first_hop_on_that_it_does_not_reach(protocol, reaches):
+    settings = {"forwarding_probability": 1} if protocol is wb.Gossip else {}
+    assert told(protocol(ttl=reaches, **settings)) == ()
+    run = run_of(protocol(ttl=reaches - 1, **settings))
+    assert run.metrics["delivered"] == 0
+    (sentence,) = run.explain().sentences
+    assert f"ttl of {reaches - 1} hops" in sentence and "between node 3 and node 0 has 3 hops." in sentence
+
+
+def test_what_the_radio_lost_is_told_with_its_reasons():
+    assert told(radio=wb.Radio(loss=1.0)) == ("100% of 1 receptions failed: 1 link.",)
+    # Both neighbors of the sink pass the flood on, at once and without a look at the channel.
+    ring = wb.topology.grid(2, 2)
+    radio = wb.Radio(loss="none", collisions=True, jitter_ms=(1.0, 1.0))
+    (sentence,) = told(graph=ring, radio=radio)
+    assert re.fullmatch(r"\d+% of \d+ receptions failed: .*\d+ collision.*", sentence)
+
+
+def test_frames_that_never_went_out_are_told():
+    sentences = told(workload=[ASKED, SAID, wb.outage(3, 10.0001)])
+    assert sentences == ("No frame was sent.", "1 of 1 frames were given up before they were sent: 1 down.")
+
+
+def test_where_nothing_was_expected_and_something_came_later_the_reason_is_told():
+    run = run_of(wb.TinyMQ(), [ASKED, SAID, wb.outage(0, 8, 12)])
+    assert "delivered" in run.trace["event"].to_pylist() and run.metrics["expected"] == 0
+    (sentence,) = run.explain().sentences
+    assert sentence == (
+        "Node 0, which subscribed to TEMP GE 1, was down when 1 of the 1 publications that match were made."
+    )
+
+
+def test_what_arrived_in_part_is_explained_for_what_did_not():
+    run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", every_s=5)])
+    assert run.metrics["delivery_ratio"] == 0.5
+    linked, asked = run.explain().sentences
+    assert linked.startswith("Node 3 had no link when it published at 0 s")
+    assert asked.startswith("Node 3 published at 5 s and sent it to nobody")
+
+
+def test_published_before_there_were_links_is_told():
+    early = [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")]
+    (sentence,) = told(wb.DPS(), early)
+    assert re.fullmatch(
+        r"Node 3 had no link when it published at 0 s \(the next one stood at 0\.\d+ s\), so it sent .* to nobody\.",
+        sentence,
+    )
+    # Links stand by then, and the interests of the sink have not come as far.
+    (sentence,) = told(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=2)])
+    assert sentence.startswith("Node 3 published at 2 s and sent it to nobody: no subscription of node 0 had come")
+
+
+def test_published_before_queries_were_stored_is_told():
+    early = [wb.subscribe(3, "TEMP GE 1"), wb.publish(0, "TEMP IS 5")]
+    (sentence,) = told(wb.TinyMQ(), early)
+    assert sentence.startswith(
+        "Node 0 published at 0 s, and where the event came no query of node 3 was stored by then: "
+    )
+
+
+def test_nodes_that_never_got_a_place_are_named():
+    sentences = told(wb.TinyMQ(), [ASKED, SAID, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
+    assert "Node 3, a publisher, never got a place in a tree." in sentences
+    assert "Node 1, a sink, never got a place in a tree." in sentences
+
+
+def test_without_a_trace_only_what_is_known_is_said():
+    run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")], record="metrics")
+    assert run.explain().sentences == ()
+    assert str(run.explain()).endswith('proves why; a run with record="trace" may tell more.')
+
+
+@pytest.mark.parametrize("protocol", [wb.TinyMQ(roots=(0, 77)), wb.Pub2Sub(roots=(77,))], ids=["TinyMQ", "Pub2Sub"])
+def test_a_root_that_the_network_does_not_have_is_refused(protocol):
+    name = type(protocol).__name__
+    with pytest.raises(wb.ScenarioError, match=f"{name}: roots has node 77, which the topology does not have; its 4 n"):
+        wb.Scenario(LINE, protocol)
