@@ -471,7 +471,7 @@ def test_a_held_clock_that_is_let_go_on_goes_on(bench):
 
 
 def test_timers_go_off_by_themselves_at_their_time(bench):
-    bench.configure(protocol=protocol_on_a_mote(wb.Diffusion(refresh_s=2)))
+    bench.configure(protocol=protocol_on_a_mote(wb.Diffusion(refresh_s=2, max_repeats=0)))
     bench.subscribe("TEMP GE 25")
     bench.step_to(5 * SECOND)
     sent = [fields for kind, fields, _ in bench.said() if kind == link.SEND]

@@ -127,6 +127,7 @@ class Player:
         self.page.wait_for_function(
             f"() => {{ const p = document.querySelector('.wb-player')?.workbenchPlayer; return p && ({condition}) }}"
         )
+        self.ask("p.isPlaying || p.paint()")  # what was asked for is painted with the browser's next picture
 
     def alive(self):
         """What is drawn now: (layer, mark) -> numbers of nodes, ascending, of the layers on the map."""

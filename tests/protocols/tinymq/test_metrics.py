@@ -141,10 +141,10 @@ def test_distances_change_where_keys_do_not_and_who_is_cut_off_has_none():
 def test_distances_that_have_changed_are_those_that_the_nodes_know(where, share, seed):
     graph, roots = where
     others = [node for node in graph if node not in roots] or [roots[-1]]
-    scenario = wb.Scenario(graph, TinyMQ(roots=roots, **REPAIRED), duration_s=10, seed=seed)
+    scenario = wb.Scenario(graph, TinyMQ(roots=roots, **REPAIRED), duration_s=25, seed=seed)
     before, _ = played(scenario)
-    workload = [wb.random_outage(others, share, 10.0, seed=seed)]
-    after, run = played(scenario.replace(workload=workload, duration_s=60))
+    workload = [wb.random_outage(others, share, 25.0, seed=seed)]
+    after, run = played(scenario.replace(workload=workload, duration_s=90))
     live = [node for node in after if node not in workload[0].at]
 
     def vector(node):

@@ -53,6 +53,7 @@ def overlay_drawing(
     if tree is not None and not 0 <= tree < len(seen.roots):
         raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(seen.roots) - 1}")
     scene = LayerScene(_seen(run, _trees(run, seen, time_us, keys, tree)), time_us, width)
+    scene.is_asked_for = bool(keys)  # a few more names, since these are wanted
     return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
 
 
