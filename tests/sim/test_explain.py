@@ -230,6 +230,14 @@ def test_published_before_queries_were_stored_is_told():
     )
 
 
+def test_an_event_that_was_lost_is_not_said_to_have_met_no_query():
+    # All are up when the event is published, and its neighbors are off when its first frame comes.
+    workload = [wb.subscribe(0, "TEMP EQ 5"), wb.publish(3, "TEMP IS 5", start_s=10), wb.outage([0, 1, 2], 10.00001)]
+    run = run_of(wb.TinyMQ(retries=0), workload)
+    assert run.metrics["expected"] == 1 and run.metrics["delivered"] == 0 and run.metrics["lost_down"]
+    assert not any("no query" in sentence for sentence in run.explain().sentences)
+
+
 def test_nodes_that_never_got_a_place_are_named():
     sentences = told(wb.TinyMQ(), [ASKED, SAID, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
     assert "Node 3, a publisher, never got a place in a tree." in sentences

@@ -36,22 +36,26 @@ def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str
 def _is_unmatched(trace: Rows, missing: Missing) -> np.ndarray:
     """Whether no node that had the event stored a query of the sink by the last time it had it (m,).
 
-    False for an event that was dropped: it might have come further. ``had``: event -> node -> time.
+    False for an event of which a frame was lost or dropped: it might have come further.
     """
     stored: dict[tuple[int, int], int] = {}  # (sink, node) -> when a query was stored first
     for row in trace.of("query_stored"):
         if row["value"] == 1:
             stored.setdefault((row["origin"], row["node"]), row["time_us"])
-    had: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+    had: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # event -> node -> when it had it last
     for name in ("held", "received", "forwarded"):
         for origin, sequence, node, time_us in _of_events(trace, name, missing):
             nodes = had[origin, sequence]
             nodes[node] = max(nodes.get(node, 0), time_us)
-    dropped = {(origin, sequence) for origin, sequence, _, _ in _of_events(trace, "dropped", missing)}
+    cut_short = {
+        (origin, sequence)
+        for name in ("dropped", "lost", "given_up")
+        for origin, sequence, _, _ in _of_events(trace, name, missing)
+    }
     events = zip(missing.publisher.tolist(), missing.number.tolist(), strict=True)
     found = [
         bool(had.get(event))
-        and event not in dropped
+        and event not in cut_short
         and all(stored.get((sink, node), time_us + 1) > time_us for node, time_us in had[event].items())
         for event, sink in zip(events, missing.sink.tolist(), strict=True)
     ]
