@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 
 LINKS_PER_NODE = 8
+USABLE = 0.1  # of frames arrive
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,17 @@ def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
 
 def hops_to(graph: nx.DiGraph, sink: int) -> dict[int, int]:
     """Hops from each node that can reach ``sink`` over links that deliver at least now and then."""
-    usable = nx.DiGraph((b, a) for a, b, pdr in graph.edges(data="pdr", default=1.0) if pdr >= 0.1)
-    return nx.single_source_shortest_path_length(usable, sink) if sink in usable else {sink: 0}
+    hops, newest = {sink: 0}, [sink] if sink in graph else []
+    before = graph.pred if graph.is_directed() else graph.adj
+    while newest:
+        found = []
+        for node in newest:
+            for other, link in before[node].items():
+                if other not in hops and link.get("pdr", 1.0) >= USABLE:
+                    hops[other] = hops[node] + 1
+                    found.append(other)
+        newest = found
+    return hops
 
 
 def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from workbench.views.player.columns import Columns
+from workbench.views.sorting import order_of
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
@@ -70,32 +71,29 @@ def _bytes(columns: Columns, rows: np.ndarray, radio: Any) -> np.ndarray:
 
 def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     """What each node counted; of more than ``most`` happenings every n-th of a node and kind stands for n."""
-    pieces, words = [], []
+    kind_of = np.full(columns.rows, -1, np.int16)  # of each row of the trace
+    words: list[str] = []
     for event, said, column in COUNTED:
         rows = columns.where(event=event)
         if not len(rows):
             continue
-        codes = columns.codes[column][rows] if column else np.zeros(len(rows), dtype=np.int64)
-        kinds, code = np.unique(codes, return_inverse=True)
-        pieces.append((rows, code + len(words)))
-        words += [f"{said} {columns.words[column][kind]}".strip() if column else said for kind in kinds]
-    if not pieces:
-        nothing = np.array([], dtype=np.int32)
-        return Counted(nothing, nothing.astype(np.int64), nothing.astype(np.int16), [], 1)
-    rows = np.concatenate([piece[0] for piece in pieces])
-    kind = np.concatenate([piece[1] for piece in pieces])
-    node, time_us = columns["node"][rows], columns["time_us"][rows]
+        codes = columns.codes[column][rows] if column else np.zeros(len(rows), np.int64)
+        kinds = np.flatnonzero(np.bincount(codes))
+        number = np.zeros(int(kinds[-1]) + 1, np.int16)
+        number[kinds] = np.arange(len(kinds)) + len(words)
+        kind_of[rows] = number[codes]
+        words += [f"{said} {columns.words[column][kind]}".strip() if column else said for kind in kinds.tolist()]
+    rows = np.flatnonzero(kind_of >= 0)
     step = max(1, -(-len(rows) // most))
     if step > 1:
-        kept = _every(step, node, kind, rows)
-        node, time_us, kind = node[kept], time_us[kept], kind[kept]
-    order = np.lexsort((time_us, node))
-    return Counted(node[order], time_us[order], kind[order].astype(np.int16), words, step)
+        rows = _every(step, columns["node"][rows].astype(np.int64) * len(words) + kind_of[rows], rows)
+    rows = rows[order_of(columns["node"][rows])]
+    return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], words, step)
 
 
-def _every(step: int, node: np.ndarray, kind: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Every step-th happening of each node and kind, in order of rows."""
-    order = np.lexsort((rows, kind, node))
-    group = node[order].astype(np.int64) * (int(kind.max()) + 1) + kind[order]
-    rank = np.arange(len(order)) - np.searchsorted(group, group, "left")
-    return order[rank % step == step - 1]
+def _every(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Every step-th row of each group, ascending; ``rows`` are, too."""
+    order = order_of(group)
+    ordered = group[order]
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered, "left")
+    return rows[np.sort(order[rank % step == step - 1])]
