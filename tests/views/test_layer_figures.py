@@ -17,9 +17,10 @@ from workbench.views.chart import steps_chart
 from workbench.views.drawing import Circle, Drawing, Text
 from workbench.views.figure import draw
 from workbench.views.ground import lay_out
-from workbench.views.layers import Curves, Layer, Line, Look, Panel, Scale, Seen, Way, Ways, table
+from workbench.views.layers import LEVELS, Curves, Layer, Line, Look, Panel, Scale, Seen, Way, Ways, table
 from workbench.views.marks import LayerScene, chips
 from workbench.views.panels import strips_drawing
+from workbench.views.player.embed import part
 from workbench.views.player.film import Film
 from workbench.views.seeing import see
 
@@ -419,3 +420,9 @@ def test_of_many_nodes_labels_are_written_if_they_are_asked_for(run):
     keys = layer("keys", "label", (Look(),), node=range(64), text=range(64), words=words)
     assert not set(words) & set(texts(draw(made(crowd, keys), 0)))
     assert len(set(words) & set(texts(draw(made(crowd, keys), 0, layers=["keys"])))) > 40
+
+
+def test_the_browser_paints_the_marks_that_figures_draw():
+    painted = set(re.findall(r"^  (\w+)\(brush, view, layer", part("paint.js"), re.MULTILINE))
+    # Nodes are painted together, strips in a panel of their own.
+    assert painted == set(LEVELS) - {"node", "strip"}

@@ -1,6 +1,5 @@
 """What is said about a run in words: its title, its caption, its key numbers."""
 
-import html
 import math
 from typing import Any
 
@@ -64,16 +63,6 @@ def key_numbers(run: Any) -> list[tuple[str, str]]:
 def conditions(run: Any) -> str:
     """Duration and seed."""
     return f"{run.scenario.duration_s:,g} s, seed {run.scenario.seed}"
-
-
-def heading_html(run: Any) -> str:
-    """Title and summary above the player."""
-    numbers = " · ".join(f"{name} {number}" for name, number in key_numbers(run))
-    line = " · ".join(part for part in (workload(run), conditions(run)) if part)
-    return (
-        f'<div class="heading"><h2>{html.escape(title(run))}</h2>'
-        f"<p>{html.escape(line)}</p><p>{html.escape(numbers)}</p></div>"
-    )
 
 
 def round_length(length: float) -> float:

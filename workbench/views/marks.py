@@ -17,6 +17,7 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.views import palette
 from workbench.views.drawing import Drawing
+from workbench.views.frames import LOST_AT
 from workbench.views.layers import LEVELS, Layer, Look, Scale, Seen
 from workbench.views.legend import Sample
 from workbench.views.seeing import NODE_LOOK
@@ -24,7 +25,6 @@ from workbench.views.still import Box, Scene
 
 PEN = 0.8
 ROOM_FOR_DETAILS = 3.0  # px of a node's radius, from which on what lies between nodes can be told apart
-LOST_AT = 0.6
 MOST_NAMES = 12
 MOST_LABELS = 60  # nodes beside which something is written; of layers that are asked for twice as many
 MOST_KEPT_CLEAR = 300  # lines of a layer that names should not hide

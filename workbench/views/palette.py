@@ -43,34 +43,6 @@ FAINT_TEXT = "#6B7785"
 GRID = "#E6EAEE"
 OUTLINE = "#5D6875"
 
-# A node's role: colour and marker (a name both Bokeh and ``drawing`` know); the first that applies is drawn.
-NODE_LOOKS = {
-    "failed": (FAILED, "x"),
-    "sink": (SINK, "square"),
-    "source": (SOURCE, "triangle"),
-    "holds": (HOLDS, "circle"),
-    "decoding": (RANK_HIGH, "circle"),  # its fill is rank_colour
-    "heard": (HEARD, "circle"),
-    "node": (NODE, "circle"),
-}
-
-ROLE_NAMES = {
-    "sink": "sink",
-    "source": "source",
-    "node": "node",
-    "holds": "holds the newest event",
-    "decoding": "has coded packets (darker: more)",
-    "heard": "heard the interest",
-    "failed": "failed node",
-    "picked": "selected node",
-    "link": "link (darker: better)",
-    "wall": "wall",
-    "gradient": "gradient (thicker: more data)",
-    "other gradient": "gradient in reserve",
-    "reinforced": "reinforced path",
-    "lost": "lost",
-}
-
 # Series of a chart, in the order in which they are given out: told apart by colour and by marker.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#C46FA2", "#E69F00", "#56B4E9", "#3A3F47", "#7A6A53")
 SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square", "triangle", "diamond")

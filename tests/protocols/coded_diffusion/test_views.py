@@ -249,14 +249,14 @@ def test_a_figure_fills_nodes_by_rank_and_explains_it(run):
     fills = {getattr(item, "fill", None) for item in page.items}
     assert {palette.rank_colour(span.value / M) for span in spread.at(time_us).values()} <= fills
     texts = [item.text for item in page.items if isinstance(item, Text)]
-    assert "has coded packets (darker: more)" in texts and "holds the newest event" in texts
+    assert "has coded packets (stronger: more)" in texts and "holds the newest event" in texts
 
 
 def test_the_inspector_shows_the_matrix_of_what_a_node_decodes(run):
     spread = ranks.progress(run.trace)
     span = next(span for span in spread.ranks if span.value == 2)
     state = inspect_node(run, span.node, (span.from_us + 1) / SECOND)
-    assert state.role == "has coded packets (darker: more)"
+    assert state.role == "has coded packets (stronger: more)"
     assert state.tables["Decoding"][1] == [("12", "0", "2", span.text, str(span.peer))]
     assert state.matrices == [(M, tuple(map(int, span.text.split())))]
     assert state._repr_html_().count('class="pivot"') == 2

@@ -57,7 +57,7 @@ class PlayerView:
 
     @property
     def selection(self) -> dict[str, Any]:
-        """What is picked in the browser: node, way, time_s."""
+        """What is picked in the browser: node, row (of the trace: a frame), time_s; None where nothing is."""
         return dict(self.wire.selection)
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
 from workbench.views.ground import hops_to
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen
+from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
 from workbench.views.player.columns import Columns
 from workbench.views.player.counters import counted, running
 from workbench.views.seeing import NODE_LOOK
@@ -164,7 +165,7 @@ def _plan(seen: Seen, buffer: Buffer) -> dict[str, Any]:
 
 def _timeline(seen: Seen, buffer: Buffer) -> dict[str, Any]:
     """Each node's row on the timeline, nearest to the first sink first, and ticks (where, hops) for the axis."""
-    sinks = [layer.table["node"] for layer in seen.layers if layer.section and layer.section.title == "Subscriptions"]
+    sinks = [layer.table["node"] for layer in seen.layers if layer.section is SUBSCRIPTIONS]
     sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
     hops = {} if sink is None else hops_to(seen.run.scenario.topology, sink)
     far = len(seen.plan.ids) + 1
@@ -297,7 +298,7 @@ def poster_us(seen: Seen) -> int:
     deliveries = seen.layer("deliveries").table
     if not len(deliveries["from_us"]):
         held = seen.layer(NODES, "node")
-        start = held.table["from_us"][held.column("look") == 3]
+        start = held.table["from_us"][held.column("look") == LOOKS.index(HOLDS)]
         return int(np.median(start)) if len(start) > 1 else seen.duration_us // 2
     row = len(deliveries["from_us"]) // 3
     time_us, sink = int(deliveries["from_us"][row]), int(deliveries["node"][row])
@@ -317,9 +318,7 @@ def _first_picked(seen: Seen) -> int:
     for layer in seen.layers:
         if layer.section is None or "node" not in layer.table:
             continue
-        nodes = (
-            layer.table["node"][layer.alive(time_us)] if layer.section.title != "Subscriptions" else layer.table["node"]
-        )
+        nodes = layer.table["node"][layer.alive(time_us)] if layer.section is not SUBSCRIPTIONS else layer.table["node"]
         if len(nodes):
             return int(seen.plan.place(nodes[:1])[0])
     return -1

@@ -20,7 +20,7 @@ from workbench.views.spans import FOREVER_US, groups, within
 
 SHADES = 33
 
-DECODING = Look("has coded packets (darker: more)", palette.RANK_HIGH, rank=4, mark="node")
+DECODING = Look("has coded packets (stronger: more)", palette.RANK_HIGH, rank=4, mark="node")
 OLDER = Look("")
 RANKS = Scale(
     "rank over generation size", tuple(palette.rank_colour(shade / (SHADES - 1)) for shade in range(SHADES)), "0", "1"

@@ -1,7 +1,6 @@
 // The map: three canvases on top of each other. What stands still (links, walls, scale bar) is painted when the view
 // changes, states when what is alive changes, and only what moves with every picture.
 
-const MOVING = new Set(["wave", "packet", "loss"])
 const MARGIN = 34
 const CLOSEST = 60
 const MOST_LINKS = 12000

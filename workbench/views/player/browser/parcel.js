@@ -17,7 +17,6 @@ function readParcel(data) {
     value && value.column ? new KINDS[value.column](buffer, body + value.at, value.rows) : value
   )
   for (const layer of picture.layers) prepareLayer(layer)
-  picture.isDark = null
   return picture
 }
 

@@ -230,6 +230,7 @@ class Player {
   feed(data) {
     const picture = readParcel(data)
     const isFirst = !this.picture
+    const isGoingOn = !isFirst && this.picture.now_s !== null && this.duration == picture.duration_s
     this.picture = picture
     this.plan = picture.plan
     this.duration = picture.duration_s
@@ -242,10 +243,11 @@ class Player {
     // A run that goes on is followed until somebody moves the time.
     if (picture.now_s !== null && this.isUntouched) this.time = picture.now_s
     this.time = Math.min(this.time, this.duration)
-    this.timeRange = [0, this.duration]
+    if (!isGoingOn) this.timeRange = [0, this.duration]
     const nodes = this.plan.x.length
     if (isFirst || this.selection.node >= nodes) this.selection.node = picture.picked
-    Object.assign(this.selection, { way: null, frame: -1 })
+    if (!isGoingOn) this.selection.way = null
+    this.selection.frame = -1
     this.hidden ??= new Set()
     this.known ??= new Set()
     for (const chip of picture.chips) if (!this.known.has(chip.name)) {
@@ -311,12 +313,19 @@ class Player {
     if (this.picture.ways.length) this.writeWays()
   }
 
+  // What the choice of a message says: that of the user, or else that of the run.
+  get chosenWay() {
+    const { way } = this.selection
+    if (way === null) return this.picture.is_newest ? "newest" : "none"
+    return way == -1 ? "none" : `${way}`
+  }
+
   // Which message is followed: none, the newest, or one of them.
   writeWays() {
     const { ways } = this.picture
     const options = [["none", "follow no message"], ["newest", "follow the newest message"]]
     ways.forEach(({ said }, i) => options.push([`${i}`, said]))
-    this.wayChoice = this.choice(this.chips, "The message that is followed", options, this.picture.is_newest ? "newest" : "none", (value) => {
+    this.wayChoice = this.choice(this.chips, "The message that is followed", options, this.chosenWay, (value) => {
       this.selection.way = value == "none" ? -1 : value == "newest" ? "newest" : Number(value)
       this.map.shown = null
       this.wantPicture()

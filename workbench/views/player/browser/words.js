@@ -3,6 +3,9 @@
 const ROW_PX = 21
 const LARGEST_MATRIX = 16
 
+// Columns of which a table that leaves them out has -1, as in layers.COLUMNS; of all others 0.
+const ABSENT = new Set(["node", "peer", "origin", "text", "way", "row"])
+
 // A cell of an inspector's table; `how` as in layers.Section.
 const CELLS = {
   number: (value) => `${value}`,
@@ -22,7 +25,7 @@ function cellText(picture, layer, row, column, how) {
   if (column == "from_us" || column == "until_us") {
     return CELLS[how](layer.table[column.slice(0, -3)][row] * picture.tick_s * 1e6)
   }
-  let value = layer.table[column] ? layer.table[column][row] : column == "sequence" || column == "weight" || column == "value" ? 0 : -1
+  let value = layer.table[column] ? layer.table[column][row] : ABSENT.has(column) ? -1 : 0
   // Nodes and peers are places in the plan; origins are numbers of nodes as they are.
   if ((column == "node" || column == "peer") && value >= 0) value = picture.plan.id[value]
   return CELLS[how](value)
