@@ -45,7 +45,7 @@ class Mesh:
     def publish_until_all_have_acknowledged(self):
         """Publish time and again, as what finds no way is not repeated."""
         publisher = self.nodes[0, 0]
-        end_s = time.monotonic() + WITHIN_S
+        end_s = time.monotonic() + 4 * WITHIN_S  # a busy machine misses signs of life, and the mesh heals again
         missing = {name(place) for place in SUBSCRIBERS}
         while missing:
             assert time.monotonic() < end_s, f"no acknowledgement of {missing}"
