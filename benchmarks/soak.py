@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 
-from soak_cases import LENGTHS, LINKS, PROTOCOLS, Case, draw
+from soak_cases import LARGEST, LENGTHS, LINKS, PROTOCOLS, Case, draw
 from soak_detectors import Verdict, judge
 from tables import table
 
@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--protocol", choices=PROTOCOLS, action="append")
     parser.add_argument("--links", choices=LINKS, action="append")
     parser.add_argument("--length", choices=tuple(LENGTHS), action="append")
+    parser.add_argument("--nodes", type=int, default=LARGEST, help="at most")
     parser.add_argument("--engine", choices=("fast", "reference", "both"), default="fast")
     options = parser.parse_args()
     faults = 0
@@ -50,7 +51,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
     """The cases that are asked for; those that need what is not here are left out, and counted."""
     asked = options.protocol or PROTOCOLS, options.links or LINKS, options.length or tuple(LENGTHS)
     if options.seed is not None:
-        yield draw(options.seed, *asked)
+        yield draw(options.seed, *asked, options.nodes)
         return
     first = random.SystemRandom().randrange(1 << 30) if options.first is None else options.first
     print(f"seeds from {first} on; {arguments(options)}", flush=True)
@@ -59,7 +60,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
         if options.seconds is not None and time.monotonic() - started > options.seconds:
             break
         try:
-            yield draw(seed, *asked)
+            yield draw(seed, *asked, options.nodes)
         except DataError as error:
             skipped += 1
             reason = error

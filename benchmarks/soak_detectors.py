@@ -3,8 +3,8 @@
 A delivery is owed by the rule of the delivery ratio. One that is missing is
 
     apart       at that time no nodes that were up led from the publisher to the sink and back (for TinyMQ: with a root)
-    unsettled   in the three periods before something changed: nodes went down or came up, somebody subscribed, and on
-                links that lose frames also a key, a gradient or a link
+    unsettled   in the three periods before something changed: nodes went down or came up, the sink subscribed, and on
+                links that lose frames also a key, a gradient or a link; or a node has no gradient for the sink
     excused     a frame of that message was given up after its last try, which the trace shows
     missed      none of these: a fault
 """
@@ -39,6 +39,7 @@ TOO_LONG = frozenset(("ttl", "hops"))
 TRIES = {"TinyMQ": 11, "Pub2Sub": 11}  # frames that a node sends for one, beside the radio's retries
 GRACE_S = 120.0  # after the last publication: samples wait for an interest for 60 s, TinyMQ's messages for 50
 REST_S = 60.0
+RESTLESS = 1.5  # upkeep comes in bursts: more than so many times the frames at the end as before is noise
 SECOND = 1_000_000
 
 
@@ -88,13 +89,15 @@ def _fates(case: Case, rows: Rows, missing: Missing) -> np.ndarray:
     changed_us = np.sort(_changes_us(case, rows))
     given_up = _given_up(rows)
     is_linked = _Linked(case, rows)
+    is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
     fates = []
     for sink, publisher, number, subscribed_us, published_us, _, _ in zip(*missing, strict=True):
         since_us = published_us - PERIODS * PERIOD_S[case.protocol] * SECOND
         first, last = np.searchsorted(changed_us, (since_us, published_us + LASTS_S * SECOND))
-        if not is_linked(int(publisher), int(sink), int(published_us)):
+        here = int(sink), int(published_us)
+        if not is_linked(int(publisher), *here):
             fates.append("apart")
-        elif first < last or subscribed_us > since_us:
+        elif first < last or subscribed_us > since_us or not is_stored(*here, is_linked.reached(*here)):
             fates.append("unsettled")
         elif not case.is_ideal and given_up.intersection(_messages(rows, publisher, number)):
             fates.append("excused")
@@ -125,9 +128,14 @@ class _Linked:
         self._events = sorted(
             (row["time_us"], row["event"] == "failed", row["node"]) for row in rows.of("failed", "recovered")
         )
-        self._known: dict[frozenset[int], Any] = {}
+        self._known: dict[frozenset[int], tuple[Any, dict[int, set[int]]]] = {}
 
     def __call__(self, one: int, other: int, time_us: int) -> bool:
+        reached = self.reached(one, time_us)
+        return other in reached and (self._roots is None or not reached.isdisjoint(self._roots))
+
+    def reached(self, one: int, time_us: int) -> set[int]:
+        """The nodes that ways lead to from a node, itself included; none if it is down."""
         down: set[int] = set()
         for at_us, is_failure, node in self._events:
             if at_us <= time_us:
@@ -137,11 +145,25 @@ class _Linked:
             up = self._links.subgraph(node for node in self._links if node not in down)
             self._known[key] = up, {}
         up, reached = self._known[key]
-        if one not in up or other not in up:
-            return False
         if one not in reached:
-            reached[one] = nx.descendants(up, one) | {one}
-        return other in reached[one] and (self._roots is None or not reached[one].isdisjoint(self._roots))
+            reached[one] = nx.descendants(up, one) | {one} if one in up else set()
+        return reached[one]
+
+
+class _Stored:
+    """Whether all nodes have a gradient for a sink at a time."""
+
+    def __init__(self, rows: Rows) -> None:
+        names = "node", "origin", "time_us", "value"
+        self._node, self._sink, self._from_us, self._to_us = rows.columns("gradient_set", *names)
+
+    def __call__(self, sink: int, time_us: int, nodes: set[int]) -> bool:
+        holds = (self._sink == sink) & (self._from_us <= time_us) & (time_us < self._to_us)
+        return nodes - {sink} <= set(self._node[holds].tolist())
+
+
+def _always(sink: int, time_us: int, nodes: set[int]) -> bool:
+    return True
 
 
 def _messages(rows: Rows, publisher: int, number: int) -> Iterable[tuple[int, int]]:
@@ -205,16 +227,14 @@ def _most_over_an_arc(case: Case) -> int:
 
 
 def _after_the_end(case: Case, rows: Rows) -> tuple[int, int]:
-    """(frames that carry publications long after the last of these, 1 if more is sent at the end than before)"""
+    """(late frames that carry publications, 1 if clearly more is sent at the end than in any minute before)."""
     (published_us,) = rows.columns("published", "time_us")
     time_us, message = rows.columns("sent", "time_us", "message")
-    last_us = int(published_us.max())
     wanted = [code for code, text in enumerate(rows.texts("message")) if text in _carriers(rows)]
-    late = int(np.count_nonzero(np.isin(message, wanted) & (time_us > last_us + GRACE_S * SECOND)))
-    ends_us = case.scenario.duration_s * SECOND
-    at_the_end = np.count_nonzero((time_us > ends_us - REST_S * SECOND) & (time_us <= ends_us))
-    while_busy = np.count_nonzero((time_us > last_us - REST_S * SECOND) & (time_us <= last_us))
-    return late, int(at_the_end > while_busy)
+    is_late = time_us > int(published_us.max()) + GRACE_S * SECOND
+    minutes = np.bincount((time_us // (REST_S * SECOND)).astype(np.int64))
+    *before, last = minutes[: int(case.scenario.duration_s // REST_S)].tolist()
+    return int(np.count_nonzero(np.isin(message, wanted) & is_late)), int(last > RESTLESS * max(before))
 
 
 # After an outage
