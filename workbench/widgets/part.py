@@ -15,9 +15,9 @@ import traitlets
 class Part(widgets.VBox):
     """A part: ``value`` is what it shows.
 
-    A subclass makes its controls, then calls ``super().__init__(value, children)``. It has ``draw(value)``, which brings
-    the controls into line with a value that came from elsewhere, and calls `offer` with a new value when the user has
-    made one. A value is replaced and never changed in place.
+    A subclass makes its controls, then calls ``super().__init__(value, children)``. It has ``draw(value)``, which
+    brings the controls into line with a value that came from elsewhere, and calls `offer` with a new value when the
+    user has made one. A value is replaced and never changed in place.
     """
 
     value = traitlets.Any()
