@@ -138,6 +138,8 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
     """Publish on the command line's topics, or what the lines of standard input say."""
     for address in options.link:
         await node.link(address)
+    if options.discover is not None and options.topics:
+        node.will_publish(*options.topics, wildcards=not options.no_wildcards)
     await _join(node, options, output)
     await asyncio.sleep(options.wait)
     if not options.topics:

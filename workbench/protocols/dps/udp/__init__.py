@@ -362,6 +362,15 @@ class UDPNode:
         self._check_open()
         return self._discovering().discoveries(self._max_waiting)
 
+    def will_publish(self, *topics: str, wildcards: bool = True) -> None:
+        """Have discovery link to those who may ask for a publication on these topics, before there is one.
+
+        Once something is published, it does so without being told. ParameterError without discovery,
+        AttributeFormatError for a topic that is none.
+        """
+        self._check_open()
+        self._discovering().published(topics, wildcards)
+
     def _discovering(self) -> Discovery:
         if self._discovery is None:
             raise ParameterError("the node does not discover others; make it with wb.dps_node(discover='a service')")

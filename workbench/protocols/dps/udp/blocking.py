@@ -162,6 +162,13 @@ class BlockingNode:
     async def _discovered(self) -> list[DiscoveredNode]:
         return self.node.discovered
 
+    def will_publish(self, *topics: str, wildcards: bool = True) -> None:
+        """See `UDPNode.will_publish`."""
+        self.call(self._will_publish(topics, wildcards))
+
+    async def _will_publish(self, topics: Sequence[str], wildcards: bool) -> None:
+        self.node.will_publish(*topics, wildcards=wildcards)
+
     def discover(self) -> BlockingReceiver[DiscoveredNode]:
         """See `UDPNode.discover`."""
         return BlockingReceiver(self, self.call(self._discover()))

@@ -114,6 +114,12 @@ class Discoveries(Receiver[DiscoveredNode]):
     def __repr__(self) -> str:
         return f"<discoveries: {self._waiting()}>"
 
+    def __aiter__(self) -> Discoveries:
+        return self  # and not the mailbox: who is told is known for as long as anybody holds this
+
+    async def __anext__(self) -> DiscoveredNode:
+        return await anext(self._mailbox)
+
     def hand_over(self, found: list[DiscoveredNode]) -> None:
         """Append what has changed (called by `Discovery`)."""
         self._put(found)
