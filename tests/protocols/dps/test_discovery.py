@@ -203,6 +203,30 @@ def test_what_is_subscribed_or_published_later_makes_a_link_too(port):
     run(test())
 
 
+def test_neighbor_that_was_killed_and_started_again_on_its_port_is_linked_to_when_the_old_link_is_lost(port):
+    short = {"update_s": 0.05, "link_loss_s": 0.2}
+
+    async def test():
+        async with node_of("test", port, **short) as publisher:
+            killed = node_of("test", port, **short)
+            await killed.open()
+            await killed.subscribe("a/b")
+            await publisher.publish("a/b")
+            series = await publisher.publish("a/c")
+            await until(lambda: "active" in publisher.links.values())
+            killed._shut()
+            async with node_of("test", port, listen=killed.address, **short) as back:
+                subscription = await back.subscribe("a/c")
+                await until(lambda: publisher.discovered and publisher.discovered[0].may_want("a/c"))
+                for node in (publisher, back):
+                    node._discovery._timer.cancel()  # Nobody announces anything any more.
+                while await subscription.next(0.05) is None:
+                    await series.publish(b"again")
+            assert not publisher.links
+
+    run(test())
+
+
 def test_nodes_that_come_change_and_go_are_told(port):
     async def test():
         async with node_of("test", port) as observer:
@@ -359,7 +383,7 @@ def test_node_of_the_c_implementation_is_found_by_its_answer_and_linked_to(port,
 
 def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, monkeypatch):
     monkeypatch.setattr(dps_discovery, "MOST_NODES", 5)
-    monkeypatch.setattr(dps_discovery, "MOST_ANSWERS", 3)
+    monkeypatch.setattr(dps_discovery, "MOST_WAITING", 3)
 
     async def test():
         async with node_of("test", port, max_links=2) as node:
@@ -383,7 +407,7 @@ def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, mon
                 for who in range(20, 30):
                     say(announcement_of("z"), who)
                 await until(lambda: f"127.0.0.1:{60_029}" in [one.address for one in node.discovered])
-                assert len(node._discovery._answers) <= 3
+                assert len(node._discovery._handles) <= 3
                 assert len(node._discovery._ids) == len(node.discovered) == 5
             with Peer() as liar:
                 series = node._discovery._series

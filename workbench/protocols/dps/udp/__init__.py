@@ -24,8 +24,8 @@ Who may reach the port
     ones, and read what is plain; publish; take all ``max_links``; and with hops 0 have acknowledgements sent its way.
     Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys
     (`workbench.protocols.dps.cose`) protect what is in publications and acknowledgements, not filters, links or who
-    talks to whom. So let a firewall or a VPN say who may reach the port, and listen on the address of that network
-    alone.
+    talks to whom. With discovery, who can multicast here can make the node ask anybody for a link. So let a firewall
+    or a VPN say who may reach the port, and listen on the address of that network alone.
 
 Cost
     An acknowledged publication takes some 60 µs of processor time at each end, a third of it in system calls.
@@ -52,7 +52,7 @@ from workbench import draws
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
-from workbench.protocols.dps.automaton import STATE_NAMES
+from workbench.protocols.dps.automaton import GONE, STATE_NAMES
 from workbench.protocols.dps.bloom import HASHES, LENGTH
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
@@ -131,8 +131,8 @@ class UDPNode:
     def __repr__(self) -> str:
         if not self._is_open:
             return "<DPS node, closed>"
-        links, subscriptions = count(len(self.links), "link"), count(len(self._subscriptions), "subscription")
-        return f"<DPS node at {self}: {links}, {subscriptions}>"
+        asked = len(self._subscriptions) - (self._discovery is not None)
+        return f"<DPS node at {self}: {count(len(self.links), 'link')}, {count(asked, 'subscription')}>"
 
     # Beginning and end
 
@@ -501,6 +501,8 @@ class UDPNode:
                     series.hand_over()
             elif kind is LinkSet:
                 self._keeper.changed(event)
+                if event.value == GONE and self._discovery is not None:
+                    self._discovery.link_ended(event.peer)
             if self._tell is not None:
                 try:
                     self._tell(event)

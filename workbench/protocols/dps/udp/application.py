@@ -101,10 +101,14 @@ class ReceivedPublication:
         return sender
 
     @property
+    def opened(self) -> Any:
+        """How it was secured (`workbench.protocols.dps.cose`), None if it was not."""
+        return self.arrival.opened
+
+    @property
     def way(self) -> str | None:
         """How it was encrypted ("A256KW", ...), None if it was not: without a sender anybody may have written it."""
-        opened = self.arrival.opened
-        return None if opened is None else opened.way
+        return None if self.opened is None else self.opened.way
 
     def acknowledge(self, payload: bytes | str = b"") -> None:
         """Answer the publisher; ParameterError if it has not asked for that, EncodeError if it is too long."""

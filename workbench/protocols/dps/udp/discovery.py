@@ -14,14 +14,16 @@ Theory of operation
     What a node has published on is remembered; so a link is asked for as soon as one of the two sides makes it matter.
 
 Bounds
-    `MOST_NODES` nodes are known, `MOST_PUBLISHED` publications remembered, `MOST_ANSWERS` acknowledgements
+    `MOST_NODES` nodes are known, `MOST_PUBLISHED` publications remembered, `MOST_WAITING` acknowledgements
     waiting. A node that has said nothing for `FORGET_S` is forgotten.
 
 Limits
-    A filter says yes in vain now and then, and the node links in vain. A subscription to ``+`` or ``#`` alone has no
-    bits: nobody links for it. A link that was lost is asked for again with the next announcement. A publisher of the
-    C implementation does not ask for a link when its publication allows wildcards (see below), and announcements do
-    not say what a node publishes, so a subscriber cannot ask it. Who can multicast here can make a node link.
+    filters     One says yes in vain now and then, and the node links in vain. A subscription to ``+`` or ``#`` alone
+                has no bits: nobody links for it. It is given announcements, though.
+    lost links  One is asked for once more, and then with the next announcement.
+    C nodes     A publisher of the C implementation does not ask for a link when its publication allows wildcards (see
+                below). Announcements do not say what a node publishes, so a subscriber cannot ask in its place.
+    strangers   Who can multicast here can make a node link.
 
 Differs from the reference implementation in
     match      The reference links if the interests include the whole filter of a publication: the test is the wrong
@@ -38,7 +40,7 @@ Reference
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -60,7 +62,7 @@ SERVICE = "generic_discovery"
 TOPIC = "$DPS_Discovery/"
 MOST_NODES = 1000
 MOST_PUBLISHED = 256
-MOST_ANSWERS = 256
+MOST_WAITING = 256
 MOST_DATA_B = 1 << 15
 FORGET_S = 1200.0  # two of the longest intervals
 _SOONEST_MS, _SPREAD_MS = 20, 100
@@ -166,7 +168,8 @@ class Discovery:
         self._ids: dict[Address, bytes] = {}
         self._published: dict[tuple[tuple[str, ...], bool], list[int]] = {}
         self._told: WeakSet[Discoveries] = WeakSet()
-        self._answers: set[asyncio.TimerHandle] = set()
+        self._handles: set[asyncio.TimerHandle] = set()  # of what is done after 20 to 119 ms
+        self._mattered: set[Address] = set()  # neighbors that were heard, and wanted, while there was a link
         self._timer: asyncio.TimerHandle | None = None
         self._is_first = False
         self._interval_s = 0.0
@@ -195,9 +198,9 @@ class Discovery:
             discoveries.close()
 
     def _stop(self) -> None:
-        for handle in (*self._answers, *([self._timer] if self._timer else [])):
+        for handle in (*self._handles, *([self._timer] if self._timer else [])):
             handle.cancel()
-        self._answers.clear()
+        self._handles.clear()
 
     # What is announced
 
@@ -252,7 +255,7 @@ class Discovery:
         if publication.wants_answer and is_wanted:
             self._answer(publication)
         elif publication.wants_answer:
-            self._answer_later(publication)
+            self._later(lambda: self._answer(publication))
         self._link_if(is_wanted, publication.neighbor)
 
     def _answered(self, answer: Answer) -> None:
@@ -272,17 +275,17 @@ class Discovery:
             self._drop("malformed")
             return None
 
-    def _answer_later(self, publication: ReceivedPublication) -> None:
-        if len(self._answers) >= MOST_ANSWERS:
+    def _later(self, act: Callable[[], None]) -> None:
+        if len(self._handles) >= MOST_WAITING:
             self._drop("full")
             return
 
-        def answer() -> None:
-            self._answers.discard(handle)
-            self._answer(publication)
+        def call() -> None:
+            self._handles.discard(handle)
+            act()
 
-        handle = self._loop.call_later(self._some_time_s(), answer)
-        self._answers.add(handle)
+        handle = self._loop.call_later(self._some_time_s(), call)
+        self._handles.add(handle)
 
     def _answer(self, publication: ReceivedPublication) -> None:
         try:
@@ -335,6 +338,7 @@ class Discovery:
         known = self._known.pop(publication_id, None)
         if known is not None:
             self._ids.pop(known.neighbor, None)
+            self._mattered.discard(known.neighbor)
             self._tell(replace(known.found, is_gone=True))
 
     def _forget_silent(self) -> None:
@@ -363,13 +367,24 @@ class Discovery:
                 self._link_if(holds_one(known.found.interests, masks), known.neighbor)
 
     def _link_if(self, is_wanted: bool, neighbor: Address) -> None:
-        if is_wanted and neighbor not in self.node.core.links.remotes:
+        if not is_wanted:
+            return
+        if neighbor in self.node.core.links.remotes:
+            self._mattered.add(neighbor)
+        else:
             try:
                 self.node.ask_for_link(neighbor)
             except ParameterError:
                 self._drop("full")
             except LinkError:
                 self._drop("unreachable")
+
+    def link_ended(self, neighbor: Address) -> None:
+        """A link has ended: if it mattered, it is asked for once more. Its other end may have been started anew."""
+        if neighbor in self._mattered:
+            self._mattered.discard(neighbor)
+            # A goodbye may come behind the end of the link.
+            self._later(lambda: self._link_if(neighbor in self._ids, neighbor))
 
     def _drop(self, reason: str) -> None:
         self.drops[reason] = self.drops.get(reason, 0) + 1
