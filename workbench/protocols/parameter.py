@@ -22,12 +22,14 @@ def check_parameter(owner, parameter, value):
     if isinstance(minimum, tuple):
         if value not in minimum:
             raise ParameterError(
-                "%s: %s is %r; it must be one of %s"
-                % (owner, name, value, ", ".join([repr(choice) for choice in minimum]))
+                "%s: %s is %.60s; it must be one of %s"
+                % (owner, name, repr(value), ", ".join([repr(choice) for choice in minimum]))
             )
         return value
     if isinstance(default, tuple) and not isinstance(value, tuple):
-        raise ParameterError("%s: %s is %r; write a tuple or a list, as in %s=[...]" % (owner, name, value, name))
+        raise ParameterError(
+            "%s: %s is %.60s; write a tuple or a list, as in %s=[...]" % (owner, name, repr(value), name)
+        )
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     right_type = (
         isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
@@ -40,7 +42,7 @@ def check_parameter(owner, parameter, value):
     if not right_type or too_small or too_large:
         kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
         limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
-        raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
+        raise ParameterError("%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), kind, limits, unit))
     return value
 
 
