@@ -115,6 +115,13 @@ def test_an_energy_beyond_all_radios_is_refused_with_its_bound(name, value):
     assert getattr(wb.Radio(**{name: 1_000_000}), name) == 1_000_000
 
 
+@pytest.mark.parametrize("make", [lambda size: wb.Flooding(max_events=size), lambda size: wb.DPS(max_history=size)])
+def test_a_size_without_a_bound_of_its_own_stays_within_64_bits(make):
+    assert make(10**18)
+    with pytest.raises(ParameterError, match=f"is {10**18 + 1}; it must be a whole number from 1 to {10**18} pub"):
+        make(10**18 + 1)
+
+
 # More publications than a run can hold
 
 

@@ -8,6 +8,7 @@ from collections import namedtuple
 from workbench.errors import ParameterError
 
 _LARGEST = 1e30
+_LARGEST_WHOLE = 10**18  # fits into the 64 bits that the fast engine has for it, and leaves room to count beyond
 Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
 
 
@@ -37,11 +38,16 @@ def check_parameter(owner, parameter, value):
         else isinstance(value, type(default))
     )
     # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
-    too_small = number and right_type and not value >= (-_LARGEST if minimum is None else minimum)
-    too_large = number and right_type and not value <= (_LARGEST if maximum is None else maximum)
+    largest = _LARGEST if isinstance(default, float) else _LARGEST_WHOLE
+    too_small = number and right_type and not value >= (-largest if minimum is None else minimum)
+    too_large = number and right_type and not value <= (largest if maximum is None else maximum)
     if not right_type or too_small or too_large:
         kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
-        limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
+        limits = (
+            ""
+            if minimum is None
+            else " from %s to %s" % (minimum, maximum if maximum is not None else largest if too_large else "any")
+        )
         raise ParameterError("%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), kind, limits, unit))
     return value
 

@@ -87,7 +87,7 @@ class Publish:
                 time_us += period_us
 
     def most_readings(self, nodes: int, duration_us: int) -> int:
-        """How many actions there are at most in a network of that many nodes; `stagger` may leave out each node's last."""
+        """How many actions there are in a network of that many nodes; ``stagger`` may leave out each node's last."""
         stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
         lasts_us = stop_us - _microseconds(self.start_s)
         if lasts_us <= 0:
