@@ -43,11 +43,8 @@ def check_parameter(owner, parameter, value):
     too_large = number and right_type and not value <= (largest if maximum is None else maximum)
     if not right_type or too_small or too_large:
         kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
-        limits = (
-            ""
-            if minimum is None
-            else " from %s to %s" % (minimum, maximum if maximum is not None else largest if too_large else "any")
-        )
+        highest = maximum if maximum is not None else largest if too_large else "any"
+        limits = "" if minimum is None else " from %s to %s" % (minimum, highest)
         raise ParameterError("%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), kind, limits, unit))
     return value
 
