@@ -75,7 +75,7 @@ class Mote:
             self._spoilt = self._deframer.spoilt
             self.tell("noise", 0, self._spoilt, "")
         if self._contested != contested:
-            self.tell("contested", 0, self._contested, "another host has greeted or commanded this mote")
+            self.tell("contested", 0, self._contested, "another host greeted or commanded this mote, and was refused")
 
     def step(self):
         """Do what is due; returns in how many µs to be stepped again, None if nothing is planned."""

@@ -236,7 +236,7 @@ def test_a_second_host_is_turned_away_and_the_first_goes_on(three):
         wait_for_deliveries_after(run, run.now_s * 1e6)
         assert not told(run, "link_lost")
     assert told(run, "contested", node=RELAY)
-    assert run.notes.count(f"node {RELAY}: another host has greeted or commanded this mote") == 1
+    assert run.notes.count(f"node {RELAY}: another host greeted or commanded this mote, and was refused") == 1
     with Mote(three.urls[RELAY]) as mote:  # After the run they are free.
         assert mote.command(messages.PING).number > 0
 
@@ -253,7 +253,7 @@ ORDERS = [
 @needs_node
 def test_a_second_connection_commands_nothing_is_refused_and_leaves_a_row(three):
     orders = [messages.encode(kind, bytes(messages.SECRET_B), 1, *fields, rest=rest) for kind, fields, rest in ORDERS]
-    with running(motes.boards(three.urls)) as run, port.open_port(three.urls[RELAY]) as stranger:
+    with running(motes.boards(three.urls)) as run, contextlib.closing(port.open_port(three.urls[RELAY])) as stranger:
         for order in orders:
             stranger.write(framing.encode(order))
         refusals, deframer = [], framing.Deframer()
@@ -269,7 +269,7 @@ def test_a_second_connection_commands_nothing_is_refused_and_leaves_a_row(three)
         wait_for_deliveries_after(run, run.now_s * 1e6)
         assert not told(run, "link_lost")
     assert {row["node"] for row in told(run, "contested")} == {RELAY}
-    assert run.notes == [f"node {RELAY}: another host has greeted or commanded this mote"]
+    assert run.notes == [f"node {RELAY}: another host greeted or commanded this mote, and was refused"]
     assert not told(run, "published", node=RELAY)
 
 

@@ -188,7 +188,11 @@ def test_a_second_host_is_refused_and_the_first_hears_of_it(bench):
 
 def assert_contested(message, count):
     [(name, row)] = rows([message])
-    assert (name, row[7], row[8]) == ("contested", count, "another host has greeted or commanded this mote")
+    assert (name, row[7], row[8]) == (
+        "contested",
+        count,
+        "another host greeted or commanded this mote, and was refused",
+    )
 
 
 def test_who_repeats_the_hosts_session_without_its_secret_is_another_host(bench):

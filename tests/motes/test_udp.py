@@ -3,7 +3,7 @@
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_two_runs_have_ports_of_their_own(start):
 def test_a_second_connection_to_a_process_neither_commands_it_nor_cuts_off_its_host(start, port):
     told = []
     url = start()
-    with Mote(url, lambda *what: told.append(what)) as mote, open_port(url) as stranger:
+    with Mote(url, lambda *what: told.append(what)) as mote, closing(open_port(url)) as stranger:
         mote.configure(1, protocol_on_a_mote(wb.Flooding()), 1, radio={"port": port})
         reset = messages.encode(messages.RESET, bytes(messages.SECRET_B), 1)
         stranger.write(framing.encode(reset))
@@ -142,7 +142,7 @@ def test_a_second_connection_to_a_process_neither_commands_it_nor_cuts_off_its_h
 
 def test_a_connection_that_does_not_read_does_not_hold_up_a_process(start, port):
     url = start()
-    with Mote(url) as mote, open_port(url):
+    with Mote(url) as mote, closing(open_port(url)):
         mote.configure(1, protocol_on_a_mote(wb.Flooding()), 1, radio={"port": port})
         for _ in range(3000):  # as much as the system keeps for a reader who does not come, and more
             mote.post(messages.PUBLISH, rest=messages.encode_attribute_list(LONG))

@@ -14,8 +14,8 @@ Theory of operation
 
 Layout (little-endian; one byte says what it is)
     host -> mote
-    HELLO          magic "WB", version u8, session u32; secret of SECRET_B bytes. Behind the version there is no change
-                   that would keep another version from refusing it
+    HELLO          magic "WB", version u8, session u32, secret of SECRET_B bytes. The fields up to the session stay
+                   as they are in every version, so that each can refuse any other
 
     All other messages of the host begin with the secret, SECRET_B bytes, and then have
     GOODBYE        token u16

@@ -53,12 +53,6 @@ class Port:
         """Give the line back; a second time does nothing."""
         raise NotImplementedError
 
-    def __enter__(self) -> Port:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _read(self) -> bytes:
         raise NotImplementedError
 
