@@ -25,6 +25,9 @@ from typing import Any
 
 from workbench.errors import ParameterError, ScenarioError
 
+MOST_UJ_PER_B = 1_000_000  # a joule: with any number of frames, energies stay far from what a float can hold
+_ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
+
 
 @dataclass(frozen=True)
 class Radio:
@@ -51,11 +54,11 @@ class Radio:
             ("retries", _is_whole(self.retries, 0, 100), "a whole number from 0 to 100"),
             ("bit_rate_bps", _is_whole(self.bit_rate_bps, 1, 10**10), "a whole number of bits per second"),
             ("overhead_B", _is_whole(self.overhead_B, 0, 1000), "a whole number of bytes from 0 to 1000"),
-            ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B), "a number, 0 or more"),
-            ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B), "a number, 0 or more"),
+            ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
+            ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
         ):
             if not allowed:
-                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r}; it must be {right}")
+                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {right}")
         object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
         if not isinstance(self.loss, str):
             object.__setattr__(self, "loss", float(self.loss))
@@ -63,15 +66,15 @@ class Radio:
     def _loss_is_right(self) -> bool:
         if isinstance(self.loss, str):
             return self.loss in ("links", "none")
-        return _is_number(self.loss) and self.loss <= 1
+        return _is_number(self.loss, 1)
 
     def _jitter_is_right(self) -> bool:
         jitter = self.jitter_ms
         return (
             isinstance(jitter, (tuple, list))
             and len(jitter) == 2
-            and all(_is_number(value) for value in jitter)
-            and jitter[0] <= jitter[1] <= 1_000_000
+            and all(_is_number(value, 1_000_000) for value in jitter)
+            and jitter[0] <= jitter[1]
         )
 
     def airtime_us(self, frame_B: int) -> int:
@@ -109,5 +112,5 @@ def _is_whole(value: Any, lowest: int, highest: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+def _is_number(value: Any, highest: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= highest

@@ -86,6 +86,7 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
         for setting, named in self.protocol.named_nodes().items():
             for node in named:
                 if node not in nodes:

@@ -138,7 +138,10 @@ class DPS(Protocol):
     fast = "workbench.protocols.dps.fast"
     frame = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
-    why_not_on_motes = "its filters are integers of any length, and its ids need hashes that MicroPython does not have"
+    why_not_on_motes = (
+        "its filters are integers of any length, and its ids need hashes that MicroPython does not have; "
+        "it runs in simulation and over UDP"
+    )
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
