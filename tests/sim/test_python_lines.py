@@ -39,7 +39,11 @@ SCENARIOS = {
     "filters": wb.Scenario(
         wb.topology.line(3),
         wb.Diffusion(
-            refresh_s=10.0, filters=[wb.Filter("gate", match="TEMP GE 3", at=[1]), wb.Filter("running_mean", window=3)]
+            refresh_s=10.0,
+            filters=[
+                wb.Filter("suppress_unchanged", match="TEMP GE 3", at=[1]),
+                wb.Filter("running_mean", key=201, window=3),
+            ],
         ),
     ),
     "an edited network": wb.Scenario(_edited(), wb.Gossip(forwarding_probability=0.5)),
@@ -64,8 +68,8 @@ def test_defaults_are_not_written():
     )
 
 
-def test_the_users_keys_are_registered_before(monkeypatch):
-    wb.register_key(230, "SMOKE", "ppm", 1, "float", 0, 1000)
+def test_the_users_keys_are_registered_before():
+    wb.register_key(130, "SMOKE", "ppm", 1, "float", 0, 1000)
     scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), [wb.publish(0, "SMOKE IS 7")])
-    assert python_lines(scenario).startswith("wb.register_key(230, 'SMOKE', 'ppm'")
+    assert python_lines(scenario).startswith("wb.register_key(130, 'SMOKE', 'ppm'")
     assert again(scenario).hash == scenario.hash

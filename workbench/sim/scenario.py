@@ -217,8 +217,8 @@ class Scenario:
         ``engine="auto"`` takes the fast engine where it can and where that pays: a small run on its own is over
         before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
-        with the share done, 0 to 1. If it returns True, the run ends there: it is the run of a scenario (`Run.scenario`)
-        with that duration. On motes there is the reference engine alone, and always a trace.
+        with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
+        there is the reference engine alone, and always a trace.
         """
         engine = checked_engine(engine)
         if record not in RECORDS:

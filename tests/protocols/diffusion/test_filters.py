@@ -205,7 +205,7 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
     again = Filter.from_dict(one.to_dict())
     assert again == one and hash(again) == hash(one)
     assert one != Filter("running_mean", key=201, match="TEMP GE 5", at=[2, 1], window=4)
-    assert repr(one) == "Filter('running_mean', key=201, match='TEMP GE 5', window=3)"
+    assert repr(one) == "Filter('running_mean', key=201, match='TEMP GE 5', at=[2, 1], window=3)"
 
 
 @pytest.mark.parametrize(
