@@ -24,9 +24,28 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from workbench.errors import ParameterError, ScenarioError
+from workbench.protocols.parameter import Parameter
 
 MOST_UJ_PER_B = 1_000_000  # a joule: with any number of frames, energies stay far from what a float can hold
 _ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
+
+
+# What a form shows of each field: its range, its unit, why its default is what it is.
+PARAMETERS = (
+    Parameter("loss", "links", None, None, "", "each arc's own delivery ratio, as measured or modelled"),
+    Parameter(
+        "collisions", False, None, None, "", "a frame is lost where another is heard meanwhile; off: an ideal channel"
+    ),
+    Parameter(
+        "csma", False, None, None, "", "listen before sending, as 802.15.4 does; costs time alone without collisions"
+    ),
+    Parameter("retries", 0, 0, 100, "tries", "again, when no acknowledgement comes; 802.15.4: 3"),
+    Parameter("jitter_ms", (1.0, 5.0), None, None, "ms", "neighbors that heard the same frame do not answer at once"),
+    Parameter("bit_rate_bps", 250_000, 1, 10**10, "bit/s", "802.15.4 at 2.4 GHz"),
+    Parameter("overhead_B", 6, 0, 1000, "B", "802.15.4: preamble, start of frame, length"),
+    Parameter("tx_uJ_per_B", 1.67, 0.0, 1e6, "µJ/B", "CC2420 at 3 V, 0 dBm"),
+    Parameter("rx_uJ_per_B", 1.80, 0.0, 1e6, "µJ/B", "CC2420 at 3 V"),
+)
 
 
 @dataclass(frozen=True)
