@@ -44,7 +44,9 @@ def python_lines(scenario: Any) -> str:
 def _keys(scenario: Any) -> str:
     lines = []
     for number, name, type_, unit, steps, minimum, maximum in scenario.user_keys():
-        lines.append(f"wb.register_key({number!r}, {name!r}, {unit!r}, {steps!r}, {type_!r}, {minimum!r}, {maximum!r})\n")
+        lines.append(
+            f"wb.register_key({number!r}, {name!r}, {unit!r}, {steps!r}, {type_!r}, {minimum!r}, {maximum!r})\n"
+        )
     return "".join(lines)
 
 
