@@ -11,3 +11,7 @@ Theory of operation
         network.value            a networkx graph
         network.observe(print, "value")
 """
+
+from workbench.widgets.network import Network
+
+__all__ = ["Network"]
