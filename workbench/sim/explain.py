@@ -258,7 +258,7 @@ def _failing(protocol: Protocol, one: Attribute, texts: list[str]) -> str:
     said = to_text((one,))
     stated = [other for text in texts for other in parse(text) if other.key == one.key and other.operator == IS]
     if not stated:
-        return f"none has what {said} asks for"
+        return f"nothing published has what {said} asks for"
     if one.key == TOPIC and one.operator == EQ and _is_pattern(one.value) and _compares_bytes(protocol):
         name = type(protocol).public_class().__name__
         return f"{said} is a pattern, and {name} has no patterns: it compares topics byte by byte"
