@@ -19,7 +19,11 @@ def __getattr__(name: str) -> "Any":
     if name == "__all__":
         return sorted(HOME)
     if name not in HOME:
-        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+        from workbench.suggestion import meant
+
+        hint = "" if name.startswith("_") else meant(name, HOME)
+        # With obj=None Python does not add a suggestion of its own, which not all notebooks show.
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}{hint}", name=name, obj=None)
     module = import_module(f"workbench.{HOME[name]}")
     # A public name is that of a module, or of something in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)
