@@ -10,7 +10,7 @@ _MOST_LETTERS = 40
 
 
 def meant(name, known):
-    """" (did you mean TEMP?)" with the known name that is most like ``name``; "" if none is like it.
+    """ " (did you mean TEMP?)" with the known name that is most like ``name``; "" if none is like it.
 
     Likeness is twice the length of the longest common subsequence over both lengths, whatever the case of the letters.
     A name that is contained in the other one is more alike: "delivery" means delivery_ratio.

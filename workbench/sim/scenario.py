@@ -205,7 +205,9 @@ class Scenario:
             raise ScenarioError(f"the scenario has version {values.get('version')!r}; this workbench reads {VERSION}")
         for name in values:
             if name not in _FIELDS + _EXTRA:
-                raise ScenarioError(f"a scenario has no field {name!r}{meant(name, _FIELDS)}; it has: {', '.join(_FIELDS)}")
+                raise ScenarioError(
+                    f"a scenario has no field {name!r}{meant(name, _FIELDS)}; it has: {', '.join(_FIELDS)}"
+                )
         for name in ("topology", "protocol"):
             if name not in values:
                 raise ScenarioError(f"the scenario has no {name}")

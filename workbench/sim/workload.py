@@ -217,7 +217,9 @@ def _check_fields(where: str, kind: str, given: Mapping) -> None:
     known = {field.name: field.default for field in fields(_KINDS[kind])}
     for name in given:
         if name not in known:
-            raise ScenarioError(f"{where}: {kind} has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
+            raise ScenarioError(
+                f"{where}: {kind} has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}"
+            )
     for name, default in known.items():
         if default is MISSING and name not in given:
             raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")

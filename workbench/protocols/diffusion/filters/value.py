@@ -28,7 +28,7 @@ class Filter:
     """
 
     kind = "filter"
-    __signature__ = Shown("signature_with", lambda cls: (cls.__init__, [one.parameters for one in BUILT_IN.values()]))
+    __signature__ = Shown("signature_with", lambda cls: (cls.__init__, _tables().values()))
 
     def __init__(self, name, key=FIRST_FILTER_KEY, match="", at=None, messages="data", **settings):
         self.name = name
@@ -104,7 +104,12 @@ class Filter:
 
 
 _TEXT = getattr(Filter, "__doc__", "")  # MicroPython has none.
-Filter.__doc__ = Shown("sections", lambda _: (_TEXT, {name: one.parameters for name, one in BUILT_IN.items()}))
+Filter.__doc__ = Shown("sections", lambda _: (_TEXT, _tables()))
+
+
+def _tables():
+    """The parameters of built-in filters, by name."""
+    return {name: one.parameters for name, one in BUILT_IN.items()}
 
 
 def _nodes(name, at):
