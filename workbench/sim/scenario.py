@@ -129,6 +129,11 @@ class Scenario:
         positions = [data["pos"] for _, data in self.topology.nodes(data=True)]
         return max(x for x, _ in positions), max(y for _, y in positions)
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from workbench.views import picture
+
+        return picture.of_scenario(self)
+
     def __repr__(self) -> str:
         return (
             f"Scenario({len(self.topology)} nodes, {self.protocol!r}, {len(self.workload)} workload items, "
