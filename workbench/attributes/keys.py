@@ -141,9 +141,12 @@ def key_of(name_or_number):
         name = name[:-4]
     if name in _keys_by_name:
         return _keys_by_name[name]
+    from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
+    known = sorted(_keys_by_name)
     raise AttributeFormatError(
-        "there is no key %s; known keys are %s (numbers 100-199 are yours to register)"
-        % (name_or_number, ", ".join(sorted(_keys_by_name)))
+        "there is no key %s%s; known keys are %s (numbers 100-199 are yours to register)"
+        % (name_or_number, meant(name, known), ", ".join(known))
     )
 
 

@@ -24,7 +24,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from workbench.errors import ParameterError, ScenarioError
+from workbench.keywords import checked
 from workbench.protocols.parameter import Parameter
+from workbench.suggestion import meant
 
 MOST_UJ_PER_B = 1_000_000  # a joule: with any number of frames, energies stay far from what a float can hold
 _ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
@@ -48,6 +50,7 @@ PARAMETERS = (
 )
 
 
+@checked
 @dataclass(frozen=True)
 class Radio:
     """How frames travel; see the module's page for the model. Times in ms, energies in µJ per byte."""
@@ -119,7 +122,7 @@ class Radio:
             raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known)}")
         for name in values:
             if name not in known:
-                raise ScenarioError(f"radio has no field {name!r}; it has: {', '.join(known)}")
+                raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
 
 

@@ -12,7 +12,9 @@ from typing import Any
 from workbench import attributes as attributes_module
 from workbench import draws, purposes
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.sensor_field import SensorField
+from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
 LONGEST_S = 1e9  # thirty years: a trace keeps microseconds in 64 bits
@@ -124,6 +126,7 @@ Item = Subscribe | Publish | Outage
 _KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
 
 
+@checked
 def subscribe(
     at: int | Iterable[int] | str,
     what: str,
@@ -139,6 +142,7 @@ def subscribe(
     return item
 
 
+@checked
 def publish(
     at: int | Iterable[int] | str,
     what: str | SensorField,
@@ -162,6 +166,7 @@ def publish(
     return item
 
 
+@checked
 def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Outage:
     """Node ``at`` is off from ``start_s`` until ``stop_s``, or to the end of the run."""
     return Outage(_at(at), *_span(start_s, stop_s))
@@ -222,7 +227,9 @@ def _check_fields(where: str, kind: str, given: Mapping) -> None:
     known = {field.name: field.default for field in fields(_KINDS[kind])}
     for name in given:
         if name not in known:
-            raise ScenarioError(f"{where}: {kind} has no field {name!r}; it has: {', '.join(known)}")
+            raise ScenarioError(
+                f"{where}: {kind} has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}"
+            )
     for name, default in known.items():
         if default is MISSING and name not in given:
             raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import workbench
 from workbench.errors import ParameterError
 from workbench.sim.metrics import COMMON
+from workbench.suggestion import meant
 from workbench.sweeps.plan import Plan, Point
 from workbench.sweeps.work import Row
 
@@ -110,12 +111,14 @@ class SweepTable:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))
         for name in (x,) if by is None else (x, by):
             if name not in varied:
-                raise ParameterError(f"{name!r} was not varied in this sweep; varied were {', '.join(varied)}")
+                raise ParameterError(
+                    f"{name!r} was not varied in this sweep{meant(name, varied)}; varied were {', '.join(varied)}"
+                )
         if x == by:
             raise ParameterError(f"x and by are both {x!r}; they must be different")
         numbers = ("wall_s", *self.metrics)
         if y not in numbers:
-            raise ParameterError(f"{y!r} is no metric of this sweep; it has {', '.join(numbers)}")
+            raise ParameterError(f"{y!r} is no metric of this sweep{meant(y, numbers)}; it has {', '.join(numbers)}")
 
     def __len__(self) -> int:
         return len(self._points)

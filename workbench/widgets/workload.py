@@ -75,15 +75,17 @@ class Workload(Part):
     protocol = traitlets.Any()
     selected = traitlets.Int(-1)
 
-    def __init__(
-        self, value: Iterable[Item] = (), nodes: Iterable[int] = (), protocol: Protocol | None = None
-    ) -> None:
+    def __init__(self, value: Iterable[Item] = (), nodes: Iterable[int] = (), protocol: Protocol | None = None) -> None:
         self.nodes, self.protocol = tuple(nodes), protocol
         add = [
-            button(f"+ {_TITLES[kind]}", f"add a {_TITLES[kind].lower()}, at the nodes that are picked if some are", act)
+            button(
+                f"+ {_TITLES[kind]}", f"add a {_TITLES[kind].lower()}, at the nodes that are picked if some are", act
+            )
             for kind, act in ((kind, lambda kind=kind: self.add(kind)) for kind in KINDS)
         ]
-        self._lines = Lines("subscriptions, publications and outages", self._acts(), "Nothing happens yet: add an item.")
+        self._lines = Lines(
+            "subscriptions, publications and outages", self._acts(), "Nothing happens yet: add an item."
+        )
         self._put = button("Put onto picked nodes", "the item moves to the nodes picked on the map", self._put_onto)
         self._forms: dict[str, _Form] = {}
         self._shown = widgets.VBox()
