@@ -45,5 +45,8 @@ class Compare(widgets.HBox):
         if self.children != wires:
             self.children = wires
 
+    def __repr__(self) -> str:
+        return f"Compare({', '.join(repr(player.run)[:60] for player in self.players)})"
+
     def _picked(self, change: Any) -> None:
         self.selection = dict(change.new)

@@ -136,14 +136,20 @@ def _number(parameter: Parameter) -> _Control:
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
     text = widgets.Text(continuous_update=False, layout={"width": _NUMBER_WIDTH})
+    shown: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
-        value = from_slider(slider.value) if changed is slider else _as_number(text.value, whole)
-        return value
+        if changed is not slider:
+            return _as_number(text.value, whole)
+        # The browser moves a slider to its nearest step and says so: that is no wish of the user's.
+        is_echo = abs(slider.value - shown["place"]) < 0.51 * slider.step
+        return shown["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
         text.value = f"{value:g}" if isinstance(value, float) else str(value)
-        slider.value = min(slider.max, max(slider.min, to_slider(value)))
+        place = min(slider.max, max(slider.min, to_slider(value)))
+        shown.update(value=value, place=place)
+        slider.value = place
 
     return (slider, text), read, write
 
