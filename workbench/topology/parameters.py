@@ -47,8 +47,8 @@ TABLES: dict[str, tuple[Parameter, ...]] = {
     "line": (Parameter("nodes", 10, 1, MOST_NODES, "", "in a row, each linked to the next"), _spacing()),
     "ring": (Parameter("nodes", 12, 3, MOST_NODES, "", "on a circle, each linked to the next"), _spacing()),
     "disc": (
-        *_area(50, 100.0, 100.0),
-        Parameter("radius_m", 25.0, 0.1, 1000.0, "m", "nodes at most so far apart are linked; needs to connect all"),
+        *_area(50, 80.0, 80.0),
+        Parameter("radius_m", 20.0, 0.1, 1000.0, "m", "nodes at most so far apart are linked; needs to connect all"),
         _seed(),
     ),
     "random_geometric": (*_area(50, 200.0, 200.0), _min_pdr(1.0), _seed()),

@@ -139,17 +139,17 @@ def _number(parameter: Parameter) -> _Control:
     shown: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
-        if changed is not slider:
+        if changed is text:
             return _as_number(text.value, whole)
-        # The browser moves a slider to its nearest step and says so: that is no wish of the user's.
-        is_echo = abs(slider.value - shown["place"]) < 0.51 * slider.step
+        # The browser puts a slider on its nearest step and sends that back: it is no wish of the user.
+        is_echo = abs(slider.value - shown["place"]) < slider.step / 4
         return shown["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
         text.value = f"{value:g}" if isinstance(value, float) else str(value)
-        place = min(slider.max, max(slider.min, to_slider(value)))
-        shown.update(value=value, place=place)
-        slider.value = place
+        steps = round((to_slider(value) - slider.min) / slider.step)
+        slider.value = min(slider.max, max(slider.min, slider.min + steps * slider.step))
+        shown.update(value=value, place=slider.value)
 
     return (slider, text), read, write
 

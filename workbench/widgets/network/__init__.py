@@ -8,10 +8,11 @@ Theory of operation
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ipywidgets as widgets
 import networkx as nx
 import traitlets
 
@@ -24,6 +25,7 @@ from workbench.widgets.part import Part
 __all__ = ["ASKS", "ROLES", "TOOLS", "Network"]
 
 MOST_UNDONE = 100
+ONE_PULL_S = 1.0
 
 
 class Network(Part):
@@ -47,8 +49,10 @@ class Network(Part):
 
     def __init__(self, value: nx.Graph | None = None, undo: bool = True, asks: tuple[str, ...] = ()) -> None:
         self.map = NetworkMap(asks=[ask for ask in ASKS if ask in asks])
-        self.sources = Sources(self._change)
+        self.sources = Sources(self._make)
         self._history: _History | None = _History() if undo else None
+        self._made_s = -math.inf
+        self._painted: tuple[Any, ...] = ()
         super().__init__(grid(5, 5) if value is None else value, (self.sources, self.map))
         for name in ("picked", "tool"):
             traitlets.link((self, name), (self.map, name))
@@ -80,9 +84,16 @@ class Network(Part):
 
     # What the user does
 
-    def _change(self, graph: nx.DiGraph) -> None:
-        """The user has made another network."""
-        if self._history is not None:
+    def _make(self, graph: nx.DiGraph) -> None:
+        """A source has made a network. The moves of a slider in one pull are one change for undo."""
+        now_s = time.perf_counter()
+        is_going_on = now_s - self._made_s < ONE_PULL_S
+        self._made_s = now_s
+        self._change(graph, not is_going_on)
+
+    def _change(self, graph: nx.DiGraph, is_kept: bool = True) -> None:
+        """The user has made another network; ``is_kept``: undo leads back to the one before."""
+        if self._history is not None and is_kept:
             self._history.keep(self.value)
             self._tell_history()
         self._paint(graph)
@@ -105,6 +116,7 @@ class Network(Part):
     def _edit(self, kind: str, message: Mapping[str, Any]) -> None:
         changed, picked = EDITS[kind](self.value, message)
         if changed is not None:
+            self._made_s = -math.inf
             self._change(changed)
             self.sources.show(changed)
         if picked is not None:
@@ -119,7 +131,11 @@ class Network(Part):
     # What the map shows
 
     def _paint(self, graph: nx.DiGraph) -> None:
-        self.map.parcel = packed(graph)
+        """Show a network; one that is shown already, as when an edit comes back as a value, is not sent again."""
+        shown = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
+        if shown != self._painted:
+            self._painted = shown
+            self.map.parcel = packed(graph)
         self.picked = [node for node in self.picked if node in graph]
         self._say(sentence(graph))
 

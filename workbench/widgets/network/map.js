@@ -85,6 +85,7 @@ class EditMap extends NetworkMap {
   dragTo([x, y]) {
     this.held.dx = (x - this.begun[0]) / this.px_m
     this.held.dy = (this.begun[1] - y) / this.px_m
+    this.player.writeDragged(this.held)
     this.player.wantPicture()
   }
 
@@ -505,6 +506,13 @@ class NetworkEditor {
     } else if (picked.length > 1) said.unshift(`${picked.length} nodes picked`)
     this.status.textContent = said.filter(Boolean).join(" · ")
     this.status.classList.toggle("wb-error", isError)
+  }
+
+  writeDragged({ ids, dx, dy }) {
+    const { x, y } = this.map.plan
+    const place = this.map.placeOf(ids[0])
+    const to = ids.length == 1 && place >= 0 ? `node ${ids[0]} to (${(x[place] + dx).toFixed(2)}, ${(y[place] + dy).toFixed(2)}) m` : `${ids.length} nodes`
+    this.status.textContent = `${to}; links stay as they are`
   }
 
   // What the user does

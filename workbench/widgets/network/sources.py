@@ -77,8 +77,9 @@ class Sources(widgets.VBox):
         self.form = widgets.VBox()
         self.fields: dict[str, Field] = {}
         self.table = TableSource(self._take)
-        self._said = widgets.HTML()
-        super().__init__((self.choice, self.form, self._said))
+        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
+        # Beside the choice and not below the form, so that the map does not jump when something is said.
+        super().__init__((widgets.HBox((self.choice, self._said)), self.form))
         self._open(self.choice.value)
         self.choice.observe(self._chosen, "value")
 
@@ -88,7 +89,7 @@ class Sources(widgets.VBox):
         self.tell("")
         source = source_of(graph, [value for _, value in self.choice.options])
         if source is None:
-            self._tell_about("This is not, or no longer, what is set above: a control there makes the network anew.")
+            self._tell_about("Changed by hand, or from elsewhere: a control below makes the network anew.")
             return
         self._is_showing = True
         try:
