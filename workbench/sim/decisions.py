@@ -94,7 +94,16 @@ class _Watch(Recorder):
         self.counts: Counter[tuple[str, int, str]] = Counter()
 
     def take(
-        self, now: int, node: int, messages: str, origin: int, sequence: int, key: int, did: str, before: Any, after: Any
+        self,
+        now: int,
+        node: int,
+        messages: str,
+        origin: int,
+        sequence: int,
+        key: int,
+        did: str,
+        before: tuple,
+        after: tuple,
     ) -> None:
         """A filter has decided."""
         self.counts[messages, key, did] += 1

@@ -233,9 +233,7 @@ def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, 
 # What is asked for
 
 
-def _without_a_match(
-    scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]
-) -> Iterator[str]:
+def _without_a_match(scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
     if not len(published.node):
         return
     unmet = [what for what, numbers in zip(asked.texts, samples, strict=True) if not numbers.any()]

@@ -11,3 +11,9 @@ Theory of operation
         network.value            a networkx graph
         network.observe(print, "value")
 """
+
+from workbench.widgets.attributes import Attributes
+from workbench.widgets.filters import Filters
+from workbench.widgets.workload import Workload
+
+__all__ = ["Attributes", "Filters", "Workload"]
