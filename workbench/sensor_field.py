@@ -183,7 +183,7 @@ class SensorField:
 
 
 def parameters() -> tuple[Parameter, ...]:
-    """The parameters of a field as a table that forms are made of; ``hot_spot_path``, a list of points, is not in it."""
+    """The parameters of a field as a table that forms are made of, all but the list of points ``hot_spot_path``."""
     numbers = (Parameter(name, getattr(SensorField, name), *rest) for name, rest in _RANGES.items())
     key = Parameter("key", SensorField.key, None, None, "", "the attribute that readings are published under")
     seed = Parameter("seed", SensorField.seed, None, None, "", "of the spatial variation and the noise")

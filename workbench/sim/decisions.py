@@ -102,8 +102,8 @@ class _Watch(Recorder):
         sequence: int,
         key: int,
         did: str,
-        before: Any,
-        after: Any,
+        before: tuple,
+        after: tuple,
     ) -> None:
         """A filter has decided."""
         self.counts[messages, key, did] += 1

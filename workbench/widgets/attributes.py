@@ -275,7 +275,7 @@ class _Row(widgets.HBox):
         """Operators, unit and choices of the key that is picked."""
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         numbers = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
-        names = ["IS"] if self._kind == PUBLICATION else [OPERATOR_NAMES[number] for number in numbers]
+        names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[number]) for number in numbers]
         self.operator.options = [(_SIGNS[name], name) for name in names]
         self.operator.value = operator if operator in names else names[0] if len(names) == 1 else "EQ"
         is_app = key.number == APP

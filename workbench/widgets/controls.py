@@ -109,7 +109,7 @@ def error_html(sentence: str) -> str:
 
 
 class TextField(widgets.HBox):
-    """A name, a text, its unit, and what is wrong with it. ``text`` is what stands there; ``error`` a sentence or ""."""
+    """A name, a text, its unit, and what is wrong with it. ``text``: what stands there; ``error``: a sentence or ""."""
 
     text = traitlets.Unicode()
     error = traitlets.Unicode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
@@ -78,14 +79,10 @@ class Workload(Part):
     def __init__(self, value: Iterable[Item] = (), nodes: Iterable[int] = (), protocol: Protocol | None = None) -> None:
         self.nodes, self.protocol = tuple(nodes), protocol
         add = [
-            button(
-                f"+ {_TITLES[kind]}", f"add a {_TITLES[kind].lower()}, at the nodes that are picked if some are", act
-            )
-            for kind, act in ((kind, lambda kind=kind: self.add(kind)) for kind in KINDS)
+            button(f"+ {title}", "at the nodes that are picked on the map, if some are", partial(self.add, kind))
+            for kind, title in _TITLES.items()
         ]
-        self._lines = Lines(
-            "subscriptions, publications and outages", self._acts(), "Nothing happens yet: add an item."
-        )
+        self._lines = Lines("what happens", self._acts(), "Nothing happens yet: add a subscription and a publication.")
         self._put = button("Put onto picked nodes", "the item moves to the nodes picked on the map", self._put_onto)
         self._forms: dict[str, _Form] = {}
         self._shown = widgets.VBox()
@@ -117,7 +114,7 @@ class Workload(Part):
     # What the user does
 
     def add(self, kind: str) -> None:
-        """Add an item of a kind ("subscribe", "publish", "outage") at the picked nodes, or at the first or last node."""
+        """Add an item of a kind ("subscribe", "publish", "outage") at the picked nodes, or at the first or last."""
         nodes = tuple(self.picked) or _usual_place(kind, tuple(self.nodes))
         self._set((*self.value, _new(kind, nodes, self.value)), len(self.value))
 
@@ -129,8 +126,8 @@ class Workload(Part):
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
             return
-        items, cls = tuple(self.value), KINDS[kind]
-        places = [i for i, item in enumerate(items) if isinstance(item, cls) and _is_at_time(item, time_s)]
+        items: tuple[Item, ...] = tuple(self.value)
+        places = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_at_time(item, time_s)]
         taken = {node for i in places for node in (nodes if items[i].at == ALL else items[i].at)}
         missing = tuple(node for node in nodes if node not in taken)
         if not missing:
@@ -138,9 +135,9 @@ class Workload(Part):
             return
         # Further nodes do what those before them do, unless they are to begin at another time.
         for place in reversed(places):
-            if items[place].at != ALL and time_s in (None, items[place].start_s):
-                more = replace(items[place], at=(*items[place].at, *missing))
-                self._set(replaced(items, place, more), place)
+            at = items[place].at
+            if not isinstance(at, str) and time_s in (None, items[place].start_s):
+                self._set(replaced(items, place, replace(items[place], at=(*at, *missing))), place)
                 return
         item = _new(kind, missing, items)
         self._set((*items, item if time_s is None else _from(item, time_s)), len(items))
@@ -201,10 +198,10 @@ class Workload(Part):
 
     def _others(self, item: Item) -> tuple[tuple[str, str], ...]:
         """(label, text) of what an item may match: publications for a subscription, and the other way round."""
-        cls = {Subscribe: Publish, Publish: Subscribe}.get(type(item))
+        kind = {"subscribe": "publish", "publish": "subscribe"}.get(kind_of(item))
         found: dict[str, str] = {}
         for one in self.value:
-            if cls is not None and isinstance(one, cls):
+            if kind_of(one) == kind:
                 found.setdefault(_text_of(one), f"{_at(one)}: {_what(one)}")
                 if len(found) == _MOST_COMPARED:
                     break
@@ -292,7 +289,7 @@ def _taken_away(
     """The items, those at ``places`` without these nodes; items that are left without a node are gone."""
     gone, kept = set(nodes), []
     for place, item in enumerate(items):
-        here = known if item.at == ALL else item.at
+        here = known if isinstance(item.at, str) else item.at
         if place not in places or gone.isdisjoint(here):
             kept.append(item)
             continue
@@ -424,7 +421,8 @@ class _What(widgets.VBox):
         )
         self.field: dict[str, Field] = {}  # made when it is looked at
         self._fields, self._value = widgets.VBox(), SensorField()
-        super().__init__((self.source, self.attributes) if kind == "publish" else (self.attributes,))
+        self._above = (self.source,) if kind == "publish" else ()
+        super().__init__((*self._above, self.attributes))
         self.attributes.observe(self._changed, "value")
         self.source.observe(self._source_picked, "value")
 
@@ -452,7 +450,7 @@ class _What(widgets.VBox):
 
     def _place(self) -> None:
         inside = self._fields if self.source.value else self.attributes
-        self.children = (*self.children[:-1], inside)
+        self.children = (*self._above, inside)
 
     def _fill(self) -> None:
         values = {one.name: getattr(self._value, one.name) for one in parameters()}
