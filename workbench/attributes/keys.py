@@ -168,7 +168,7 @@ def _to_steps(key, value):
     slack = 0.499999 / key.steps
     if not key.minimum - slack <= value <= key.maximum + slack:
         raise AttributeFormatError(
-            "%s is %s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
+            "%s is %.60s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
         )
     if isinstance(value, int):
         return value * key.steps

@@ -89,6 +89,7 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
         for setting, named in self.protocol.named_nodes().items():
             for node in named:
                 if node not in nodes:
@@ -224,7 +225,7 @@ class Scenario:
         self,
         engine: str = "auto",
         record: str = "trace",
-        progress: Callable[[float], None] | None = None,
+        progress: Callable[[float], Any] | None = None,
         on: Any = None,
     ) -> Run:
         """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) a run that is still going on.
@@ -232,7 +233,8 @@ class Scenario:
         ``engine="auto"`` takes the fast engine where it can and where that pays: a small run on its own is over
         before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
-        with the share done, 0 to 1. On motes there is the reference engine alone, and always a trace.
+        with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
+        there is the reference engine alone, and always a trace.
         """
         engine = checked_engine(engine)
         if record not in RECORDS:
@@ -251,13 +253,18 @@ class Scenario:
         if engine != "reference":
             try:
                 if engine == "fast" or fast.is_worth_it(self):
-                    return Run(self, "fast", fast.run(self, record, progress))
+                    return self._run_of("fast", fast.run(self, record, progress))
                 reason = "the run is so small that loading the fast engine would take longer"
             except WorkbenchError as error:
                 if engine == "fast":
                     raise ScenarioError(f"the scenario cannot run on the fast engine: {error}") from error
                 reason = str(error)
-        return Run(self, "reference", reference.run(self, record, progress), reason)
+        return self._run_of("reference", reference.run(self, record, progress), reason)
+
+    def _run_of(self, engine: str, recorder: Any, reason: str = "") -> Run:
+        """The run of what was recorded; if it was ended early, of this scenario with that duration."""
+        ended_us = recorder.ended_us
+        return Run(self if ended_us is None else self.replace(duration_s=ended_us / 1e6), engine, recorder, reason)
 
 
 def checked_engine(engine: str) -> str:

@@ -18,6 +18,7 @@ from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
 LONGEST_S = 1e9  # thirty years: a trace keeps microseconds in 64 bits
+MOST_PUBLICATIONS = 10_000_000  # some 300 B each before the run begins, and rows of its trace after that
 SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
 
 ALL = "all"
@@ -86,6 +87,15 @@ class Publish:
                 if period_us is None:
                     break
                 time_us += period_us
+
+    def most_readings(self, nodes: int, duration_us: int) -> int:
+        """How many actions there are in a network of that many nodes; ``stagger`` may leave out each node's last."""
+        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
+        lasts_us = stop_us - _microseconds(self.start_s)
+        if lasts_us <= 0:
+            return 0
+        each = 1 if self.every_s is None else -(-lasts_us // _microseconds(self.every_s))
+        return each * (nodes if isinstance(self.at, str) else len(self.at))
 
 
 @dataclass(frozen=True)
@@ -232,9 +242,19 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
         for node in () if item.at == ALL else item.at:
             if node not in known:
                 raise ScenarioError(
-                    f"workload item {index} is at node {node}, which the topology does not have; "
+                    f"workload item {index} is at node {node!r:.60}, which the topology does not have; "
                     f"its {len(known)} nodes are numbered {min(known)} to {max(known)}"
                 )
+
+
+def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
+    """Raise ScenarioError for more publications than a run can hold, in a network of that many nodes."""
+    count = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
+    if count > MOST_PUBLICATIONS:
+        raise ScenarioError(
+            f"the workload makes {count:,} publications; a scenario has {MOST_PUBLICATIONS:,} at most: "
+            "choose a longer every_s, fewer nodes, or a shorter duration_s"
+        )
 
 
 # What is wrong with an item is told when it is made, not in the middle of a run.

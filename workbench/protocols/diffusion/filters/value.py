@@ -99,7 +99,10 @@ class Filter:
         return hash((self.name, self.key, self.match))
 
     def __repr__(self):
-        more = "".join([", %s=%r" % (name, self.settings[name]) for name in sorted(self.settings)])
+        said = [("at", list(self.at))] if self.at is not None else []
+        said += [("messages", self.messages)] if self.messages != "data" else []
+        said += [(name, self.settings[name]) for name in sorted(self.settings)]
+        more = "".join([", %s=%r" % pair for pair in said])
         return "Filter(%r, key=%d, match=%r%s)" % (self.name, self.key, self.match, more)
 
 

@@ -517,7 +517,23 @@ class Player {
       this.writeSide()
     }
     this.tellSelection(now)
+    this.tellTime()
     this.paints = (this.paints ?? 0) + 1
+  }
+
+  // One clock for all players of a group: the one whose time is moved moves the others'.
+  tellTime() {
+    if (!this.group || this.time === this.timeTold) return
+    this.timeTold = this.time
+    for (const other of this.group) if (other !== this) other.follow(this.time)
+  }
+
+  follow(time) {
+    if (this.isGone || !this.picture) return
+    this.pause()
+    this.isUntouched = false
+    this.time = this.timeTold = clamp(time, 0, this.duration)
+    this.wantPicture()
   }
 
   // Tell who listens what is selected: at once while it stands, at times while it plays.
