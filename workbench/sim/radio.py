@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from workbench.errors import ParameterError, ScenarioError
-from workbench.keywords import checked
+from workbench.keywords import checked, documentation
 from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
@@ -124,6 +124,9 @@ class Radio:
             if name not in known:
                 raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
+
+
+Radio.__doc__ = documentation(Radio.__doc__ or "", PARAMETERS)
 
 
 def _is_pair(values: Mapping) -> bool:

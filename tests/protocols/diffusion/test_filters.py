@@ -213,7 +213,7 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
     [
         (
             {"name": "mean"},
-            r"no filter is registered as 'mean' .did you mean running_mean.*; register it with register_filter\('mean', function\)",
+            r"is registered as 'mean' .*running_mean.*; register it with register_filter\('mean', function\)",
         ),
         ({"name": "running_mean", "key": 199}, "key 199; it must be from 200 to 250"),
         ({"name": "running_mean", "key": 251}, "key 251; it must be from 200 to 250"),
