@@ -58,6 +58,7 @@ PARAMETERS = (
     Parameter("forwarding_factor", 0.5, 0.001, 1.0, "per packet", "FF: half of what was innovative; more costs more"),
     Parameter("collecting_time_ms", 50.0, 0.001, 1e6, "ms", "ΔTC of the paper's evaluation"),
     Parameter("rearm", True, None, None, "", "later packets are worth sending: coverage .99 against .64 at 20 % loss"),
+    Parameter("max_requests", 3, 0, 255, "requests", "for what passes a bridge; each may get lost. 0: as printed, none"),
     Parameter("max_events", 50, 1, 65535, "events", "decoding matrices: what is on its way at one time"),
     Parameter("max_known", 1000, 1, 65535, "events", "ids, as many as Flooding knows: 100 events a second"),
     Parameter("forget_after_s", 10.0, 0.0, 65535.0, "s", "long after an event has passed: then its id is forgotten"),

@@ -33,4 +33,5 @@ VIEWS = {
 MESSAGE_COLOURS = {
     "event": palette.DATA,
     "coded": palette.CODED,
+    "request": palette.INTEREST,
 }
