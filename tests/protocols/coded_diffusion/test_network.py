@@ -193,7 +193,8 @@ def test_network_falls_silent_and_no_node_sends_more_than_its_share(network):
 def most_answers(protocol):
     """Packets that a node may send because it was asked."""
     collecting_us = rules.collecting_us(protocol.collecting_time_ms)
-    return protocol.generation_size * (rules.keep_us(protocol.max_requests, collecting_us) // collecting_us)
+    keep_us = rules.keep_us(protocol.max_requests, collecting_us, rules.request_after_us(collecting_us))
+    return protocol.generation_size * (keep_us // collecting_us)
 
 
 @settings(max_examples=40, deadline=None)

@@ -35,9 +35,10 @@ def test_event_is_remembered_until_its_neighbors_are_through_collecting():
 
 def test_decoded_event_is_kept_until_the_last_request_for_it_has_come():
     for collecting_us, max_requests in [(50000, 1), (50000, 3), (1, 255)]:
-        last_request_us = collecting_us + max_requests * rules.request_after_us(collecting_us)
-        assert rules.keep_us(max_requests, collecting_us) > last_request_us
-    assert rules.keep_us(0, 50000) == 0
+        request_after_us = rules.request_after_us(collecting_us)
+        last_request_us = collecting_us + max_requests * request_after_us
+        assert rules.keep_us(max_requests, collecting_us, request_after_us) > last_request_us
+    assert rules.keep_us(0, 50000, 200000) == 0
 
 
 def test_event_is_quiet_from_the_last_microsecond_of_its_time_on():

@@ -50,7 +50,7 @@ class CodedDiffusionNode(Node):
         self.known = {}  # event id -> when it was last heard of or sent
         self._collecting_us = rules.collecting_us(settings.collecting_time_ms)
         self._request_after_us = rules.request_after_us(self._collecting_us)
-        self._keep_us = rules.keep_us(settings.max_requests, self._collecting_us)
+        self._keep_us = rules.keep_us(settings.max_requests, self._collecting_us, self._request_after_us)
         self._forget_after_us = rules.forget_after_us(
             settings.forget_after_s, settings.generation_size, self._collecting_us, self._keep_us
         )

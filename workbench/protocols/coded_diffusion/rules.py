@@ -21,9 +21,9 @@ def request_after_us(collecting_us):
     return 4 * collecting_us
 
 
-def keep_us(max_requests, collecting_us):
-    """How long a node keeps a decoded event for neighbors that ask: for all their requests, and its timer before."""
-    return collecting_us + (max_requests + 1) * request_after_us(collecting_us) if max_requests else 0
+def keep_us(max_requests, collecting_us, request_after_us):
+    """How long a node keeps a decoded event for neighbors that ask: its own timer, and then all their requests."""
+    return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
 
 
 def forget_after_us(forget_after_s, generation_size, collecting_us, keep_us):

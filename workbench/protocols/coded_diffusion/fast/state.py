@@ -179,7 +179,8 @@ def make_state(setup: Setup, messages: int) -> Any:
     powers, logarithms = tables(field.order)
     sizes_B = coded_sizes_B(setup)
     collects_us = collecting_us(protocol.collecting_time_ms)
-    keeps_us = keep_us(protocol.max_requests, collects_us)
+    asks_after_us = request_after_us(collects_us)
+    keeps_us = keep_us(protocol.max_requests, collects_us, asks_after_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
     pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
     return make(
@@ -195,7 +196,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         max_known=protocol.max_known,
         forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us, keeps_us),
         max_requests=protocol.max_requests,
-        request_after_us=request_after_us(collects_us),
+        request_after_us=asks_after_us,
         keep_us=keeps_us,
         sends=sends(protocol),
         order=field.order,
