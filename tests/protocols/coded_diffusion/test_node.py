@@ -548,8 +548,8 @@ def test_memory_is_bounded_and_an_event_held_once_while_it_is_known(max_requests
         now += pause_us // 50
         while node.next_wake is not None and node.next_wake <= now:
             wake(node, node.next_wake)
-        frame = [event(sequence=sequence), *packets(2, sequence=sequence), forged(sequence), request(0, 9, sequence)][kind]
-        for one in hear(node, frame, now):
+        frames = [event(sequence=sequence), *packets(2, sequence=sequence), forged(sequence), request(0, 9, sequence)]
+        for one in hear(node, frames[kind], now):
             if isinstance(one, Held):
                 assert sequence not in held_us or now - held_us[sequence] >= SECOND
                 held_us[sequence] = now
@@ -641,7 +641,7 @@ def test_rows_that_are_of_no_bytes_are_corrupt():
 
 
 def test_of_events_beside_one_forged_packet_none_arrives_wrong_and_all_arrive():
-    """The forged packet comes first, between or last; honest packets come as neighbors send them, once more if asked."""
+    # The forged packet comes first, second or last; honest ones come once, and again when the node asks.
     random = draws.Stream(draws.make_key(5))
     node = make_node(max_requests=3)
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)

@@ -123,7 +123,7 @@ def decode(frame):
     """The Event, Coded packet or Request in a frame; DecodeError, and nothing else, for any other bytes."""
     kind = frame[0] if len(frame) else 0
     if kind not in _HEADERS_B:
-        raise DecodeError("a frame that begins with %s is no event, coded packet or request" % (frame[:1] or b"nothing",))
+        raise DecodeError("a frame that begins with %s is no message" % (frame[:1] or b"nothing",))
     header_B = _HEADERS_B[kind]
     end = unsealed_B(frame, header_B)
     if kind == CODED:
