@@ -5,8 +5,8 @@ Of one event of a run, out of ``ranks.progress(trace, event)``::
     decoding_maps(run, ...)               how an event spread: small maps colored by rank, at several times
     decoding_matrices(run, nodes)         the decoding matrices of some nodes, packet by packet
     coverage_chart({name: runs})          share of nodes that hold an event, against its age
-    pollution_chart({name: runs}, node)   share of nodes whose packets a hostile node spoiled, against the distance from it
-                                          (`pollution.PollutedDiffusion` makes such runs)
+    pollution_chart({name: runs}, node)   share of nodes whose packets a hostile node spoiled, against their distance
+                                          from it (`pollution.PollutedDiffusion` makes such runs)
 
 Of algebra, without a run::
 
