@@ -30,7 +30,8 @@ def test_sink_that_may_not_ask_is_said_to_be_short():
 def test_sink_that_nobody_hears_is_said_to_be_unable_to_ask():
     graph = nx.DiGraph(LINE)
     graph.remove_edge(0, 1)
-    assert explained(graph)[-1].endswith("it hears 1 neighbor, and none that it hears hears it, so it cannot ask.")
+    sentence = explained(graph)[-1]
+    assert sentence.endswith("it hears 1 neighbor, and none that it hears hears it, so it cannot ask.")
 
 
 def test_sink_whose_requests_are_lost_is_said_to_get_no_answer():
@@ -43,5 +44,7 @@ def test_sink_whose_requests_are_lost_is_said_to_get_no_answer():
 @pytest.mark.parametrize("record", ["trace", "metrics"])
 def test_source_whose_neighbors_send_too_few_combinations_is_named_where_events_do_not_arrive(record):
     few = explained(generation_size=3, max_requests=0, record=record)[0]
-    assert few.startswith("Events of node 3 begin with 2 combinations") and few.endswith("one without asking.")
+    assert few.startswith("Events of node 3 begin with 2 combinations") and few.endswith(
+        "nobody who hears them alone decodes one."
+    )
     assert explained(generation_size=3, record=record) == ()

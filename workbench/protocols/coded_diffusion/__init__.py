@@ -50,7 +50,7 @@ Differs from the original in (B1, B2, ... number its gaps in this project's own 
     B6   later innovative packets set the timer again; ``rearm=False`` lets a node send once for an event.
     B7   a decoded event is kept until a timer that runs has fired, or diffusion would stop with the first decoders.
     B8   BF * neighbors >= m is not enough, as random combinations may depend on each other, and with requests it is not
-         necessary: bootstrap nodes are asked, too. Where events are missing ``run.explain()`` says where it is short.
+         necessary: bootstrap nodes are asked, too. Without them ``run.explain()`` tells of BF * neighbors <= m.
     B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
     B10  an encoding vector of zeros is drawn again; the event's length is in every packet, padding is zeros; an event
          is known by (origin, sequence), and forgotten when nothing was heard of it for ``forget_after_s``, or for

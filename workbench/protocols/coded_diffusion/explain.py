@@ -16,13 +16,14 @@ Table = tuple[np.ndarray, ...]
 
 def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str]:
     """A node needs as many independent combinations as there are chunks, and asks neighbors for those that it lacks."""
-    yield from _few_to_begin_with(scenario, missing)
+    if not scenario.protocol.max_requests:
+        yield from _few_to_begin_with(scenario, missing)
     if trace is not None:
         yield from _short(scenario, trace, missing)
 
 
 def _few_to_begin_with(scenario: Any, missing: Missing) -> Iterator[str]:
-    """Publishers whose neighbors send no more combinations than a generation has chunks, or fewer."""
+    """Publishers whose neighbors send no more combinations than an event has chunks, or fewer."""
     protocol = scenario.protocol
     told = []
     for publisher in dict.fromkeys(missing.publisher[missing.hops > 1].tolist()):
@@ -32,8 +33,8 @@ def _few_to_begin_with(scenario: Any, missing: Missing) -> Iterator[str]:
             begin = f"Events of node {publisher} begin with {_counted(sent, 'combination')}"
             begin += f" ({_counted(neighbors, 'neighbor')}, bootstrap_factor {protocol.bootstrap_factor})"
             few = f"{begin}, and have {_counted(size, 'chunk')}"
-            why = "none may be lost or depend on others" if sent == size else "nobody can decode one without asking"
-            told.append(f"{few}: {why}")
+            lost = "none may be lost or depend on others"
+            told.append(f"{few}: {lost if sent == size else 'nobody who hears them alone decodes one'}")
     if told:
         yield f"{told[0]}{more(len(told))}."
 
