@@ -12,7 +12,8 @@ Theory of operation
     A node that got innovative packets, but not m of them, and no more for 4 ΔTC, *asks*: first the neighbor that sent
     the last one, then all of them, ``max_requests`` times. A request says the node's rank. Who has decoded the event
     broadcasts what is missing to rank m, after ΔTC, once for all who asked by then; who is still to decode it, then.
-    For this a decoded event is kept for 4 ΔTC longer than its requests take; it makes room for a new one at once.
+    So a decoded event is kept for as long as requests may come, 4 (``max_requests`` + 1) ΔTC after its own timer. Where
+    a new event needs the room, it is forgotten earlier.
 
     What is coded is the event and a checksum of it. A generation that is decoded and fails it is dropped whole
     (``corrupt``), and so is one whose packets do not agree about field, generation size or length. The node collects
@@ -48,13 +49,14 @@ Differs from the original in (B1, B2, ... number its gaps in this project's own 
     B4   ip counts since the node's last transmission for the event.
     B5   one timer for each event: a draw that succeeds moves it to now + ΔTC, one that fails leaves it as it is.
     B6   later innovative packets set the timer again; ``rearm=False`` lets a node send once for an event.
-    B7   a decoded event is kept until a timer that runs has fired, or diffusion would stop with the first decoders.
+    B7   a decoded event is kept until a timer that runs has fired, or diffusion would stop with the first decoders; and
+         then for neighbors that ask.
     B8   BF * neighbors >= m is not enough, as random combinations may depend on each other, and with requests it is not
          necessary: bootstrap nodes are asked, too. Without them ``run.explain()`` tells of BF * neighbors <= m.
     B9   a neighbor that missed the event is an intermediate node; a bootstrap node ignores FP and its earlier timer.
     B10  an encoding vector of zeros is drawn again; the event's length is in every packet, padding is zeros; an event
          is known by (origin, sequence), and forgotten when nothing was heard of it for ``forget_after_s``, or for
-         2 m ΔTC if that is longer: until then a neighbor may still be collecting.
+         2 m ΔTC if that is longer (a neighbor may still be collecting), or for twice as long as it is kept.
     --   a source does not take its own event back, decoded or not.
     --   a checksum in every frame; a hop count, one more than the least of the packets a node had, for the metrics.
     --   requests. As printed (``max_requests=0``), with FF up to 1/2 one packet leaves a node for two that came, so the
