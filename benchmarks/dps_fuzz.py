@@ -274,15 +274,15 @@ def real_messages() -> tuple[KeyStore, list[bytes], str]:
     return keys, [bytes.fromhex(message["hex"]) for message in captured["messages"]], "messages of the C implementation"
 
 
-def own_messages() -> tuple[KeyStore, list[bytes], str]:
-    """One of each kind, of our own."""
+def own_messages(port: int = 40001) -> tuple[KeyStore, list[bytes], str]:
+    """One of each kind, of our own, from a node that listens at ``port``."""
     keys = KeyStore()
     keys.add_symmetric(b"key", bytes(range(32)))
     identity = bytes(range(16))
     interests = BitVector.of(subscription_items("a/+/c"))
     vector = BitVector.of(publication_items("a/b/c"))
-    link = (40001, None, 1, dps.SAK_REQUESTED, identity, interests.fuzzy_hash(), interests)
-    publication = dps.Publication(40001, None, 20, 1, 20, identity, 1, True, vector, ("a/b/c",), b"hello")
+    link = (port, None, 1, dps.SAK_REQUESTED, identity, interests.fuzzy_hash(), interests)
+    publication = dps.Publication(port, None, 20, 1, 20, identity, 1, True, vector, ("a/b/c",), b"hello")
     acknowledgement = dps.Acknowledgement(identity, 1, b"thanks")
     security = Security(keys, A256KW, [b"key"])
     messages = [dps.Subscription(*link), dps.SubscriptionAcknowledgement(*link, 1), publication, acknowledgement]

@@ -1,7 +1,8 @@
 """A research workbench for publish/subscribe in sensor networks.
 
 The public names (`public_names.py`) are handed out lazily: ``import workbench`` loads nothing, and a name loads its
-module the first time it is used. A mote has no use for this file, and does not get it.
+module the first time it is used. In a notebook, ``import workbench`` loads what shows errors there. A mote has no use
+for this file, and does not get it.
 """
 
 TYPE_CHECKING = False  # what `typing` calls so, without loading it
@@ -19,7 +20,11 @@ def __getattr__(name: str) -> "Any":
     if name == "__all__":
         return sorted(HOME)
     if name not in HOME:
-        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+        from workbench.suggestion import meant
+
+        hint = "" if name.startswith("_") else meant(name, HOME)
+        # With obj=None Python does not add a suggestion of its own, which not all notebooks show.
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}{hint}", name=name, obj=None)
     module = import_module(f"workbench.{HOME[name]}")
     # A public name is that of a module, or of something in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)
@@ -31,3 +36,18 @@ def __dir__() -> list[str]:
     from workbench.public_names import HOME
 
     return sorted({*globals(), *HOME})
+
+
+def _fold_errors() -> None:
+    """In a notebook, have errors show themselves as a sentence with a folded traceback."""
+    import sys
+
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if getattr(shell, "kernel", None) is not None:
+        from workbench.folded_errors import fold
+
+        fold(shell)
+
+
+_fold_errors()

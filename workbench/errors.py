@@ -35,3 +35,7 @@ class DataError(WorkbenchError):
 
 class LinkError(WorkbenchError):
     """A mote, or the line to it, that does not answer as it should."""
+
+
+class FuzzError(WorkbenchError):
+    """A node did what no node may do: it raised, or asked again and again to be woken at once."""

@@ -15,6 +15,9 @@ PROTOCOLS = {
     "TinyMQ": "protocols.tinymq",
 }
 
+# The one that a lab begins with.
+FIRST_PROTOCOL = "Diffusion"
+
 # The commands of ``workbench`` that a protocol brings -> the module whose ``add_parser(commands)`` adds it.
 COMMANDS = {
     "dps": "protocols.dps.cli",
@@ -40,6 +43,7 @@ HOME = PROTOCOLS | {
     "DataError": "errors",
     "DecodeError": "errors",
     "EncodeError": "errors",
+    "FuzzError": "errors",
     "LinkError": "errors",
     "ParameterError": "errors",
     "ScenarioError": "errors",
@@ -47,6 +51,8 @@ HOME = PROTOCOLS | {
     "Filter": "protocols.diffusion.filters",
     "register_filter": "protocols.diffusion.filters",
     "take_apart": "protocols.frame_fields",
+    "fuzz": "sim.fuzzing",
+    "lab": "widgets.laboratory",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",
     "range_queries": "sim.random_workload",
@@ -71,6 +77,7 @@ HOME = PROTOCOLS | {
     "motes": "motes",
     "rlnc": "coding.rlnc",
     "topics": "protocols.dps.topics",
+    "widgets": "widgets",
     "topology": "topology",
     "views": "views",
 }

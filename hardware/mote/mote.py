@@ -5,7 +5,8 @@ Theory of operation
     hands it what came over the host link (`feed`), steps it when time has passed (`step`), and is told when to step it
     next. After whatever happened, the node's events go to the host and its frames to the radio.
 
-    The mote belongs to the host that greeted it last, as long as that one is heard of at least every BUSY_US. A mote
+    The mote belongs to the host that greeted it last, as long as that one is heard of at least every BUSY_US: it does
+    what comes with the secret of that host's greeting. Any other command is refused, and its host hears of it. A mote
     without a host goes on with what it was doing; one whose clock is held, as it is after a run, stays silent.
 
     What no frame of the host link can carry, be it an event or a frame, is told as a complaint; the rest of what
@@ -47,7 +48,9 @@ class Mote:
         self.random = None
         self._deframer = framing.Deframer()
         self._spoilt = 0
-        self._session = 0
+        self._secret = None  # of the host that it belongs to
+        self._contested = 0  # greetings and commands of others so far
+        self._foreign = 0  # what the radio has counted, as far as it was told
         self._greeted_us = 0
         self._offset_us = 0
         self._held_us = None
@@ -61,6 +64,7 @@ class Mote:
 
     def feed(self, data):
         """Take bytes that came over the host link."""
+        contested = self._contested
         for body in self._deframer.feed(data):
             try:
                 kind, fields, rest = link.decode(body)
@@ -70,6 +74,8 @@ class Mote:
         if self._deframer.spoilt != self._spoilt:
             self._spoilt = self._deframer.spoilt
             self.tell("noise", 0, self._spoilt, "")
+        if self._contested != contested:
+            self.tell("contested", 0, self._contested, "another host greeted or commanded this mote, and was refused")
 
     def step(self):
         """Do what is due; returns in how many µs to be stepped again, None if nothing is planned."""
@@ -89,6 +95,10 @@ class Mote:
             self._tell_frame("received", previous_hop, frame, broadcast)
             self.node.receive(frame, previous_hop, now, broadcast)
             self._pass_on()
+        foreign = getattr(self.radio, "foreign", 0)
+        if foreign != self._foreign:
+            self._foreign = foreign
+            self.tell("foreign", 0, foreign, "frames of another run, which this one does not take")
         if self.node.next_wake is not None and self.node.next_wake <= now:
             self.node.wake(now)
             self._pass_on()
@@ -147,12 +157,16 @@ class Mote:
 
     def _take(self, kind, fields, rest):
         if kind == link.HELLO:
-            self._meet(*fields)
+            self._meet(fields, rest)
             return
-        if kind >= link.READY or not self._session:
+        if kind >= link.READY or self._secret is None:
+            return
+        if fields[0] != self._secret:
+            self._contested += 1
+            self._refuse(0, link.NO_SECRET)
             return
         self._greeted_us = self.board.now_us()
-        token, fields = fields[0], fields[1:]
+        token, fields = fields[1], fields[2:]
         number = 0
         is_right = 1
         text = ""
@@ -171,16 +185,19 @@ class Mote:
         if kind == link.RESET:
             self.board.reset()
 
-    def _meet(self, magic, version, session):
+    def _meet(self, fields, secret):
+        magic, version, session = fields
         if magic != link.MAGIC or version != link.VERSION:
             self._refuse(session, link.OTHER_VERSION)
             return
+        if len(secret) != link.SECRET_B:
+            raise DecodeError("a greeting has a secret of %d bytes; it needs %d" % (len(secret), link.SECRET_B))
         now = self.board.now_us()
-        if self._session not in (0, session) and now - self._greeted_us < BUSY_US:
+        if self._secret not in (None, secret) and now - self._greeted_us < BUSY_US:
+            self._contested += 1
             self._refuse(session, link.BUSY)
-            self.tell("contested", 0, session, "another host has greeted this mote")
             return
-        self._session = session
+        self._secret = secret
         self._greeted_us = now
         self._greet(session)
 
@@ -196,7 +213,7 @@ class Mote:
             self._offset_us = time_us - self.board.now_us()
             return 0
         if kind == link.GOODBYE:
-            self._session = 0
+            self._secret = None
             return 0
         if kind == link.RESET:
             return 0
@@ -224,7 +241,10 @@ class Mote:
         for key in wanted.get("keys", ()):
             self._register_key(*key)
         module, name = wanted["node"].split(":")
-        kind = getattr(__import__(module, None, None, (name,)), name)
+        try:
+            kind = getattr(__import__(module, None, None, (name,)), name)
+        except ImportError as error:
+            raise WorkbenchError("this mote's program cannot load %s: %s" % (module, error)) from None
         settings = Settings(wanted["settings"])
         kind.prepare(settings)
         random = draws.Stream(wanted["key"])
@@ -240,6 +260,7 @@ class Mote:
         if self.radio is not None:
             self.radio.close()
             self.radio = None
+            self._foreign = 0
         self.radio = self._make_radio(wanted)
         self.node = node
         # A host that makes it a node again says how often it did: a lost line is no reboot, yet memory is lost.

@@ -1,14 +1,18 @@
 """A radio made of UDP broadcasts: motes with WiFi, or processes on one machine, that share a port.
 
 Datagram (little-endian)
-    magic "WU", sender u32, destination i32 (-1: everybody), then the frame
+    magic "WR", run u32, sender u32, destination i32 (-1: everybody), then the frame
+
+    A run has a number, and a port, of its own. What comes with another run's number is not taken, but counted
+    (``foreign``), as motes of two runs may share a network, and a port by chance.
 
     Every datagram goes to the broadcast address, as a radio's would to all in range; one to another node is not taken.
     A broadcast waits for a random time first, so that neighbors that heard the same frame do not answer at once.
 
 Settings (of the configuration's ``radio``)
     to           address to send to; 127.255.255.255 (the default) stays on this machine, 255.255.255.255 is the network
-    port         UDP port, 47700 unless said otherwise
+    run          number of the run, 0 unless said otherwise: the host gives each run another one
+    port         UDP port, 47700 unless said otherwise: the host gives each run another one
     jitter_ms    longest random delay of a broadcast, 5 unless said otherwise
     neighbors    node numbers to hear, the others are out of range; all if left out
 """
@@ -18,8 +22,9 @@ import struct
 
 from workbench.protocols.contract import NOBODY
 
-_HEADER = "<2sIi"
-_HEADER_B = 10
+_HEADER = "<2sIIi"
+_HEADER_B = 14
+_MAGIC = b"WR"
 _LONGEST = 1500
 
 
@@ -31,7 +36,9 @@ class UdpRadio:
     def __init__(self, address, settings, random):
         self.address = address
         self.next_us = None
+        self.foreign = 0  # datagrams of other runs
         self._random = random
+        self._run = settings.get("run", 0)
         self._jitter_us = int(1000 * settings.get("jitter_ms", 5))
         self._neighbors = settings.get("neighbors")
         self._waiting = []
@@ -53,7 +60,7 @@ class UdpRadio:
     def send(self, destination, frame, now):
         """Send a frame, a broadcast after a random delay."""
         delay_us = self._random.below(self._jitter_us + 1) if destination is None else 0
-        head = struct.pack(_HEADER, b"WU", self.address, NOBODY if destination is None else destination)
+        head = struct.pack(_HEADER, _MAGIC, self._run, self.address, NOBODY if destination is None else destination)
         self._waiting.append((now + delay_us, head + frame))
         self._send_due(now)
 
@@ -66,9 +73,12 @@ class UdpRadio:
                 datagram = self._socket.recvfrom(_LONGEST)[0]
             except OSError:
                 return heard
-            if len(datagram) < _HEADER_B or datagram[:2] != b"WU":
+            if len(datagram) < _HEADER_B or datagram[:2] != _MAGIC:
                 continue
-            _, sender, destination = struct.unpack_from(_HEADER, datagram, 0)
+            _, run, sender, destination = struct.unpack_from(_HEADER, datagram, 0)
+            if run != self._run:
+                self.foreign += 1
+                continue
             if sender == self.address or destination not in (NOBODY, self.address):
                 continue
             if self._neighbors is None or sender in self._neighbors:

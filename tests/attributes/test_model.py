@@ -68,7 +68,9 @@ def test_uv_is_a_key_and_an_application_type():
 
 
 def test_unknown_key_name_is_told_with_the_known_ones():
-    with pytest.raises(AttributeFormatError, match=r"no key TEMPERATURE; known keys are APP, .*100-199 are yours"):
+    with pytest.raises(
+        AttributeFormatError, match=r"no key TEMPERATURE .did you mean TEMP.*; known keys are APP, .*100-199 are yours"
+    ):
         key_of("TEMPERATURE")
 
 

@@ -142,3 +142,10 @@ def valid_attributes(draw):
 @example((Attribute(150, IS, LOWEST), Attribute(151, IS, HIGHEST)))
 def test_what_is_written_is_read_back(attributes):
     assert parse(to_text(attributes)) == attributes
+
+
+def test_a_key_an_operator_or_an_application_that_is_nearly_right_is_answered_with_the_one_that_was_meant():
+    for text, right in (("TEMPERATURE GE 3", "TEMP"), ("TEMP EQANY", "EQ_ANY"), ("APP IS Temprature", "Temperature")):
+        with pytest.raises(AttributeFormatError) as told:
+            parse(text)
+        assert "(did you mean " + right + "?)" in str(told.value)

@@ -141,6 +141,17 @@ def test_lab_serves_the_notebooks_on_loopback_only(repository):
     assert "--no-browser" in command and "--allow-root" not in command
 
 
+def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monkeypatch):
+    from workbench.cli import demo
+
+    (lab, told), (run, _) = demo.next_steps(tmp_path)
+    assert lab == "workbench lab" and run == f"workbench run {tmp_path / 'demo.json'}"
+    assert cli.make_parser().parse_args(lab.split()[1:]).command is cli.open_lab
+    assert cli.FIRST_NOTEBOOK in told and (cli.notebooks() / cli.FIRST_NOTEBOOK).is_file()
+    monkeypatch.setattr(cli.workbench, "__file__", str(tmp_path / "site-packages" / "workbench" / "__init__.py"))
+    assert cli.FIRST_NOTEBOOK not in demo.next_steps(tmp_path)[0][1]
+
+
 def test_version_is_the_package_version(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])

@@ -64,5 +64,5 @@ class FakeMote:
                     self.ready(self.session)
                 elif self.session:
                     self.heard.append((kind, fields))
-                    self.say(messages.ANSWER, fields[0], 1, 0, -1, 0)
+                    self.say(messages.ANSWER, fields[1], 1, 0, -1, 0)
             self.is_reading.wait()

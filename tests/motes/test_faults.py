@@ -12,7 +12,7 @@ from tests.motes.proxy import Proxy
 from tests.until import wait_until
 from workbench import motes
 from workbench.errors import LinkError
-from workbench.motes import framing, messages, rack
+from workbench.motes import framing, messages, port, rack
 from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote
 from workbench.motes.program import program_files
@@ -236,9 +236,41 @@ def test_a_second_host_is_turned_away_and_the_first_goes_on(three):
         wait_for_deliveries_after(run, run.now_s * 1e6)
         assert not told(run, "link_lost")
     assert told(run, "contested", node=RELAY)
-    assert [note for note in run.notes if note.startswith(f"node {RELAY}: another host has greeted this mote")]
+    assert run.notes.count(f"node {RELAY}: another host greeted or commanded this mote, and was refused") == 1
     with Mote(three.urls[RELAY]) as mote:  # After the run they are free.
         assert mote.command(messages.PING).number > 0
+
+
+ORDERS = [
+    (messages.PUBLISH, (), messages.encode_attribute_list(wb.parse("TEMP IS 99"))),
+    (messages.HEARD, (SOURCE, 1), b"frame"),
+    (messages.SET_TIME, (0, messages.HELD), b""),
+    (messages.GOODBYE, (), b""),
+    (messages.RESET, (), b""),
+]
+
+
+@needs_node
+def test_a_second_connection_commands_nothing_is_refused_and_leaves_a_row(three):
+    orders = [messages.encode(kind, bytes(messages.SECRET_B), 1, *fields, rest=rest) for kind, fields, rest in ORDERS]
+    with running(motes.boards(three.urls)) as run, contextlib.closing(port.open_port(three.urls[RELAY])) as stranger:
+        for order in orders:
+            stranger.write(framing.encode(order))
+        refusals, deframer = [], framing.Deframer()
+
+        def read():
+            decoded = [messages.decode(body) for body in deframer.feed(stranger.read())]
+            refusals.extend(fields for kind, fields, _ in decoded if kind == messages.REFUSED)
+            return len(refusals) == len(orders)
+
+        wait_until(read)
+        assert set(refusals) == {(messages.MAGIC, VERSION, 0, messages.NO_SECRET)}
+        wait_until(lambda: told(run, "contested"))
+        wait_for_deliveries_after(run, run.now_s * 1e6)
+        assert not told(run, "link_lost")
+    assert {row["node"] for row in told(run, "contested")} == {RELAY}
+    assert run.notes == [f"node {RELAY}: another host greeted or commanded this mote, and was refused"]
+    assert not told(run, "published", node=RELAY)
 
 
 # Answers that fail
@@ -268,5 +300,5 @@ def test_a_command_that_cannot_be_is_one_sentence_from_the_mote(three):
 
 
 def test_a_configuration_that_no_frame_can_carry_is_one_sentence():
-    with pytest.raises(LinkError, match=r"node 3's configuration takes \d+ bytes and the host link carries 2045"):
+    with pytest.raises(LinkError, match=r"node 3's configuration takes \d+ bytes and the host link carries 2037"):
         Mote("socket://127.0.0.1:1").configure(3, FLOODING, 1, keys=["x" * 3000])

@@ -92,6 +92,32 @@ def test_a_host_that_hears_another_one_greeted_knows_that_the_mote_is_lost(fake)
         assert told[0] == ("lost", f"{fake.url} belongs to another host, which has greeted it")
 
 
+def test_what_a_mote_says_to_another_host_is_not_taken(fake, impatient):
+    told, answers = [], []
+    with Mote(fake.url, lambda *what: told.append(what)) as mote:
+        fake.is_silent = True
+        fake.ready(mote._session ^ 2)
+        wait_until(lambda: mote.is_lost)
+        token = mote._next_token()
+        mote._answers[token] = answers.append
+        fake.say(messages.SEND, -1, rest=b"another's")
+        fake.say(messages.ANSWER, token, 1, 0, -1, 0)
+        fake.ready(mote._session)
+        fake.say(messages.SEND, -1, rest=b"ours")
+        wait_until(lambda: len(told) == 3)
+    assert [kind for kind, _ in told] == ["lost", "ready", "send"]
+    assert told[2][1] == (None, b"ours") and answers == []
+
+
+def test_every_host_has_a_secret_of_its_own_and_sends_it_with_every_command(fake):
+    assert len({Mote(fake.url)._secret for _ in range(20)}) == 20
+    with Mote(fake.url) as mote:
+        fake.heard.clear()
+        mote.command(messages.PING)
+        mote.blacklist(3)
+        assert [fields[0] for _, fields in fake.heard] == [mote._secret] * 2
+
+
 def test_a_lost_mote_that_refuses_says_so_once(fake, impatient):
     told = []
     with Mote(fake.url, lambda *what: told.append(what)) as mote:

@@ -15,19 +15,20 @@ from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.tinymq.node import TinyMQNode
 
 TEMPERATURE = parse("TEMP IS 26.5")
+SECRET = bytes(range(link.SECRET_B))
 GOLDEN = [
-    ("01 5742 01 07000000", link.HELLO, (b"WB", 1, 7), b""),
-    ("02 0201", link.GOODBYE, (0x0102,), b""),
-    ("03 0100 7b7d", link.CONFIGURE, (1,), b"{}"),
-    ("04 0100 000000000000f0bf 01 00", link.SUBSCRIBE, (1, -1.0, 1), b"\x00"),
-    ("05 0100 04030201", link.UNSUBSCRIBE, (1, 0x01020304), b""),
-    ("06 0100 01 33015a0a", link.PUBLISH, (1,), link.encode_attribute_list(TEMPERATURE)),
-    ("07 0100 09000000 0000803f 0000003f", link.LINK_QUALITY, (1, 9, 1.0, 0.5), b""),
-    ("08 0100 0807060504030201 01", link.SET_TIME, (1, 0x0102030405060708, link.HELD), b""),
-    ("09 0100", link.WAKE, (1,), b""),
-    ("0a 0000 05000000 01 4600", link.HEARD, (0, 5, 1), b"F\x00"),
-    ("0b ffff", link.PING, (65535,), b""),
-    ("0c 0100", link.RESET, (1,), b""),
+    ("01 5742 01 07000000 0001020304050607", link.HELLO, (b"WB", 1, 7), SECRET),
+    ("02 0001020304050607 0201", link.GOODBYE, (SECRET, 0x0102), b""),
+    ("03 0001020304050607 0100 7b7d", link.CONFIGURE, (SECRET, 1), b"{}"),
+    ("04 0001020304050607 0100 000000000000f0bf 01 00", link.SUBSCRIBE, (SECRET, 1, -1.0, 1), b"\x00"),
+    ("05 0001020304050607 0100 04030201", link.UNSUBSCRIBE, (SECRET, 1, 0x01020304), b""),
+    ("06 0001020304050607 0100 01 33015a0a", link.PUBLISH, (SECRET, 1), link.encode_attribute_list(TEMPERATURE)),
+    ("07 0001020304050607 0100 09000000 0000803f 0000003f", link.LINK_QUALITY, (SECRET, 1, 9, 1.0, 0.5), b""),
+    ("08 0001020304050607 0100 0807060504030201 01", link.SET_TIME, (SECRET, 1, 0x0102030405060708, link.HELD), b""),
+    ("09 0001020304050607 0100", link.WAKE, (SECRET, 1), b""),
+    ("0a 0001020304050607 0000 05000000 01 4600", link.HEARD, (SECRET, 0, 5, 1), b"F\x00"),
+    ("0b 0001020304050607 ffff", link.PING, (SECRET, 65535), b""),
+    ("0c 0001020304050607 0100", link.RESET, (SECRET, 1), b""),
     ("21 5742 01 07000000 02000000 00 76", link.READY, (b"WB", 1, 7, 2, 0), b"v"),
     ("22 5742 01 07000000 02", link.REFUSED, (b"WB", 1, 7, link.BUSY), b""),
     (

@@ -27,6 +27,7 @@ DIFFUSION = protocol_on_a_mote(wb.Diffusion())
 FLOODING = protocol_on_a_mote(wb.Flooding())
 NAMES = event_names(diffusion.EVENTS)
 SECOND = 1_000_000
+SECRET, OTHERS = b"\0secret\0", b"anothers"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,12 +87,15 @@ class Bench:
         assert deframer.spoilt == 0
         return said
 
-    def send(self, kind, *fields, rest=b""):
+    def feed(self, kind, *fields, rest=b""):
         self.mote.feed(framing.encode(link.encode(kind, *fields, rest=rest)))
 
-    def greet(self, session=7, version=link.VERSION, magic=link.MAGIC):
+    def send(self, kind, token, *fields, rest=b"", secret=SECRET):
+        self.feed(kind, secret, token, *fields, rest=rest)
+
+    def greet(self, session=7, version=link.VERSION, magic=link.MAGIC, secret=SECRET):
         self.said()
-        self.send(link.HELLO, magic, version, session)
+        self.feed(link.HELLO, magic, version, session, rest=secret)
         return self.said()
 
     def ask(self, kind, *fields, rest=b""):
@@ -175,11 +179,84 @@ def test_without_a_greeting_nothing_is_done(program):
 
 
 def test_a_second_host_is_refused_and_the_first_hears_of_it(bench):
-    refused, contested = bench.greet(8)
-    assert refused == (link.REFUSED, (b"WB", link.VERSION, 8, link.BUSY), b"")
-    [(name, row)] = rows([contested])
-    assert name == "contested" and row[7] == 8 and row[8] == "another host has greeted this mote"
+    for count in (1, 2):
+        refused, contested = bench.greet(8, secret=OTHERS)
+        assert refused == (link.REFUSED, (b"WB", link.VERSION, 8, link.BUSY), b"")
+        assert_contested(contested, count)
     assert bench.ask(link.PING)[1] == 1
+
+
+def assert_contested(message, count):
+    [(name, row)] = rows([message])
+    assert (name, row[7], row[8]) == (
+        "contested",
+        count,
+        "another host greeted or commanded this mote, and was refused",
+    )
+
+
+def test_who_repeats_the_hosts_session_without_its_secret_is_another_host(bench):
+    """The session is in what the mote says, which everybody on the line hears."""
+    assert [kind for kind, *_ in bench.greet(7, secret=OTHERS)] == [link.REFUSED, link.EVENT]
+    assert bench.ask(link.PING)[1] == 1
+
+
+COMMANDS = {
+    "goodbye": (link.GOODBYE, (), b""),
+    "configure": (link.CONFIGURE, (), json.dumps({"address": 9, **FLOODING, "key": 1}).encode()),
+    "subscribe": (link.SUBSCRIBE, (-1.0, 0), link.encode_attribute_list(parse("TEMP GE 25"))),
+    "unsubscribe": (link.UNSUBSCRIBE, (0,), b""),
+    "publish": (link.PUBLISH, (), link.encode_attribute_list(parse("TEMP IS 26"))),
+    "link quality": (link.LINK_QUALITY, (2, 0.0, 0.0), b""),
+    "set time": (link.SET_TIME, (10**9, link.HELD), b""),
+    "wake": (link.WAKE, (), b""),
+    "heard": (link.HEARD, (2, 1), flooding.encode(flooding.Flood(9, 3, 5, parse("TEMP IS 26")))),
+    "ping": (link.PING, (), b""),
+    "reset": (link.RESET, (), b""),
+}
+
+
+def test_the_table_has_every_command():
+    assert sorted(kind for kind, _, _ in COMMANDS.values()) == list(range(link.HELLO + 1, link.RESET + 1))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_of_another_host_is_refused_and_changes_nothing(bench, name):
+    kind, fields, rest = COMMANDS[name]
+    bench.configure()
+    number = bench.subscribe("TEMP GE 25")[2]
+    for token in (0, 1):
+        bench.send(kind, token, *fields, rest=rest, secret=OTHERS)
+        refused, contested = bench.said()
+        assert refused == (link.REFUSED, (b"WB", link.VERSION, 0, link.NO_SECRET), b"")
+        assert_contested(contested, 1 + token)
+    assert bench.board.resets == 0
+    assert bench.ask(link.PING)[1:5] == (1, 1234, NOBODY, 0)
+    assert list(bench.mote.subscriptions) == [number] and bench.mote.node.address == 4
+    assert names(bench.publish("TEMP IS 26")[0]) == ["published", "originated", "held", "delivered"]
+
+
+def test_commands_of_others_do_not_keep_a_silent_host_its_mote(program, bench):
+    bench.board.time_us += program.BUSY_US
+    bench.send(link.PING, 1, secret=OTHERS)
+    assert bench.greet(8, secret=OTHERS)[0][0] == link.READY
+    bench.send(link.PING, 1)
+    assert bench.said()[0][0] == link.REFUSED
+
+
+def test_a_mote_tells_of_many_commands_of_others_at_once(bench):
+    bench.mote.feed(framing.encode(link.encode(link.PING, OTHERS, 1)) * 50)
+    said = bench.said()
+    assert [kind for kind, *_ in said] == [link.REFUSED] * 50 + [link.EVENT]
+    assert_contested(said[-1], 50)
+
+
+@pytest.mark.parametrize("secret", [b"", SECRET[:-1], SECRET + b"x"])
+def test_a_greeting_without_a_whole_secret_is_noise(program, secret):
+    bench = Bench(program)
+    assert names(bench.greet(secret=secret)) == ["noise"]
+    bench.send(link.PING, 1)
+    assert bench.said() == []
 
 
 def test_the_same_host_may_greet_again(bench):
@@ -190,16 +267,16 @@ def test_a_host_that_was_not_heard_of_for_long_loses_the_mote(program, bench):
     bench.board.time_us += program.BUSY_US - 1
     assert bench.ask(link.PING)[1] == 1
     bench.board.time_us += program.BUSY_US - 1
-    assert bench.greet(8)[0][0] == link.REFUSED
+    assert bench.greet(8, secret=OTHERS)[0][0] == link.REFUSED
     bench.board.time_us += 1
-    assert bench.greet(8)[0][0] == link.READY
+    assert bench.greet(8, secret=OTHERS)[0][0] == link.READY
 
 
 def test_a_host_that_says_goodbye_leaves_the_mote_to_the_next(bench):
     assert bench.ask(link.GOODBYE)[1] == 1
     bench.send(link.PING, 5)
     assert bench.said() == []
-    assert bench.greet(8)[0][0] == link.READY
+    assert bench.greet(8, secret=OTHERS)[0][0] == link.READY
 
 
 # Commands
@@ -349,7 +426,10 @@ def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"node": "workbench.protocols.nowhere:Nothing"}, "the mote failed: ModuleNotFoundError"),
+        (
+            {"node": "workbench.protocols.nowhere:Nothing"},
+            "this mote's program cannot load workbench.protocols.nowhere",
+        ),
         ({"node": "workbench.protocols.flooding.node:Nothing"}, "the mote failed: AttributeError"),
         ({"settings": {"max_events": 9}}, "the mote failed: AttributeError"),
         ({"sensor": {"key": 51, "kind": "moon", "every_ms": 10}}, "a sensor's kind is 'moon'; it must be"),
@@ -530,13 +610,18 @@ def test_noise_is_told_with_how_much_there_was(bench):
 
 
 def test_what_only_a_mote_says_is_not_taken_from_a_host(bench):
-    bench.send(link.ANSWER, 1, 1, 0, 0, 0)
-    bench.send(link.SEND, NOBODY, rest=b"frame")
-    bench.send(link.READY, b"WB", 1, 7, 0, 0)
+    bench.feed(link.ANSWER, 1, 1, 0, 0, 0)
+    bench.feed(link.SEND, NOBODY, rest=b"frame")
+    bench.feed(link.READY, b"WB", 1, 7, 0, 0)
     assert bench.said() == []
 
 
-any_message = st.builds(lambda kind, rest: bytes((kind,)) + rest, st.integers(1, 40), st.binary(max_size=40))
+any_message = st.builds(
+    lambda kind, secret, rest: bytes((kind,)) + secret + rest,
+    st.integers(1, 40),
+    st.sampled_from([SECRET, OTHERS, b""]),
+    st.binary(max_size=40),
+)
 
 
 @given(st.lists(st.one_of(any_message, st.binary(max_size=40)), max_size=8))
@@ -559,6 +644,7 @@ def test_any_message_leaves_a_mote_that_answers(program, bodies):
 class Radio:
     is_serial = False
     next_us = None
+    foreign = 0
 
     def __init__(self):
         self.sent, self.heard, self.is_closed = [], [], False
@@ -596,6 +682,21 @@ def test_a_radio_of_its_own_is_used_and_its_frames_are_told(program):
     bench.board.radio.heard = [(flooding.encode(flooding.Flood(9, 1, 5, ())), 2, True), (b"\xff", 3, True)]
     bench.mote.step()
     assert names(bench.said())[:2] == ["received", "held"]
+
+
+def test_frames_of_another_run_are_told_with_how_many_there_were(program):
+    bench = Bench(program, BoardWithRadio())
+    bench.greet()
+    bench.configure()
+    for count in (2, 2, 5):
+        bench.board.radio.foreign = count
+        bench.mote.step()
+    told = rows(bench.said())
+    assert [(name, row[7]) for name, row in told] == [("foreign", 2), ("foreign", 5)]
+    bench.configure()  # with a radio that has counted nothing
+    bench.board.radio.foreign = 5
+    bench.mote.step()
+    assert names(bench.said()) == ["foreign"]
 
 
 def test_what_a_radio_hears_while_the_clock_is_held_is_thrown_away(program):

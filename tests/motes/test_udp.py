@@ -3,17 +3,20 @@
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
 import workbench as wb
 from tests.until import wait_until
 from workbench import motes
+from workbench.attributes.model import with_payload
 from workbench.errors import LinkError
+from workbench.motes import framing, messages
 from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.events import event_names
 from workbench.motes.mote import Mote
+from workbench.motes.port import open_port
 from workbench.motes.program import write_program
 from workbench.protocols.diffusion.node import DiffusionNode
 
@@ -65,6 +68,9 @@ def port():
         return one.getsockname()[1]
 
 
+LONG = with_payload(wb.parse("TEMP IS 26"), bytes(1500))
+
+
 def rows(run, event):
     return [row for row in run.trace.to_pylist() if row["event"] == event]
 
@@ -86,6 +92,61 @@ def test_readings_cross_two_hops_of_udp(start, port, protocol):
     assert heard == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert run.metrics["delivery_ratio"] == 1
     assert run.metrics["transmissions"] == len(rows(run, "sent")) > 0
+
+
+def runs_at_once(start, *radios):
+    """Two runs that go on at the same time: their nodes have the same numbers and publish other readings."""
+    started = []
+    for kelvins, radio in zip((26, 27), radios, strict=True):
+        workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(1, f"TEMP IS {kelvins}", start_s=0.3, every_s=0.2)]
+        scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), workload, duration_s=2.5)
+        started.append(scenario.run(on=motes.boards([start(), start()], radio=radio)))
+    for run in started:
+        assert run.wait(20)
+        assert run.metrics["delivery_ratio"] == 1
+    assert [{row["detail"] for row in rows(run, "delivered")} for run in started] == [{"TEMP IS 26"}, {"TEMP IS 27"}]
+    return started
+
+
+def test_two_runs_on_one_port_do_not_hear_each_other_and_say_that_the_other_is_there(start, port):
+    for run in runs_at_once(start, {"port": port}, {"port": port}):
+        foreign = [row for row in rows(run, "foreign") if row["node"] == 0]
+        counts = [row["value"] for row in foreign]
+        assert counts and counts == sorted(set(counts))
+        # One's own come back too, and are no other run's.
+        assert run.notes.count("node 0: frames of another run, which this one does not take") == 1
+
+
+def test_two_runs_have_ports_of_their_own(start):
+    for run in runs_at_once(start, {}, {}):
+        assert run.notes == [] and not rows(run, "foreign")
+
+
+def test_a_second_connection_to_a_process_neither_commands_it_nor_cuts_off_its_host(start, port):
+    told = []
+    url = start()
+    with Mote(url, lambda *what: told.append(what)) as mote, closing(open_port(url)) as stranger:
+        mote.configure(1, protocol_on_a_mote(wb.Flooding()), 1, radio={"port": port})
+        reset = messages.encode(messages.RESET, bytes(messages.SECRET_B), 1)
+        stranger.write(framing.encode(reset))
+        heard, deframer = [], framing.Deframer()
+
+        def read():
+            heard.extend(messages.decode(body) for body in deframer.feed(stranger.read()))
+            return any(kind == messages.REFUSED for kind, *_ in heard)
+
+        wait_until(read)
+        wait_until(lambda: [row for row in events(told, "contested") if row[7] == 1])
+        assert mote.publish(wb.parse("TEMP IS 26")) == 0 and not mote.is_lost
+
+
+def test_a_connection_that_does_not_read_does_not_hold_up_a_process(start, port):
+    url = start()
+    with Mote(url) as mote, closing(open_port(url)):
+        mote.configure(1, protocol_on_a_mote(wb.Flooding()), 1, radio={"port": port})
+        for _ in range(3000):  # as much as the system keeps for a reader who does not come, and more
+            mote.post(messages.PUBLISH, rest=messages.encode_attribute_list(LONG))
+        assert mote.command(messages.PING, timeout_s=20).number >= 0
 
 
 def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):

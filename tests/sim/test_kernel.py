@@ -355,3 +355,15 @@ def test_an_application_of_its_own_kind_shares_kernel_and_air():
     kernel.play(1_000_000, None)
     heard = [row for row in recorder.table().to_pylist() if row["event"] == "received"]
     assert [(row["node"], row["peer"], row["size_B"]) for row in heard] == [(1, 0, 50)]
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_a_run_that_is_ended_early_is_the_run_of_the_shorter_scenario(engine, monkeypatch):
+    monkeypatch.setattr("workbench.sim.fast.engine._EVENTS", 5000)
+    workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish([24, 7], "TEMP IS 5", every_s=0.5, stagger=True)]
+    workload.append(wb.outage(12, start_s=20, stop_s=200))
+    radio = wb.Radio(loss=0.05, retries=3, csma=True, collisions=True)
+    scenario = wb.Scenario(wb.topology.grid(5, 5), wb.Flooding(), workload, radio, duration_s=600)
+    run = scenario.run(engine=engine, progress=lambda share: share > 0.1)
+    assert 60 < run.scenario.duration_s < 300
+    assert run.trace_hash == run.scenario.run(engine="reference").trace_hash

@@ -1,9 +1,11 @@
 """Metrics by hand: tiny traces, written row by row, and the numbers that their definitions give."""
 
 import math
+import pickle
 import sys
 from types import ModuleType
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -554,3 +556,15 @@ def test_forgetting_a_publication_does_not_raise_its_coverage():
     )
     assert scenario.run().metrics["coverage"] == 1
     assert scenario.run(record="metrics").metrics["coverage"] == 1
+
+
+def test_metrics_are_a_series_that_knows_what_it_does_not_have():
+    values = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run(engine="reference").metrics
+    with pytest.raises(KeyError, match="there is no metric 'delivery' in this run .did you mean delivery_ratio?"):
+        values["delivery"]
+    with pytest.raises(wb.ParameterError, match="there is no metric 'hops' in this run; it has delivery_ratio, "):
+        values["hops"]
+    assert values.get("hops", 7) == 7 and "hops" not in values and not hasattr(values, "hops")
+    assert values["lost"] == values.lost == values.iloc[list(values.index).index("lost")]
+    assert {type(one) for one in (values.copy(), values * 2, values[["lost"]], values.dropna())} == {pd.Series}
+    pd.testing.assert_series_equal(pickle.loads(pickle.dumps(values)), values)

@@ -581,8 +581,18 @@ def test_a_summary_keeps_named_values_in_the_order_of_the_plan():
 @pytest.mark.parametrize(
     ("x", "y", "by", "sentence"),
     [
-        ("ttl", "delivery_ratio", None, "'ttl' was not varied in this sweep; varied were protocol.ttl, seed"),
-        ("seed", "delivery", None, "'delivery' is no metric of this sweep; it has wall_s, delivery_ratio"),
+        (
+            "ttl",
+            "delivery_ratio",
+            None,
+            "'ttl' was not varied in this sweep .did you mean protocol.ttl.*; varied were protocol.ttl, seed",
+        ),
+        (
+            "seed",
+            "delivery",
+            None,
+            "'delivery' is no metric of this sweep .did you mean delivery_ratio.*; it has wall_s, delivery_ratio",
+        ),
         ("seed", "delivery_ratio", "radio.loss", "'radio.loss' was not varied"),
         ("seed", "delivery_ratio", "seed", "must be different"),
     ],

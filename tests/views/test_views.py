@@ -5,6 +5,7 @@ import itertools
 import re
 import subprocess
 import sys
+import tempfile
 from xml.etree import ElementTree
 
 import networkx as nx
@@ -390,6 +391,24 @@ def test_outside_of_a_notebook_show_writes_a_page_and_says_where(flood, tmp_path
     (page,) = (tmp_path / "out").glob("*.html")
     assert str(page.relative_to(tmp_path)) in capsys.readouterr().out
     assert "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_in_the_temporary_folder_follows_no_link_of_others(flood, tmp_path, monkeypatch, capsys):
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    shared.mkdir()
+    victim.write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    (shared / f"workbench-{flood.scenario.hash[:12]}.html").symlink_to(victim)
+    flood.show()
+    flood.show()
+    assert victim.read_text() == "mine"
+    folders = [folder for folder in shared.iterdir() if folder.is_dir()]
+    assert len(folders) == 2 and {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
+    said = capsys.readouterr().out
+    for folder in folders:
+        (page,) = folder.iterdir()
+        assert str(page) in said and "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
 
 
 def test_a_page_takes_further_figures_and_refuses_what_is_none(flood, tmp_path):

@@ -141,10 +141,18 @@ def key_of(name_or_number):
         name = name[:-4]
     if name in _keys_by_name:
         return _keys_by_name[name]
+    from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
+    known = sorted(_keys_by_name)
     raise AttributeFormatError(
-        "there is no key %s; known keys are %s (numbers 100-199 are yours to register)"
-        % (name_or_number, ", ".join(sorted(_keys_by_name)))
+        "there is no key %s%s; known keys are %s (numbers 100-199 are yours to register)"
+        % (name_or_number, meant(name, known), ", ".join(known))
     )
+
+
+def known_keys():
+    """All registered keys, the user's among them, in ascending order of their numbers."""
+    return [_keys_by_number[number] for number in sorted(_keys_by_number)]
 
 
 def make(key, operator, value=0):
@@ -165,7 +173,7 @@ def _to_steps(key, value):
     slack = 0.499999 / key.steps
     if not key.minimum - slack <= value <= key.maximum + slack:
         raise AttributeFormatError(
-            "%s is %s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
+            "%s is %.60s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
         )
     if isinstance(value, int):
         return value * key.steps

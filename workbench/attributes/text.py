@@ -75,7 +75,12 @@ def _parse_one(text):
     key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
     operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
     if operator is None:
-        raise AttributeFormatError("%r has operator %s; operators are IS EQ NE GT GE LT LE EQ_ANY" % (text, words[1]))
+        from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
+        raise AttributeFormatError(
+            "%r has operator %s%s; operators are IS EQ NE GT GE LT LE EQ_ANY"
+            % (text, words[1], meant(words[1], sorted(OPERATORS)))
+        )
     if operator == EQ_ANY:
         if len(words) > 2:
             raise AttributeFormatError("%r: EQ_ANY takes no value" % text)
@@ -97,10 +102,13 @@ def _parse_value(key, word):
                 return read(word)
             except ValueError:
                 pass
+    from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
     hint = "; alternatives are separate subscriptions" if " or" in word.lower() else ""
+    types = sorted(APPLICATION_TYPES) if key.number == APP else ()
     raise AttributeFormatError(
-        "%s is %r; it must be a number%s%s"
-        % (key.name, word, " or an application type" if key.number == APP else "", hint)
+        "%s is %r%s; it must be a number%s%s"
+        % (key.name, word, meant(word, types), " or an application type" if types else "", hint)
     )
 
 

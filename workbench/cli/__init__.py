@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.sim.scenario import Scenario
 
 BAD_INPUT = 2
+FIRST_NOTEBOOK = "01-first-interest.ipynb"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,11 +147,16 @@ def open_lab(options: argparse.Namespace) -> int:
     os.execv(command[0], command)
 
 
+def notebooks() -> Path | None:
+    """The folder with the notebooks; None where the workbench was installed without them."""
+    folder = Path(workbench.__file__).parents[1] / "notebooks"
+    return folder if (folder / FIRST_NOTEBOOK).is_file() else None
+
+
 def lab_command(no_browser: bool, as_root: bool) -> list[str]:
     """How JupyterLab is started: in the notebooks' folder, on this machine's loopback only."""
-    notebooks = Path(workbench.__file__).parents[1] / "notebooks"
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
-    command.append(f"--ServerApp.root_dir={notebooks if notebooks.is_dir() else Path.cwd()}")
+    command.append(f"--ServerApp.root_dir={notebooks() or Path.cwd()}")
     command += ["--no-browser"] if no_browser else []
     command += ["--allow-root"] if as_root else []
     return command

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench as wb
+from workbench.cli import FIRST_NOTEBOOK, notebooks
 
 SINK = 0
 SAMPLING_S = 5.0
@@ -73,8 +74,16 @@ def main(out: Path, sweep: bool = True) -> None:
     print()
     print(f"Open {page} in a browser: play, scrub, tap a node. {out / 'demo.png'} is the picture for a paper.")
     print("Go on with")
-    print("  make lab                          the notebook 01-first-interest.ipynb tells the story")
-    print(f"  {_command()} run {out / 'demo.json'}   the same scenario from its file; change it and run it again")
+    for command, told in next_steps(out):
+        print(f"  {command:<32}  {told}")
+
+
+def next_steps(out: Path) -> list[tuple[str, str]]:
+    """(command, what it does) of what to do next; the commands work from here."""
+    command = _command()
+    lab = f"the notebook {FIRST_NOTEBOOK} tells the story" if notebooks() else "JupyterLab, to compose and watch runs"
+    run = "the same scenario from its file; change it and run it again"
+    return [(f"{command} lab", lab), (f"{command} run {out / 'demo.json'}", run)]
 
 
 def _command() -> str:

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import warnings
 from importlib import metadata
+from pathlib import Path
 from typing import NamedTuple
 
 from workbench import datasets
@@ -66,7 +67,7 @@ def libraries() -> list[Finding]:
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        return [Finding(DISTRIBUTION, "", False, True, "make setup, or pip install -e .")]
+        return [Finding(DISTRIBUTION, "", False, True, f"pip install -e {Path(__file__).parents[2]}")]
     return sorted((library(text) for text in requirements), key=lambda finding: not finding.is_required)
 
 

@@ -17,8 +17,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from workbench.errors import LinkError, ParameterError, ScenarioError
+from workbench.errors import LinkError, ParameterError
 from workbench.motes import port
+from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
 
@@ -189,9 +190,7 @@ def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = Non
     """Run a scenario on motes: what `Scenario.run(on=...)` does. ScenarioError if its protocol cannot run there."""
     if not isinstance(on, Motes):
         raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
-    if scenario.protocol.why_not_on_motes:
-        name = type(scenario.protocol).__name__
-        raise ScenarioError(f"{name} cannot run on motes: {scenario.protocol.why_not_on_motes}")
+    protocol_on_a_mote(scenario.protocol)  # before any mote is started
     if not on.lockstep:
         from workbench.motes.live.run import LiveRun
 

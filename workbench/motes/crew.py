@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from workbench import draws
-from workbench.errors import LinkError
+from workbench.errors import LinkError, ScenarioError
 from workbench.motes.line import Greeting
 from workbench.motes.mote import Mote
 
 T = TypeVar("T")
 
 _AT_ONCE = 32
+# UDP ports that systems hardly give out by themselves: Linux's own choice ends at 60999.
+_FIRST_PORT, _PORTS = 61000, 4000
 
 Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
@@ -33,7 +36,9 @@ class Crew:
         radio: Mapping[str, Any] | None = None,
     ) -> None:
         self.scenario = scenario
-        self._radio = dict(radio or {})
+        # Of this run alone, so that motes of two runs do not take each other's frames.
+        run = secrets.randbits(32)
+        self._radio = {"run": run, "port": _FIRST_PORT + run % _PORTS, **(radio or {})}
         self.motes = {node: Mote(url, _telling(tell, node), now_us) for node, url in urls.items()}
         self.first_boots: dict[int, int] = {}  # how often each mote had begun before this run
         self._protocol = protocol_on_a_mote(scenario.protocol)
@@ -79,7 +84,12 @@ class Crew:
 
 
 def protocol_on_a_mote(protocol: Any) -> dict[str, Any]:
-    """A protocol as a mote's configuration names it: the class of its nodes, and all their settings."""
+    """A protocol as a mote's configuration names it: the class of its nodes, and all their settings.
+
+    ScenarioError, with the reason, if its nodes cannot run on a mote.
+    """
+    if protocol.why_not_on_motes:
+        raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")
     kind = protocol.kind_of_node()
     return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote()}
 

@@ -14,10 +14,14 @@ Theory of operation
     when what is done with its messages raises, and when it is silent: no message for SILENT_S, though SILENT_PINGS
     questions were asked. While it is lost it is greeted every GREETING_S; a line that stays silent is opened anew every
     REOPEN_S. Whoever drives it has to ask now and then, or silence is never noticed.
+
+    What a mote says before it has greeted this host on a line, or once it has greeted another, is about something else:
+    events, frames and answers are then not taken.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +29,6 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from workbench import draws
 from workbench.errors import DecodeError, LinkError
 from workbench.motes import framing, messages
 from workbench.motes.port import Port, open_port
@@ -66,11 +69,12 @@ class MoteLine:
         self.url = url
         self.greeting: Greeting | None = None
         self._tell = tell if tell is not None else lambda kind, value: None
-        # Another one every time, so that two hosts on one line know which answers are theirs. Commands carry no
-        # session, so their tokens begin anywhere too.
-        chance = draws.mix64(time.perf_counter_ns())
-        self._session = chance & 0x7FFFFFFF | 1
-        self._token = chance >> 48
+        # Another one every time, so that two hosts on one line know which answers are theirs. Answers carry no session,
+        # so the tokens begin anywhere too.
+        self._session = secrets.randbits(31) | 1
+        self._token = secrets.randbits(16)
+        self._secret = secrets.token_bytes(messages.SECRET_B)
+        self._is_ours = False
         self._port: Port | None = None
         self._deframer = framing.Deframer()
         self._greetings: SimpleQueue[Greeting | LinkError] = SimpleQueue()
@@ -117,6 +121,7 @@ class MoteLine:
             port.close()
             raise LinkError(f"{self.url} is not wanted any more")
         self._deframer = framing.Deframer()
+        self._is_ours = False
         self._opened_s = time.monotonic()
 
     def _greet(self, timeout_s: float) -> Greeting:
@@ -147,7 +152,7 @@ class MoteLine:
         try:
             if (loss := self._loss) is not None:
                 raise LinkError(str(loss))
-            self._write(messages.encode(kind, token, *fields, rest=rest))
+            self._write(messages.encode(kind, self._secret, token, *fields, rest=rest))
         except BaseException:
             self._answers.pop(token, None)
             raise
@@ -167,7 +172,8 @@ class MoteLine:
 
     def _say_hello(self) -> None:
         self._greeted_s = time.monotonic()
-        self._write(messages.encode(messages.HELLO, messages.MAGIC, messages.VERSION, self._session))
+        hello = messages.MAGIC, messages.VERSION, self._session
+        self._write(messages.encode(messages.HELLO, *hello, rest=self._secret))
 
     # The reading thread
 
@@ -213,17 +219,19 @@ class MoteLine:
             self._tell("noise", self._deframer.spoilt)
 
     def _take(self, kind: int, fields: tuple, rest: bytes) -> None:
-        if kind == messages.EVENT:
+        if kind == messages.READY:
+            self._ready(fields, rest)
+        elif kind == messages.REFUSED and fields[2] == self._session:
+            self._refuse(self._refusal(fields))
+        elif not self._is_ours:
+            return
+        elif kind == messages.EVENT:
             self._tell("event", messages.decode_row(fields, rest))
         elif kind == messages.SEND:
             destination = fields[0]
             self._tell("send", (None if destination < 0 else destination, rest))
         elif kind == messages.ANSWER:
             self._answer(fields, rest)
-        elif kind == messages.READY:
-            self._ready(fields, rest)
-        elif kind == messages.REFUSED and fields[2] == self._session:
-            self._refuse(self._refusal(fields))
 
     def _answer(self, fields: tuple, rest: bytes) -> None:
         token, is_right, number, next_wake, time_us = fields
@@ -236,6 +244,7 @@ class MoteLine:
 
     def _ready(self, fields: tuple, rest: bytes) -> None:
         magic, version, session, boot, has_radio = fields
+        self._is_ours = session == self._session
         if magic != messages.MAGIC or version != messages.VERSION:
             self._refuse(self._refusal((magic, version, session, messages.OTHER_VERSION)))
         elif session == self._session:

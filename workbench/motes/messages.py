@@ -1,15 +1,23 @@
 """The host link's messages: what a host and a mote say to each other, one message in a frame (framing.py).
 
 Theory of operation
-    The host greets the mote with the version it speaks and a number of its own (its session); the mote answers with
-    what it is, or why not. Then the host sends commands. Each has a token; the mote acts, tells what came of it
-    (events, frames to send), and then answers with that token. Token 0 wants no answer. What happens later is told when
-    it happens. Commands carry no session: a host whose mote was greeted by another one learns that from the READY that
-    names the other's session, and stops; its tokens began at a random number, so the other's are hardly taken for them.
+    The host greets the mote with the version it speaks, a number of its own (its session) and a secret; the mote
+    answers with what it is, or why not. Then the host sends commands. Each has the secret and a token; the mote acts,
+    tells what came of it (events, frames to send), and then answers with that token. Token 0 wants no answer. What
+    happens later is told when it happens.
+
+    All hosts on a line hear what the mote says, so the mote repeats the session and never the secret: only the host
+    that chose the secret can command the mote, or greet it again, while the mote is in use. A mote refuses a command
+    with another secret (session 0: such a command names none) and tells its host. A host whose mote was greeted by
+    another one learns that from the READY that names the other's session, and stops; its tokens began at a random
+    number, so the other's are hardly taken for them.
 
 Layout (little-endian; one byte says what it is)
     host -> mote
-    HELLO          magic "WB", version u8, session u32
+    HELLO          magic "WB", version u8, session u32, secret of SECRET_B bytes. The fields up to the session stay
+                   as they are in every version, so that each can refuse any other
+
+    All other messages of the host begin with the secret, SECRET_B bytes, and then have
     GOODBYE        token u16
     CONFIGURE      token u16, JSON: address; node ("module:class") and its settings; key of its draws; and, where
                    they are wanted, boot (how often the node began before and lost its memory; the mote's own count if
@@ -50,7 +58,8 @@ from workbench.errors import DecodeError, EncodeError
 from workbench.protocols import contract
 
 MAGIC = b"WB"
-VERSION = 2
+VERSION = 3
+SECRET_B = 8
 
 HELLO = 1
 GOODBYE = 2
@@ -75,6 +84,7 @@ HELD = 1
 
 OTHER_VERSION = 1
 BUSY = 2
+NO_SECRET = 3
 
 IS_TEXT = 0
 IS_ATTRIBUTES = 1
@@ -85,24 +95,26 @@ IS_ATTRIBUTES = 1
 EVENTS = (contract.Originated, contract.Held, contract.Forwarded, contract.Delivered, contract.Dropped)
 FIRST_OF_PROTOCOL = 32
 # A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
-# greeted a mote that is in use; bytes on the line were no message (value: how many frames so far); a text.
+# greeted a mote that is in use, or sent it commands; bytes on the line were no message; a text; a radio of the mote's
+# own heard frames of another run. The value of "contested", "noise" and "foreign" is how many there were so far.
 FIRST_OWN_EVENT = 128
-OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told")
+OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told", "foreign")
 
-# What follows the type: a struct, then perhaps bytes. Fields of a message are those of its struct and the rest.
+# What follows the type: a struct, then perhaps bytes. Fields of a message are those of its struct and the rest. A
+# command's begin with the secret and the token.
 _LAYOUT = {
     HELLO: "<2sBI",
-    GOODBYE: "<H",
-    CONFIGURE: "<H",
-    SUBSCRIBE: "<HdB",
-    UNSUBSCRIBE: "<HI",
-    PUBLISH: "<H",
-    LINK_QUALITY: "<HIff",
-    SET_TIME: "<HQB",
-    WAKE: "<H",
-    HEARD: "<HIB",
-    PING: "<H",
-    RESET: "<H",
+    GOODBYE: "<8sH",
+    CONFIGURE: "<8sH",
+    SUBSCRIBE: "<8sHdB",
+    UNSUBSCRIBE: "<8sHI",
+    PUBLISH: "<8sH",
+    LINK_QUALITY: "<8sHIff",
+    SET_TIME: "<8sHQB",
+    WAKE: "<8sH",
+    HEARD: "<8sHIB",
+    PING: "<8sH",
+    RESET: "<8sH",
     READY: "<2sBIIB",
     REFUSED: "<2sBIB",
     ANSWER: "<HBqqQ",

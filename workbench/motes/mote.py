@@ -24,6 +24,7 @@ from workbench.motes.line import Answer, Greeting, MoteLine, Tell
 ANSWER_S = 3.0
 CONFIGURED_S = 10.0  # a mote loads its protocol meanwhile
 GOODBYE_S = 1.0
+_MOST_B = framing.LONGEST_BODY - len(messages.encode(messages.CONFIGURE, bytes(messages.SECRET_B), 0))
 
 
 class Mote(MoteLine):
@@ -132,9 +133,9 @@ class Mote(MoteLine):
 def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any) -> bytes:
     """What CONFIGURE carries; ``more``: sensor, radio, keys. LinkError if it is too long for a frame."""
     text = json.dumps({"address": address, **protocol, "key": key, **more}, separators=(",", ":")).encode()
-    if len(text) > framing.LONGEST_BODY - 3:
+    if len(text) > _MOST_B:
         raise LinkError(
             f"node {address}'s configuration takes {len(text)} bytes and the host link carries "
-            f"{framing.LONGEST_BODY - 3}; use fewer filters or keys of your own"
+            f"{_MOST_B}; use fewer filters or keys of your own"
         )
     return text

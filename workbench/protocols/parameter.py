@@ -8,6 +8,7 @@ from collections import namedtuple
 from workbench.errors import ParameterError
 
 _LARGEST = 1e30
+_LARGEST_WHOLE = 10**18  # fits into the 64 bits that the fast engine has for it, and leaves room to count beyond
 Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
 
 
@@ -22,12 +23,14 @@ def check_parameter(owner, parameter, value):
     if isinstance(minimum, tuple):
         if value not in minimum:
             raise ParameterError(
-                "%s: %s is %r; it must be one of %s"
-                % (owner, name, value, ", ".join([repr(choice) for choice in minimum]))
+                "%s: %s is %.60s; it must be one of %s"
+                % (owner, name, repr(value), ", ".join([repr(choice) for choice in minimum]))
             )
         return value
     if isinstance(default, tuple) and not isinstance(value, tuple):
-        raise ParameterError("%s: %s is %r; write a tuple or a list, as in %s=[...]" % (owner, name, value, name))
+        raise ParameterError(
+            "%s: %s is %.60s; write a tuple or a list, as in %s=[...]" % (owner, name, repr(value), name)
+        )
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     right_type = (
         isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
@@ -35,12 +38,14 @@ def check_parameter(owner, parameter, value):
         else isinstance(value, type(default))
     )
     # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
-    too_small = number and right_type and not value >= (-_LARGEST if minimum is None else minimum)
-    too_large = number and right_type and not value <= (_LARGEST if maximum is None else maximum)
+    largest = _LARGEST if isinstance(default, float) else _LARGEST_WHOLE
+    too_small = number and right_type and not value >= (-largest if minimum is None else minimum)
+    too_large = number and right_type and not value <= (largest if maximum is None else maximum)
     if not right_type or too_small or too_large:
         kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
-        limits = "" if minimum is None else " from %s to %s" % (minimum, "any" if maximum is None else maximum)
-        raise ParameterError("%s: %s is %r; it must be %s%s %s" % (owner, name, value, kind, limits, unit))
+        highest = maximum if maximum is not None else largest if too_large else "any"
+        limits = "" if minimum is None else " from %s to %s" % (minimum, highest)
+        raise ParameterError("%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), kind, limits, unit))
     return value
 
 

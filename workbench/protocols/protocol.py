@@ -8,8 +8,25 @@ This file keeps to MicroPython's subset of Python, so that tests of nodes run th
 from workbench.errors import ParameterError
 from workbench.protocols.contract import Node
 from workbench.protocols.parameter import Parameter, check_parameter
+from workbench.suggestion import meant
 
 __all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
+
+
+class Shown:
+    """What ``inspect.signature`` and ``help`` show of a class. It is made when they ask, and a mote never does.
+
+    ``name``: the function of `workbench.keywords` that makes it. ``arguments(cls)``: what that is called with.
+    """
+
+    def __init__(self, name, arguments):
+        self.name = name
+        self.arguments = arguments
+
+    def __get__(self, instance, cls):
+        from workbench import keywords
+
+        return getattr(keywords, self.name)(*self.arguments(cls))
 
 
 class Protocol:
@@ -49,6 +66,17 @@ class Protocol:
     explain = ""
     # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
     frame = ""
+    # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
+    # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
+    catalogue = ""
+
+    __signature__ = Shown("signature_of", lambda cls: (cls.parameters,))
+
+    def __init_subclass__(cls, **options):
+        # MicroPython does not call this.
+        super().__init_subclass__(**options)
+        said = cls.__dict__.get("__doc__")
+        cls.__doc__ = Shown("documentation", lambda cls: (said, cls.parameters))
 
     def __init__(self, **settings):
         table = {}
@@ -62,9 +90,12 @@ class Protocol:
             table[parameter.name] = check_parameter(self.public_class().__name__, parameter, value)
         if settings:
             unknown = sorted(settings)[0]
-            known = ", ".join([parameter.name for parameter in self.parameters])
+            known = [parameter.name for parameter in self.parameters]
             name = self.public_class().__name__
-            raise ParameterError("%s has no parameter %r; it has: %s" % (name, unknown, known or "none"))
+            raise ParameterError(
+                "%s has no parameter %r%s; it has: %s"
+                % (name, unknown, meant(unknown, known), ", ".join(known) or "none")
+            )
         self.settings = table
 
     def __getattr__(self, name):
@@ -72,6 +103,9 @@ class Protocol:
         if name != "settings" and name in self.settings:
             return self.settings[name]
         raise AttributeError(name)
+
+    def __dir__(self):
+        return sorted(set(object.__dir__(self)) | set(self.settings))
 
     @classmethod
     def public_class(cls):

@@ -20,7 +20,7 @@ from workbench.sim.trace import MetricsRecorder, Recorder, kept_events
 def play(
     scenario: Any,
     recorder: Recorder,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], Any] | None = None,
     nodes: Sequence[Node] | None = None,
 ) -> Sequence[Node]:
     """Play a scenario to its end; returns the nodes as they are then, in ascending order of their addresses.
@@ -55,7 +55,7 @@ def make_nodes(scenario: Any) -> list[Node]:
     ]
 
 
-def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Recorder:
+def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:
     """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Returns what was recorded."""
     recorder = MetricsRecorder(_sinks(scenario), kept_events(scenario.protocol)) if record == "metrics" else Recorder()
     with without_collector():

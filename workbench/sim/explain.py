@@ -3,17 +3,16 @@
 Theory of operation
     Each sentence is a fact that the scenario or the rows of the run prove: nobody asked, nobody published, one came too
     late for the other, no attribute fits, no arcs lead there, a node was off, frames were lost. What is left is
-    *missing*: a publication that was owed to a subscription and did not arrive (the rule is that of the delivery ratio,
-    see `workbench.sim.metrics`). What only the protocol can say of that, the module says that its class names
-    (``explain``); it has ``explain(scenario, trace, missing) -> sentences``. ``trace`` (Rows) is None where the run
-    kept none.
+    *missing*: a publication that was owed to a subscription and did not arrive (`workbench.sim.missing`). What only the
+    protocol can say of that, the module says that its class names (``explain``); it has
+    ``explain(scenario, trace, missing) -> sentences``. ``trace`` (Rows) is None where the run kept none.
 
 Limits
     Where several things went wrong, all of them are told, not which mattered most. What takes simulation to know, such
     as which of many lost frames was the one, is not told.
 
 Cost
-    That of the metrics, and an entry for each publication that each subscription was owed.
+    That of `workbench.sim.missing`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from __future__ import annotations
 import html
 import importlib
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,38 +28,16 @@ from workbench.attributes.model import EQ, IS, TOPIC, Attribute
 from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
-from workbench.sim.columns import positions, ranges
-from workbench.sim.metrics.arrivals import arrivals
-from workbench.sim.metrics.deliveries import samples_of
-from workbench.sim.metrics.matching import Matching, matching_of
-from workbench.sim.metrics.paths import paths_of
+from workbench.sim.columns import positions
+from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.rows import Rows
-from workbench.sim.metrics.workload import Asked, Published, down_times, publications, spells, subscriptions
+from workbench.sim.metrics.workload import Asked, Published, down_times, spells
+from workbench.sim.missing import Missing, Owed, accounts, by_text
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
 _WORTH_TELLING = 0.05  # of receptions, where something is missing
 _VERBS = {workload.SUBSCRIBE: "subscribe to", workload.PUBLISH: "publish"}
-
-
-class Missing(NamedTuple):
-    """Publications owed to subscriptions that did not arrive, in columns (m,), in order of time for each subscription.
-
-    ``sink``, ``publisher``: addresses; ``number`` of the reading at its publisher; ``hops`` of the shortest path from
-    publisher to sink, and ``hops_back``, -1 if there is none.
-    """
-
-    sink: np.ndarray
-    publisher: np.ndarray
-    number: np.ndarray
-    subscribed_us: np.ndarray
-    published_us: np.ndarray
-    hops: np.ndarray
-    hops_back: np.ndarray
-
-    def those(self, chosen: np.ndarray) -> Missing:
-        """Some of them, by a mask (m,)."""
-        return Missing(*(column[chosen] for column in self))
 
 
 class Explanation:
@@ -91,15 +68,12 @@ def hint(delivery_ratio: float) -> str:
 def explain(run: Any) -> Explanation:
     """Why a run delivered little or nothing."""
     scenario, metrics, rows = run.scenario, run.metrics, Rows(run._rows)
-    asked, published, matching = subscriptions(rows), publications(rows), matching_of(scenario.protocol)
-    samples = samples_of(asked, published, matching)
-    owed = _owed(scenario, rows, asked, published, samples)
-    missing = _missing(scenario, rows, asked, published, matching, owed)
+    asked, published, _, samples, owed, missing = accounts(scenario, rows)
     said = [
         *_without(scenario, asked, published),
         *_after_the_end(scenario),
         *_while_down(scenario, rows),
-        *_without_a_match(scenario, asked, published, samples, matching),
+        *_without_a_match(scenario, asked, published, samples),
         *_at_other_times(rows, asked, published, samples, bool(metrics["expected"])),
         *_without_a_path(owed, asked, published),
     ]
@@ -223,7 +197,7 @@ def _at_other_times(
     got &= is_any_expected
     lasting = spells(asked, rows)
     found: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
-    for numbers, mine in zip(samples, _by_text(asked.what, asked), strict=True):
+    for numbers, mine in zip(samples, by_text(asked.what, asked), strict=True):
         times = published.time_us[numbers[published.what] > 0]
         for index in mine[~got[mine]].tolist() if len(times) else ():
             ups = slice(*np.searchsorted(lasting.subscription, (index, index + 1)).tolist())
@@ -256,31 +230,25 @@ def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, 
     return "", ""
 
 
-def _by_text(what: np.ndarray, asked: Asked) -> list[np.ndarray]:
-    """For each text that is asked for the indices of the rows (n,) with it, ascending."""
-    order = np.argsort(what, kind="stable")
-    return np.split(order, np.searchsorted(what[order], np.arange(1, len(asked.texts))))[: len(asked.texts)]
-
-
 # What is asked for
 
 
-def _without_a_match(
-    scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray], matching: Matching
-) -> Iterator[str]:
+def _without_a_match(scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
     if not len(published.node):
         return
     unmet = [what for what, numbers in zip(asked.texts, samples, strict=True) if not numbers.any()]
     for what in unmet[:_SHOWN]:
-        yield f"No publication matches {what}: {_mismatch(scenario, what, published.texts, matching)}."
+        yield f"No publication matches {what}: {mismatch(scenario.protocol, what, published.texts)}."
     if len(unmet) > _SHOWN:
         yield f"Nor does one match {len(unmet) - _SHOWN:,} other things that are asked for."
 
 
-def _mismatch(scenario: Any, what: str, texts: list[str], matching: Matching) -> str:
+def mismatch(protocol: Protocol, what: str, texts: list[str]) -> str:
+    """Why none of these publications matches a subscription, by the protocol's rule: the first attribute that fails."""
+    matching = matching_of(protocol)
     for one in parse(what):
         if one.operator != IS and not any(matching.is_match(to_text((one,)), text) for text in texts):
-            return _failing(scenario.protocol, one, texts)
+            return _failing(protocol, one, texts)
     return "each of its attributes is met, but never all of them by one publication"
 
 
@@ -288,7 +256,7 @@ def _failing(protocol: Protocol, one: Attribute, texts: list[str]) -> str:
     said = to_text((one,))
     stated = [other for text in texts for other in parse(text) if other.key == one.key and other.operator == IS]
     if not stated:
-        return f"none has what {said} asks for"
+        return f"nothing published has what {said} asks for"
     if one.key == TOPIC and one.operator == EQ and _is_pattern(one.value) and _compares_bytes(protocol):
         name = type(protocol).public_class().__name__
         return f"{said} is a pattern, and {name} has no patterns: it compares topics byte by byte"
@@ -311,61 +279,10 @@ def _compares_bytes(protocol: Protocol) -> bool:
     return type(protocol).matching_samples is Protocol.matching_samples
 
 
-# What is owed, and what of it is missing
+# What is missing
 
 
-class _Owed(NamedTuple):
-    """Publications made while a subscription that they match lasted and its node was up: columns (o,), by index."""
-
-    subscription: np.ndarray
-    publication: np.ndarray
-    hops: np.ndarray
-    hops_back: np.ndarray
-
-
-def _owed(scenario: Any, rows: Rows, asked: Asked, published: Published, samples: list[np.ndarray]) -> _Owed:
-    lasting = spells(asked, rows)
-    subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for numbers, mine in zip(samples, _by_text(asked.what[lasting.subscription], asked), strict=True):
-        matching = np.flatnonzero(numbers[published.what] > 0)
-        begins = np.searchsorted(published.time_us[matching], lasting.first_us[mine])
-        counts = np.searchsorted(published.time_us[matching], lasting.last_us[mine]) - begins
-        subscription.append(np.repeat(lasting.subscription[mine], counts))
-        publication.append(matching[ranges(begins, counts)])
-    pairs = np.concatenate(subscription), np.concatenate(publication)
-    return _Owed(*pairs, *_hops(scenario, asked.node[pairs[0]], published.node[pairs[1]]))
-
-
-def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The hops (o,) from publishers to sinks, and back."""
-    paths = paths_of(scenario.topology)
-    sinks, row = np.unique(paths.indices(sink), return_inverse=True)
-    column = paths.indices(publisher)
-    found = np.full((2, len(sink)), -1)
-    for way, some in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
-        for first, hops in some:
-            here = np.flatnonzero((first <= row) & (row < first + len(hops)))
-            found[way, here] = hops[row[here] - first, column[here]]
-    return found[0], found[1]
-
-
-def _missing(scenario: Any, rows: Rows, asked: Asked, published: Published, matching: Matching, owed: _Owed) -> Missing:
-    arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
-    pairs = owed.subscription, owed.publication
-    is_missing = (owed.hops >= 0) & (positions(pairs, (arrived.subscription, arrived.publication)) < 0)
-    subscription, publication, hops, hops_back = (column[is_missing] for column in owed)
-    return Missing(
-        asked.node[subscription],
-        published.node[publication],
-        published.number[publication],
-        asked.first_us[subscription],
-        published.time_us[publication],
-        hops,
-        hops_back,
-    )
-
-
-def _without_a_path(owed: _Owed, asked: Asked, published: Published) -> Iterator[str]:
+def _without_a_path(owed: Owed, asked: Asked, published: Published) -> Iterator[str]:
     apart = np.flatnonzero(owed.hops < 0)
     if len(apart):
         publisher, sink = published.node[owed.publication[apart]], asked.node[owed.subscription[apart]]

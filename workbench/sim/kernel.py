@@ -72,8 +72,12 @@ class Kernel:
         self.counter += 1
         heappush(self.heap, (time, self.counter, kind, argument))
 
-    def play(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
-        """Play to the end; ``progress`` is called now and then with the share done, 0 to 1."""
+    def play(self, duration_us: int, progress: Callable[[float], Any] | None) -> None:
+        """Play to the end; ``progress`` is called now and then with the share done, 0 to 1.
+
+        If it returns True, the end is now, and the recorder's ``ended_us`` says so: nobody publishes and no timer fires
+        any more, and frames that are on their way are played.
+        """
         heap, handlers = self.heap, self.handlers
         while heap:
             for _ in range(10_000):
@@ -83,8 +87,8 @@ class Kernel:
                 if not heap:
                     break
             self.recorder.flush_if_large()
-            if progress is not None:
-                progress(min(1.0, now / duration_us))
+            if progress is not None and progress(min(1.0, now / duration_us)) is True and now < duration_us:
+                self.recorder.ended_us = duration_us = now + 1
 
     def play_until(self, time_us: int) -> None:
         """Play what is due up to a time, that time included."""

@@ -24,8 +24,33 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from workbench.errors import ParameterError, ScenarioError
+from workbench.keywords import checked
+from workbench.protocols.parameter import Parameter
+from workbench.suggestion import meant
+
+MOST_UJ_PER_B = 1_000_000  # a joule: with any number of frames, energies stay far from what a float can hold
+_ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
 
 
+# What a form shows of each field: its range, its unit, why its default is what it is.
+PARAMETERS = (
+    Parameter("loss", "links", None, None, "", "each arc's own delivery ratio, as measured or modelled"),
+    Parameter(
+        "collisions", False, None, None, "", "a frame is lost where another is heard meanwhile; off: an ideal channel"
+    ),
+    Parameter(
+        "csma", False, None, None, "", "listen before sending, as 802.15.4 does; costs time alone without collisions"
+    ),
+    Parameter("retries", 0, 0, 100, "tries", "again, when no acknowledgement comes; 802.15.4: 3"),
+    Parameter("jitter_ms", (1.0, 5.0), None, None, "ms", "neighbors that heard the same frame do not answer at once"),
+    Parameter("bit_rate_bps", 250_000, 1, 10**10, "bit/s", "802.15.4 at 2.4 GHz"),
+    Parameter("overhead_B", 6, 0, 1000, "B", "802.15.4: preamble, start of frame, length"),
+    Parameter("tx_uJ_per_B", 1.67, 0.0, 1e6, "µJ/B", "CC2420 at 3 V, 0 dBm"),
+    Parameter("rx_uJ_per_B", 1.80, 0.0, 1e6, "µJ/B", "CC2420 at 3 V"),
+)
+
+
+@checked
 @dataclass(frozen=True)
 class Radio:
     """How frames travel; see the module's page for the model. Times in ms, energies in µJ per byte."""
@@ -51,11 +76,11 @@ class Radio:
             ("retries", _is_whole(self.retries, 0, 100), "a whole number from 0 to 100"),
             ("bit_rate_bps", _is_whole(self.bit_rate_bps, 1, 10**10), "a whole number of bits per second"),
             ("overhead_B", _is_whole(self.overhead_B, 0, 1000), "a whole number of bytes from 0 to 1000"),
-            ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B), "a number, 0 or more"),
-            ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B), "a number, 0 or more"),
+            ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
+            ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
         ):
             if not allowed:
-                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r}; it must be {right}")
+                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {right}")
         object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
         if not isinstance(self.loss, str):
             object.__setattr__(self, "loss", float(self.loss))
@@ -63,15 +88,15 @@ class Radio:
     def _loss_is_right(self) -> bool:
         if isinstance(self.loss, str):
             return self.loss in ("links", "none")
-        return _is_number(self.loss) and self.loss <= 1
+        return _is_number(self.loss, 1)
 
     def _jitter_is_right(self) -> bool:
         jitter = self.jitter_ms
         return (
             isinstance(jitter, (tuple, list))
             and len(jitter) == 2
-            and all(_is_number(value) for value in jitter)
-            and jitter[0] <= jitter[1] <= 1_000_000
+            and all(_is_number(value, 1_000_000) for value in jitter)
+            and jitter[0] <= jitter[1]
         )
 
     def airtime_us(self, frame_B: int) -> int:
@@ -97,7 +122,7 @@ class Radio:
             raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known)}")
         for name in values:
             if name not in known:
-                raise ScenarioError(f"radio has no field {name!r}; it has: {', '.join(known)}")
+                raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
 
 
@@ -109,5 +134,5 @@ def _is_whole(value: Any, lowest: int, highest: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+def _is_number(value: Any, highest: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= highest

@@ -21,11 +21,13 @@ import networkx as nx
 
 from workbench import attributes, public_names, topology
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol, plain
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
 from workbench.sim.radio import Radio
 from workbench.sim.run import Run
+from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
 FORMAT = "workbench-scenario"
@@ -36,6 +38,7 @@ ENGINES = ("auto", "reference", "fast")
 RECORDS = ("trace", "metrics")
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """Topology, protocol, workload, radio, duration (s) and seed. ``run()`` plays it.
@@ -86,6 +89,7 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
         for setting, named in self.protocol.named_nodes().items():
             for node in named:
                 if node not in nodes:
@@ -126,6 +130,11 @@ class Scenario:
         positions = [data["pos"] for _, data in self.topology.nodes(data=True)]
         return max(x for x, _ in positions), max(y for _, y in positions)
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from workbench.views import picture
+
+        return picture.of_scenario(self)
+
     def __repr__(self) -> str:
         return (
             f"Scenario({len(self.topology)} nodes, {self.protocol!r}, {len(self.workload)} workload items, "
@@ -142,10 +151,16 @@ class Scenario:
             head, _, rest = path.partition(".")
             if head not in _FIELDS or (rest and head not in ("protocol", "radio", "workload")):
                 raise ScenarioError(
-                    f"a scenario has no {path!r}; it has {', '.join(_FIELDS)}, and protocol.*, radio.*, workload.N.*"
+                    f"a scenario has no {path!r}{meant(path, self._paths())}; it has {', '.join(_FIELDS)}, "
+                    "and protocol.*, radio.*, workload.N.*"
                 )
             values[head] = _replaced(values[head], head, rest, value) if rest else value
         return Scenario(**values)
+
+    def _paths(self) -> list[str]:
+        """The paths that `replace` takes, but for those into the workload."""
+        own = [f"protocol.{name}" for name in self.protocol.settings]
+        return [*_FIELDS, *own, *(f"radio.{name}" for name in self.radio.to_dict())]
 
     # JSON
 
@@ -196,7 +211,9 @@ class Scenario:
             raise ScenarioError(f"the scenario has version {values.get('version')!r}; this workbench reads {VERSION}")
         for name in values:
             if name not in _FIELDS + _EXTRA:
-                raise ScenarioError(f"a scenario has no field {name!r}; it has: {', '.join(_FIELDS)}")
+                raise ScenarioError(
+                    f"a scenario has no field {name!r}{meant(name, _FIELDS)}; it has: {', '.join(_FIELDS)}"
+                )
         for name in ("topology", "protocol"):
             if name not in values:
                 raise ScenarioError(f"the scenario has no {name}")
@@ -208,7 +225,7 @@ class Scenario:
         self,
         engine: str = "auto",
         record: str = "trace",
-        progress: Callable[[float], None] | None = None,
+        progress: Callable[[float], Any] | None = None,
         on: Any = None,
     ) -> Run:
         """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) a run that is still going on.
@@ -216,7 +233,8 @@ class Scenario:
         ``engine="auto"`` takes the fast engine where it can and where that pays: a small run on its own is over
         before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
-        with the share done, 0 to 1. On motes there is the reference engine alone, and always a trace.
+        with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
+        there is the reference engine alone, and always a trace.
         """
         engine = checked_engine(engine)
         if record not in RECORDS:
@@ -235,13 +253,18 @@ class Scenario:
         if engine != "reference":
             try:
                 if engine == "fast" or fast.is_worth_it(self):
-                    return Run(self, "fast", fast.run(self, record, progress))
+                    return self._run_of("fast", fast.run(self, record, progress))
                 reason = "the run is so small that loading the fast engine would take longer"
             except WorkbenchError as error:
                 if engine == "fast":
                     raise ScenarioError(f"the scenario cannot run on the fast engine: {error}") from error
                 reason = str(error)
-        return Run(self, "reference", reference.run(self, record, progress), reason)
+        return self._run_of("reference", reference.run(self, record, progress), reason)
+
+    def _run_of(self, engine: str, recorder: Any, reason: str = "") -> Run:
+        """The run of what was recorded; if it was ended early, of this scenario with that duration."""
+        ended_us = recorder.ended_us
+        return Run(self if ended_us is None else self.replace(duration_s=ended_us / 1e6), engine, recorder, reason)
 
 
 def checked_engine(engine: str) -> str:
@@ -340,8 +363,9 @@ def _protocol_class(name: str) -> type[Protocol]:
     found = getattr(sys.modules.get(module), cls, None) if cls else None
     if isinstance(found, type) and issubclass(found, Protocol):
         return found
-    hint = f"import {module} first" if cls else f"known are {', '.join(sorted(public_names.PROTOCOLS))}"
-    raise ScenarioError(f"the scenario's protocol {name!r} is not known here; {hint}")
+    known = sorted(public_names.PROTOCOLS)
+    hint = f"import {module} first" if cls else f"known are {', '.join(known)}"
+    raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known)}; {hint}")
 
 
 def _public_class(name: str) -> type[Protocol]:

@@ -107,6 +107,7 @@ class Recorder:
     """
 
     metrics_only = False
+    ended_us: int | None = None  # the end of a run that was ended early
 
     def __init__(self) -> None:
         self._cells: list[Any] = []

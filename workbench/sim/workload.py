@@ -12,10 +12,13 @@ from typing import Any
 from workbench import attributes as attributes_module
 from workbench import draws, purposes
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.sensor_field import SensorField
+from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
 LONGEST_S = 1e9  # thirty years: a trace keeps microseconds in 64 bits
+MOST_PUBLICATIONS = 10_000_000  # some 300 B each before the run begins, and rows of its trace after that
 SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
 
 ALL = "all"
@@ -85,6 +88,15 @@ class Publish:
                     break
                 time_us += period_us
 
+    def most_readings(self, nodes: int, duration_us: int) -> int:
+        """How many actions there are in a network of that many nodes; ``stagger`` may leave out each node's last."""
+        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
+        lasts_us = stop_us - _microseconds(self.start_s)
+        if lasts_us <= 0:
+            return 0
+        each = 1 if self.every_s is None else -(-lasts_us // _microseconds(self.every_s))
+        return each * (nodes if isinstance(self.at, str) else len(self.at))
+
 
 @dataclass(frozen=True)
 class Outage:
@@ -114,6 +126,7 @@ Item = Subscribe | Publish | Outage
 _KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
 
 
+@checked
 def subscribe(
     at: int | Iterable[int] | str,
     what: str,
@@ -129,6 +142,7 @@ def subscribe(
     return item
 
 
+@checked
 def publish(
     at: int | Iterable[int] | str,
     what: str | SensorField,
@@ -152,6 +166,7 @@ def publish(
     return item
 
 
+@checked
 def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Outage:
     """Node ``at`` is off from ``start_s`` until ``stop_s``, or to the end of the run."""
     return Outage(_at(at), *_span(start_s, stop_s))
@@ -212,7 +227,9 @@ def _check_fields(where: str, kind: str, given: Mapping) -> None:
     known = {field.name: field.default for field in fields(_KINDS[kind])}
     for name in given:
         if name not in known:
-            raise ScenarioError(f"{where}: {kind} has no field {name!r}; it has: {', '.join(known)}")
+            raise ScenarioError(
+                f"{where}: {kind} has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}"
+            )
     for name, default in known.items():
         if default is MISSING and name not in given:
             raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")
@@ -225,9 +242,19 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
         for node in () if item.at == ALL else item.at:
             if node not in known:
                 raise ScenarioError(
-                    f"workload item {index} is at node {node}, which the topology does not have; "
+                    f"workload item {index} is at node {node!r:.60}, which the topology does not have; "
                     f"its {len(known)} nodes are numbered {min(known)} to {max(known)}"
                 )
+
+
+def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
+    """Raise ScenarioError for more publications than a run can hold, in a network of that many nodes."""
+    count = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
+    if count > MOST_PUBLICATIONS:
+        raise ScenarioError(
+            f"the workload makes {count:,} publications; a scenario has {MOST_PUBLICATIONS:,} at most: "
+            "choose a longer every_s, fewer nodes, or a shorter duration_s"
+        )
 
 
 # What is wrong with an item is told when it is made, not in the middle of a run.

@@ -9,13 +9,14 @@
     form        check, digest, to_dict, from_dict what a scenario stores and compares
 
 Every function returns a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int
-nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter, receiver) order with ``pdr``.
+nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter, receiver) order with ``pdr``. It is a
+`Network`, which shows itself in a notebook as a picture, and is a plain graph else.
 ``graph.graph["recipe"]`` says how it was made. A graph of your own needs only int nodes: ``check`` does the rest.
 Paths, components and the like are networkx's business.
 """
 
 from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
-from workbench.topology.graphs import check, digest
+from workbench.topology.graphs import Network, check, digest
 from workbench.topology.links import from_links, testbed
 from workbench.topology.office import office
 from workbench.topology.propagation import Propagation, packet_reception
@@ -23,6 +24,7 @@ from workbench.topology.recipes import from_dict, to_dict
 from workbench.topology.sites import field_with_roots, renumbered, spread
 
 __all__ = [
+    "Network",
     "Propagation",
     "check",
     "digest",

@@ -40,6 +40,15 @@ class Arrays(NamedTuple):
     pdr: np.ndarray
 
 
+class Network(nx.DiGraph):
+    """A topology: a ``networkx.DiGraph`` that shows itself as a picture in a notebook, and is nothing else."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from workbench.views import picture
+
+        return picture.of_network(self)
+
+
 def round_positions(positions_m: npt.ArrayLike) -> np.ndarray:
     """Positions to the nearest 0.1 mm."""
     return np.rint(np.asarray(positions_m, dtype=float) * _POSITION_STEPS) / _POSITION_STEPS + 0.0
@@ -173,7 +182,7 @@ def _sorted(nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLik
 
 
 def _to_graph(arrays: Arrays, kept: dict[str, Any]) -> nx.DiGraph:
-    graph = nx.DiGraph(**kept, digest=digest_of(arrays))
+    graph = Network(**kept, digest=digest_of(arrays))
     positions = map(tuple, arrays.positions_m.tolist())
     graph.add_nodes_from((node, {"pos": pos}) for node, pos in zip(arrays.nodes.tolist(), positions, strict=True))
     transmitters, receivers = arrays.arcs[:, 0].tolist(), arrays.arcs[:, 1].tolist()

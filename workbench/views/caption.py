@@ -13,19 +13,24 @@ KEY_METRICS = (
 
 
 def title(run: Any) -> str:
-    """One line that says what ran: the protocol and the network's size."""
-    scenario = run.scenario
+    """One line that says what ran, or, of a scenario, what would run: the protocol and the network's size."""
+    scenario = getattr(run, "scenario", run)
     protocol = scenario.protocol
     name = protocol if isinstance(protocol, str) else protocol.public_class().__name__
-    nodes = scenario.topology.number_of_nodes()
-    recipe = scenario.topology.graph.get("recipe")
+    return f"{name} on {nodes(scenario.topology)}"
+
+
+def nodes(graph: Any) -> str:
+    """How many nodes a network has, and which generator made it: "64 nodes (office)"."""
+    count = graph.number_of_nodes()
+    recipe = graph.graph.get("recipe")
     kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""
-    return f"{name} on {nodes:,} {'node' if nodes == 1 else 'nodes'}" + (f" ({kind})" if kind else "")
+    return f"{count:,} {'node' if count == 1 else 'nodes'}" + (f" ({kind})" if kind else "")
 
 
 def workload(run: Any) -> str:
     """The workload in a sentence: who subscribes to what, who publishes what; a long one is counted instead."""
-    items = list(getattr(run.scenario, "workload", ()) or ())
+    items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
     said = [_item(item) for item in items]
     told = [text for text in said if text]
     if 0 < len(told) <= 3:
@@ -62,7 +67,8 @@ def key_numbers(run: Any) -> list[tuple[str, str]]:
 
 def conditions(run: Any) -> str:
     """Duration and seed."""
-    return f"{run.scenario.duration_s:,g} s, seed {run.scenario.seed}"
+    scenario = getattr(run, "scenario", run)
+    return f"{scenario.duration_s:,g} s, seed {scenario.seed}"
 
 
 def round_length(length: float) -> float:

@@ -1,6 +1,6 @@
 """The ground a network is drawn on: where its nodes are, which links and walls to draw, who is how far from a sink."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -67,6 +67,11 @@ class Plan:
 
 def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
     """The plan of a topology graph (node attribute ``pos``, arc attribute ``pdr``, ``graph.graph["walls"]``)."""
+    return thinned(whole(graph), links_per_node)
+
+
+def whole(graph: nx.Graph) -> Plan:
+    """The plan with all links."""
     ids = np.array(sorted(graph.nodes), dtype=np.int64)
     notes = []
     positions = {node: graph.nodes[node].get("pos") for node in ids.tolist()}
@@ -79,12 +84,18 @@ def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
         notes.append(f"The positions of {some} are estimated from link quality, not measured.")
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
-    plan = Plan(ids, xy[:, 0], xy[:, 1], {}, walls)
-    every = _pairs(graph, plan)
-    links = _best(every, plan, links_per_node)
-    if len(links["a"]) < len(every["a"]):
-        notes.append(f"Of {len(every['a']):,} links, the {links_per_node} best of each node are drawn.")
-    return Plan(ids, xy[:, 0], xy[:, 1], links, walls, tuple(notes))
+    plan = Plan(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
+    return replace(plan, links=_pairs(graph, plan))
+
+
+def thinned(plan: Plan, links_per_node: int) -> Plan:
+    """The plan with the best links of each node, and a note if these are not all."""
+    links = _best(plan.links, plan, links_per_node)
+    every = len(plan.links["a"])
+    if len(links["a"]) == every:
+        return plan
+    drawn = f"the {links_per_node} best of each node are drawn" if links_per_node else "none is drawn"
+    return replace(plan, links=links, notes=(*plan.notes, f"Of {every:,} links, {drawn}."))
 
 
 def hops_to(graph: nx.DiGraph, sink: int) -> dict[int, int]:

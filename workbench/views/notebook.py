@@ -43,10 +43,14 @@ def in_notebook() -> bool:
 
 
 def write_page(run: Any, name: str = "", **parts: Any) -> None:
-    """Write a page with the run and say where; ``name`` is part of the file's name, ``parts`` are as in `save_html`."""
+    """Write a page with the run and say where; ``name`` is part of the file's name, ``parts`` are as in `save_html`.
+
+    It goes into the folder out, where there is one, else into a new folder that is the user's alone: everybody may put
+    files and links into the folder for temporary files, under names that can be known beforehand.
+    """
     from workbench.views.export import save_html
 
-    folder = Path("out") if Path("out").is_dir() else Path(tempfile.gettempdir())
+    folder = Path("out") if Path("out").is_dir() else Path(tempfile.mkdtemp(prefix="workbench-"))
     digest = str(getattr(run.scenario, "hash", "run"))[:12]
     path = save_html(run, folder / "-".join(filter(None, ("workbench", name, f"{digest}.html"))), **parts)
     print(f"wrote {path}; open it in a browser")

@@ -27,10 +27,10 @@ class Scene:
     ``band``: points that names should not hide.
     """
 
-    def __init__(self, plan: Plan, width: int) -> None:
+    def __init__(self, plan: Plan, width: int, tallest: float = TALLEST) -> None:
         self.plan, self.width = plan, width
         x0, y0, x1, y1 = plan.box_m
-        self.scale = min((width - 4 * MARGIN) / (x1 - x0), TALLEST / (y1 - y0))
+        self.scale = min((width - 4 * MARGIN) / (x1 - x0), tallest / (y1 - y0))
         left, top = (width - self.scale * (x1 - x0)) / 2, 1.4 * MARGIN
         self.height = self.scale * (y1 - y0) + 2 * top + 14
         self.x = left + self.scale * (plan.x_m - x0)

@@ -1,7 +1,8 @@
 """A mote that is a process of this machine: Python, or MicroPython where it has sockets. For trying out, and for tests.
 
-Its line is a TCP port on loopback (host link as everywhere), its radio UDP broadcasts on loopback. Its arguments are
-the port of the line (0: any; it prints which) and how often it began before.
+Its line is a TCP port on loopback (host link as everywhere), which hosts share as they would share a wire: the mote
+hears each of them, and they all hear the mote. Its radio is UDP broadcasts on loopback. Its arguments are the port of
+the line (0: any; it prints which) and how often it began before.
 """
 
 import gc
@@ -13,7 +14,8 @@ import time
 NAME = "process"
 HAS_RADIO = True
 
-_line = []  # the connection to the host, if there is one
+_line = []  # the connections of hosts
+_MOST_HOSTS = 8
 
 
 def boots():
@@ -35,11 +37,11 @@ def memory():
 
 def write(data):
     """Bytes to the host; gone if nobody listens, as on any line."""
-    if _line:
+    for connection in list(_line):
         try:
-            _line[0].sendall(data)
-        except OSError:
-            pass
+            connection.sendall(data)
+        except OSError:  # It is gone, or does not read, which must not hold up the mote.
+            _hang_up(connection)
 
 
 def make_radio(mote, address, settings):
@@ -70,25 +72,28 @@ def run(mote):
         readable = select.select(sockets, [], [], 1.0 if wait_us is None else min(1.0, wait_us / 1e6))[0]
         if listener in readable:
             connection = listener.accept()[0]
-            _hang_up()
+            if len(_line) == _MOST_HOSTS:
+                _hang_up(_line[-1])
             # Messages are small and wanted at once: Nagle's algorithm would hold them back for 40 ms.
             connection.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
+            connection.setblocking(False)
             _line.append(connection)
-        elif _line and _line[0] in readable:
-            _read(mote)
+        for connection in [one for one in _line if one in readable]:
+            _read(mote, connection)
 
 
-def _read(mote):
+def _read(mote, connection):
     try:
-        data = _line[0].recv(4096)
+        data = connection.recv(4096)
     except OSError:
         data = b""
     if data:
         mote.feed(data)
     else:
-        _hang_up()
+        _hang_up(connection)
 
 
-def _hang_up():
-    while _line:
-        _line.pop().close()
+def _hang_up(connection):
+    if connection in _line:
+        _line.remove(connection)
+    connection.close()

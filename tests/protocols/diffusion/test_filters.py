@@ -205,18 +205,21 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
     again = Filter.from_dict(one.to_dict())
     assert again == one and hash(again) == hash(one)
     assert one != Filter("running_mean", key=201, match="TEMP GE 5", at=[2, 1], window=4)
-    assert repr(one) == "Filter('running_mean', key=201, match='TEMP GE 5', window=3)"
+    assert repr(one) == "Filter('running_mean', key=201, match='TEMP GE 5', at=[2, 1], window=3)"
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"name": "mean"}, r"no filter is registered as 'mean'; register it with register_filter\('mean', function\)"),
+        (
+            {"name": "mean"},
+            r"no filter is registered as 'mean' .did you mean running_mean.*; register it with register_filter\('mean', function\)",
+        ),
         ({"name": "running_mean", "key": 199}, "key 199; it must be from 200 to 250"),
         ({"name": "running_mean", "key": 251}, "key 251; it must be from 200 to 250"),
         ({"name": "running_mean", "key": 200.0}, "from 200 to 250"),
         ({"name": "running_mean", "messages": "reinforcement"}, "'data' or 'interest'"),
-        ({"name": "running_mean", "windows": 5}, "no setting 'windows'; it has: of, window"),
+        ({"name": "running_mean", "windows": 5}, "no setting 'windows' .did you mean window.*; it has: of, window"),
         ({"name": "running_mean", "window": 0}, "window is 0; it must be a whole number from 1 to 100"),
         ({"name": "running_mean", "of": "WARMTH"}, "no key WARMTH"),
         ({"name": "running_mean", "of": "PAYLOAD"}, "PAYLOAD is a blob"),

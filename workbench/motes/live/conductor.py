@@ -27,7 +27,7 @@ from workbench.sim.trace import Recorder
 SYNC_S = 1.0  # between two looks at the motes' clocks
 QUIET_S = 0.3  # without a message, after the end: then nothing is on its way any more
 LONGEST_END_S = 3.0
-_NOTED = ("contested", "told")
+_NOTED = ("contested", "told", "foreign")
 Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
@@ -182,8 +182,9 @@ class Conductor:
         if event is None:
             self.notes.add(node, "noise", f"the mote told of an event of kind {kind}, which its protocol does not have")
             return
-        if event in _NOTED:
-            self.notes.texts.append(f"node {node}: {text}")
+        note = f"node {node}: {text}"
+        if event in _NOTED and note not in self.notes.texts:  # The rows of the trace say how often.
+            self.notes.texts.append(note)
         self.recorder.append((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
 
     def _take_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:

@@ -66,7 +66,7 @@ Limits
     settings        All nodes need the same filter length, hashes and separators.
     late messages   A neighbor's first subscription that comes a second time, late, is taken for its restart. The link
                     is told anew in full, and is apart until the neighbor gives it up and begins anew, some 10 s later.
-    left out        Discovery and registration are not part of the node.
+    left out        Discovery and registration are not part of the node; udp/ has them.
     security        Who may reach a node's port can do much: `workbench/protocols/dps/udp/__init__.py`.
 
 Differs from the reference implementation in
@@ -138,7 +138,10 @@ class DPS(Protocol):
     fast = "workbench.protocols.dps.fast"
     frame = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
-    why_not_on_motes = "its filters are integers of any length, and its ids need hashes that MicroPython does not have"
+    why_not_on_motes = (
+        "its filters are integers of any length, and its ids need hashes that MicroPython does not have; "
+        "it runs in simulation and over UDP"
+    )
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

@@ -95,7 +95,7 @@ class Acknowledgements:
     def _hand_over(self, message, peer, data, sender, way):
         series = self._own.get(message.publication_id)
         if series is not None:
-            series.put(Answer(message.acknowledged, data, sender, way))
+            series.put(Answer(message.acknowledged, data, sender, way, None if peer == NOBODY else peer))
             origin, number = label(message.publication_id, message.acknowledged)
             self.node.events.append(Acknowledged(peer, NAME, origin, number, len(data), ""))
 

@@ -11,8 +11,9 @@ import numpy as np
 from workbench.protocols.dps.publications import NAME
 from workbench.protocols.dps.rules import takes_publications
 from workbench.sim.columns import positions
-from workbench.sim.explain import Missing, more, seconds, unheard
+from workbench.sim.explain import more, seconds, unheard
 from workbench.sim.metrics import Rows
+from workbench.sim.missing import Missing
 
 
 def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str]:

@@ -113,16 +113,17 @@ class DPSNode(Node):
         subscription.request = Interest(topics, self.settings, False, True)
         return self._keep(subscription, now)
 
-    def subscribe_topics(self, topics, now, expired=False):
+    def subscribe_topics(self, topics, now, expired=False, is_told=True):
         """Ask for publications that match all of these topics (texts); ``expired``: also for the end of retained ones.
 
-        Returns a TopicSubscription, whose samples are Arrivals.
+        Returns a TopicSubscription, whose samples are Arrivals. Unless it ``is_told`` to the neighbors, they are
+        what comes without being asked for: by multicast, say.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
             raise ParameterError("a subscription needs at least one topic")
         subscription = TopicSubscription(self, topics, now)
-        subscription.request = Interest(topics, self.settings, expired)
+        subscription.request = Interest(topics, self.settings, expired, is_told=is_told)
         return self._keep(subscription, now)
 
     def _keep(self, subscription, now):
@@ -131,14 +132,15 @@ class DPSNode(Node):
                 "the node has %d subscriptions already, which is max_subscriptions" % len(self.subscriptions.open)
             )
         self.subscriptions.add(subscription)
-        self.links.subscribed(subscription.request.pair, now)
+        if subscription.request.pair is not None:
+            self.links.subscribed(subscription.request.pair, now)
         self.publications.give_retained(subscription, now)
         self._plan_wake()
         return subscription
 
     def unsubscribe(self, subscription, now):
         """End a subscription of either kind. Ending one that has ended does nothing."""
-        if self.subscriptions.end(subscription):
+        if self.subscriptions.end(subscription) and subscription.request.pair is not None:
             self.links.unsubscribed(subscription.request.pair, now)
         self._plan_wake()
 
@@ -151,7 +153,7 @@ class DPSNode(Node):
         topics = mapping.publication_topics(attributes, self.settings.separators)
         settings = self.settings
         number = self.first_number + self._published
-        series = self._new_series(topics, settings.acknowledge, settings.wildcards)
+        series = self.new_series(topics, settings.acknowledge, settings.wildcards)
         self.publish_next(series, mapping.encode_data(attributes), now, settings.ttl_s)
         return number
 
@@ -165,11 +167,12 @@ class DPSNode(Node):
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not 1 <= len(topics) <= MOST_TOPICS:
             raise ParameterError("a publication on %d topics; it has 1 to %d of them" % (len(topics), MOST_TOPICS))
-        series = self._new_series(topics, acknowledge, wildcards)
+        series = self.new_series(topics, acknowledge, wildcards)
         self.publish_next(series, payload, now, ttl_s)
         return series
 
-    def _new_series(self, topics, acknowledge, wildcards):
+    def new_series(self, topics, acknowledge, wildcards):
+        """A Series of which nothing is published yet; `publish_topics` says what it is of."""
         vector = publication_filter(topics, self.settings, wildcards)
         number = self._series & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
@@ -210,7 +213,8 @@ class DPSNode(Node):
             bytes(payload),
         )
         message = plain if self.security is None else self.security.seal(plain)
-        frame = self.publications.frame_of_own(message)
+        is_multicast = self.multicasts or series.is_multicast
+        frame = self.publications.frame_of_own(message, is_multicast)
         series.sequence += 1
         series.is_encrypted = series.is_encrypted or (self.security is not None and self.security.way is not None)
         if series.sequence == 1:
@@ -222,7 +226,7 @@ class DPSNode(Node):
             number = self.first_number + self._published
             self._published += 1
             self.events.append(Originated(NOBODY, NAME, origin, sequence, number, ""))
-        self.publications.send_own(message, frame, plain, now)
+        self.publications.send_own(message, frame, plain, is_multicast, now)
         self._plan_wake()
 
     def acknowledge(self, arrival, payload, now):

@@ -63,12 +63,12 @@ class Publications:
 
     # Its own
 
-    def frame_of_own(self, message):
+    def frame_of_own(self, message, is_multicast):
         """The frame of a publication of this node's own; EncodeError if it does not fit a datagram."""
-        envelope_B = coap.ENVELOPE_B if self.node.multicasts else 0
+        envelope_B = coap.ENVELOPE_B if is_multicast else 0
         return checked(wire.encode(message), NAME, wire.LARGEST_DATAGRAM_B - envelope_B)
 
-    def send_own(self, message, frame, plain, now):
+    def send_own(self, message, frame, plain, is_multicast, now):
         """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""
         self._note(message, None, 0, now)
         if message.ttl_s >= 0:
@@ -76,7 +76,7 @@ class Publications:
             self.node.events.append(Held(NOBODY, NAME, origin, number, 0, ""))
         self._keep(message, None, now)
         self._deliver(plain, None, now)
-        if self.node.multicasts:
+        if is_multicast:
             self.node.outbox.append((None, frame))
         self._send(message, frame, None)
 

@@ -30,9 +30,10 @@ Arrival = namedtuple(
         "opened",
     ),
 )
-# An acknowledgement as the publisher gets it: of which number of the series, its data, the key id of its sender, and
-# how it was encrypted. Without both it is plain, and anybody may have written it.
-Answer = namedtuple("Answer", ("sequence", "data", "sender", "way"))
+# An acknowledgement as the publisher gets it: of which number of the series, its data, the key id of its sender, how it
+# was encrypted, and the neighbor that it came from (None: this node). Without sender and way it is plain, and anybody
+# may have written it.
+Answer = namedtuple("Answer", ("sequence", "data", "sender", "way", "neighbor"))
 
 
 def publication_filter(topics, settings, wildcards=True):
@@ -54,14 +55,17 @@ def subscription_filter(topics, settings):
 
 
 class Interest:
-    """What a subscription asks for: topics and their filter; ``pair`` is what it adds to the node's interests."""
+    """What a subscription asks for: topics and their filter.
+
+    ``pair`` is what it adds to the interests that neighbors are told; None: they are told nothing of it.
+    """
 
     __slots__ = ("expired", "filter", "is_of_attributes", "pair", "topics")
 
-    def __init__(self, topics, settings, expired=False, is_of_attributes=False):
+    def __init__(self, topics, settings, expired=False, is_of_attributes=False, is_told=True):
         self.topics = topics
         self.filter = subscription_filter(topics, settings)
-        self.pair = (self.filter, self.filter.fuzzy_hash())
+        self.pair = (self.filter, self.filter.fuzzy_hash()) if is_told else None
         self.expired = expired
         self.is_of_attributes = is_of_attributes
 
@@ -72,6 +76,9 @@ class TopicSubscription(Subscription):
     def __init__(self, node, topics, now):
         Subscription.__init__(self, node, (), now, match_all=True)
         self.topics = topics
+
+    def __repr__(self):
+        return "<subscription %d to %s>" % (self.number, ", ".join([repr(one) for one in self.topics]))
 
 
 class Series:
@@ -88,9 +95,13 @@ class Series:
         self.filter = vector
         self.acknowledge = acknowledge
         self.is_encrypted = False  # whether any of it was
+        self.is_multicast = False  # whether it is, though the node's other publications are not
         self.sequence = 0
         self.lost = 0  # answers that nobody had taken
         self._answers = []
+
+    def __repr__(self):
+        return "<series on %s, %d published>" % (", ".join([repr(one) for one in self.topics]), self.sequence)
 
     def publish(self, payload, now, ttl_s=0):
         """Publish this payload (bytes) under the next number, which is returned; see `DPSNode.publish_topics`."""

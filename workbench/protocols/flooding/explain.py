@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.sim.explain import Missing, beyond
+from workbench.sim.explain import beyond
+from workbench.sim.missing import Missing
 
 
 def explain(scenario: Any, trace: Any, missing: Missing) -> Iterator[str]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim.explain import Missing, more, seconds, unheard
+from workbench.sim.explain import more, seconds, unheard
 from workbench.sim.metrics import Rows
+from workbench.sim.missing import Missing
 
 
 def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str]:

@@ -143,7 +143,7 @@ def _nodes_at(item: Any, scenario: Any) -> int:
     return len(scenario.topology) if isinstance(item.at, str) else len(item.at)
 
 
-def run(scenario: Any, record: str, progress: Callable[[float], None] | None = None) -> Any:
+def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
     """Run a scenario on the fast engine; ``record`` is "trace" or "metrics". NoFastTwinError if it cannot."""
     module = twin_of(scenario.protocol)
     from workbench.sim.fast import network
@@ -160,7 +160,7 @@ def play(
     duration_s: float = 60.0,
     seed: int = 1,
     record: str = "metrics",
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], Any] | None = None,
 ) -> Any:
     """Play a workload on a `network.Network`: for what is too large for a Scenario's graph. Returns an `Outcome`."""
     return _play(twin_of(protocol), network, protocol, items, radio or Radio(), duration_s, seed, record, progress)

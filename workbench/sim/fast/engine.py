@@ -78,7 +78,7 @@ def play(
     duration_s: float,
     seed: int,
     record: str = "trace",
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], Any] | None = None,
 ) -> Outcome:
     """Play a workload on a network; ``record`` is "trace" or "metrics"."""
     duration_us = round(duration_s * 1_000_000)
@@ -103,7 +103,7 @@ def _play(
     state: Any,
     needs: tuple[Needs, Needs],
     outcome: Outcome,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], Any] | None,
 ) -> Any:
     """Play to the end; returns the protocol's state then."""
     loop = loop_of(twin)
@@ -135,13 +135,21 @@ def _play(
                 f"the twin's wake() has to move next_wake on, or clear it"
             )
         if progress is not None:
-            progress(min(1.0, int(core.numbers[NOW]) / core.duration_us))
+            now = int(core.numbers[NOW])
+            if progress(min(1.0, now / core.duration_us)) is True and now < core.duration_us:
+                core, outcome.ended_us = _ended(core, now + 1), now + 1
     outcome.take_rows(core.rows[: core.numbers[ROWS]])
     if outcome.metrics_only:
         outcome.take_numbers(core)
     if progress is not None:
         progress(1.0)
     return state
+
+
+def _ended(core: Core, end_us: int) -> Core:
+    """The same run with an earlier end: what would have been done later is not done."""
+    ahead = int(np.searchsorted(core.actions["time_us"], end_us))
+    return core._replace(duration_us=end_us, actions=core.actions[:ahead])
 
 
 def _load(loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:

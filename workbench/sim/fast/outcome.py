@@ -18,11 +18,13 @@ from workbench.sim.trace import SCHEMA, tally
 class Outcome:
     """Rows as they come, in columns; ``names``: what codes stand for; ``texts``: the details.
 
+    ``ended_us``: the end of a run that was ended early, else None.
     ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
     """
 
     def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
         self.metrics_only = metrics_only
+        self.ended_us: int | None = None
         self._counts_holders = holders
         self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
         self._reasons = names.reasons

@@ -69,7 +69,7 @@ _COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> pd.Series:
     """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
-    import pandas as pd
+    from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
     looked_at = Rows(rows)
     values = deliveries(scenario, looked_at)
@@ -77,7 +77,7 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
     values.update(_own(scenario, looked_at))
     values.update(_costs(scenario, counts, sizes))
-    return pd.Series([float(value) for value in values.values()], list(values), name="metrics")
+    return Metrics([float(value) for value in values.values()], list(values), name="metrics")
 
 
 def _coverage(scenario: Any, rows: Rows, counts: Counter) -> float:

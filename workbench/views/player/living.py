@@ -29,13 +29,17 @@ _NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputAre
 
 
 class Wire(anywidget.AnyWidget):
-    """The widget that feeds a player. ``selection``: what is picked: node (its number), row (of the
-    trace: a frame), time_s."""
+    """The widget that feeds a player.
+
+    ``selection``: what is picked: node (its number), row (of the trace: a frame), time_s. ``clock``: players of one
+    name show the same time; "" is a clock of its own.
+    """
 
     _esm = module() + part("wire.js")
     parcel = traitlets.Bytes().tag(sync=True)
     holder = traitlets.Unicode().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)
+    clock = traitlets.Unicode().tag(sync=True)
 
 
 class PlayerView:

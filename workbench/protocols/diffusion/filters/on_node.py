@@ -57,12 +57,17 @@ class FiltersOnNode:
         for one in self._filters:
             if not one.wants(messages, attributes):
                 continue
-            answer, attributes = one.decide(attributes, origin, now)
-            if answer != PASS:
-                self.node.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
+            before = attributes
+            answer, attributes = one.decide(before, origin, now)
+            self.tell(one, answer, origin, sequence, now, before, attributes)
             if answer == DROP:
                 return ()
         return attributes
+
+    def tell(self, one, answer, origin, sequence, now, before, after):
+        """Report what a filter made of a message; whoever watches a node (`catalogue.watch`) stands in for this."""
+        if answer != PASS:
+            self.node.events.append(Filtered(NOBODY, one.messages, origin, sequence, one.key, answer))
 
 
 class FilterOnNode:
@@ -123,9 +128,12 @@ def _make_decider(name, settings):
     """A function (attributes, origin, now) -> attributes or None for one node."""
     kind = BUILT_IN.get(name) or registered.get(name)
     if kind is None:
+        from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
+        hint = meant(name, sorted(BUILT_IN) + sorted(registered))
         raise ParameterError(
-            "no filter is registered as %r; register it with register_filter(%r, function) first, or use one of %s"
-            % (name, name, ", ".join(sorted(BUILT_IN)))
+            "no filter is registered as %r%s; register it with register_filter(%r, function) first, or use one of %s"
+            % (name, hint, name, ", ".join(sorted(BUILT_IN)))
         )
     if name in BUILT_IN:
         return kind(checked_settings(name, kind.parameters, settings)).decide
@@ -144,6 +152,10 @@ def checked_settings(name, parameters, settings):
         complete[parameter.name] = check_parameter("filter " + name, parameter, value)
     for given in settings:
         if given not in complete:
-            known = ", ".join([parameter.name for parameter in parameters])
-            raise ParameterError("filter %s has no setting %r; it has: %s" % (name, given, known))
+            from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
+            known = [parameter.name for parameter in parameters]
+            raise ParameterError(
+                "filter %s has no setting %r%s; it has: %s" % (name, given, meant(given, known), ", ".join(known))
+            )
     return complete

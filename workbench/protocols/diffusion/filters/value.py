@@ -12,6 +12,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN
 from workbench.protocols.diffusion.filters.on_node import on_node
 from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.protocol import Shown
 
 
 class Filter:
@@ -27,6 +28,7 @@ class Filter:
     """
 
     kind = "filter"
+    __signature__ = Shown("signature_with", lambda cls: (cls.__init__, _tables().values()))
 
     def __init__(self, name, key=FIRST_FILTER_KEY, match="", at=None, messages="data", **settings):
         self.name = name
@@ -97,8 +99,20 @@ class Filter:
         return hash((self.name, self.key, self.match))
 
     def __repr__(self):
-        more = "".join([", %s=%r" % (name, self.settings[name]) for name in sorted(self.settings)])
+        said = [("at", list(self.at))] if self.at is not None else []
+        said += [("messages", self.messages)] if self.messages != "data" else []
+        said += [(name, self.settings[name]) for name in sorted(self.settings)]
+        more = "".join([", %s=%r" % pair for pair in said])
         return "Filter(%r, key=%d, match=%r%s)" % (self.name, self.key, self.match, more)
+
+
+_TEXT = getattr(Filter, "__doc__", "")  # MicroPython has none.
+Filter.__doc__ = Shown("sections", lambda _: (_TEXT, _tables()))
+
+
+def _tables():
+    """The parameters of built-in filters, by name."""
+    return {name: one.parameters for name, one in BUILT_IN.items()}
 
 
 def _nodes(name, at):

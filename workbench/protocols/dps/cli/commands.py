@@ -72,6 +72,8 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
         security=make_security(options) if hasattr(options, "key") else None,
         multicast=_multicast(options),
         tell=output.tell,
+        discover=getattr(options, "discover", None),
+        announce=getattr(options, "announce", ""),
         **{name: value for name, value in settings.items() if value is not None},
     )
     node.core.tells_all = options.debug
@@ -79,14 +81,16 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
 
 
 def _multicast(options: argparse.Namespace) -> Any:
-    if not options.multicast:
+    is_asked, finds = getattr(options, "multicast", False), getattr(options, "discover", None) is not None
+    if not (is_asked or finds):
         if options.interface or options.multicast_port:
             raise ParameterError("--interface and --multicast-port say how to multicast; add --multicast to do it")
         return None
-    from workbench.protocols.dps.udp.multicast import PORT, Multicast
+    from workbench.protocols.dps.udp.multicast import PORT, Multicast, loopback_interfaces
 
-    publishes = options.dps_command == "publish"
-    return Multicast(publishes, not publishes, options.interface, options.multicast_port or PORT)
+    publishes = is_asked and options.dps_command == "publish"
+    interfaces = options.interface or (None if is_asked else loopback_interfaces())
+    return Multicast(finds or publishes, finds or not publishes, interfaces, options.multicast_port or PORT, publishes)
 
 
 async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> int:
@@ -98,6 +102,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
     await asyncio.sleep(options.wait)
     for address in options.link:
         await node.keep_linked(address)
+    await _join(node, options, output)
     left = [options.count]
     enough = asyncio.Event()
 
@@ -133,6 +138,9 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
     """Publish on the command line's topics, or what the lines of standard input say."""
     for address in options.link:
         await node.link(address)
+    if options.discover is not None and options.topics:
+        node.will_publish(*options.topics, wildcards=not options.no_wildcards)
+    await _join(node, options, output)
     await asyncio.sleep(options.wait)
     if not options.topics:
         return await _publish_lines(node, output)
@@ -231,9 +239,54 @@ def _read_lines(put: Callable[[str | None], None]) -> None:
         put(None)
 
 
-async def bridge(node: Any, options: argparse.Namespace, _: Output) -> int:
+async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
     """Pass on, until interrupted."""
     for address in options.link:
         await node.keep_linked(address)
+    await _join(node, options, output)
     await asyncio.Event().wait()
     raise LinkError("a bridge ends only when it is interrupted")
+
+
+async def discover(node: Any, options: argparse.Namespace, output: Output) -> int:
+    """Print who is there, who comes, changes or goes, until there were enough."""
+    for address in options.link:
+        await node.keep_linked(address)
+    seen = set()
+    async for found in node.discover():
+        output.found(found, [topic for topic in options.topic if not found.is_gone and found.may_want(topic)])
+        seen.add(found.address)
+        if options.count is not None and len(seen) >= options.count:
+            break
+    return 0
+
+
+async def register(node: Any, options: argparse.Namespace, output: Output) -> int:
+    """Register addresses."""
+    for address in await node.register(options.registry, options.tenant, options.addresses):
+        output.say("registered", f"registered {address}", address=address)
+    return 0
+
+
+async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
+    """Print the addresses that are registered; 1 if there are none."""
+    found = await node.lookup(options.registry, options.tenant, options.count, options.wait)
+    for address in found:
+        output.say("address", address, address=address)
+    return 0 if found else 1
+
+
+async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
+    """Register, and link to one of those who have, as the examples of the C implementation do."""
+    if options.registry is None:
+        return
+    await node.register(options.registry, options.tenant)
+    found = await node.lookup(options.registry, options.tenant)
+    while found:
+        address = found.pop(node.core.random.below(len(found)))
+        try:
+            await node.link(address)
+            return
+        except LinkError as error:
+            output.complain(str(error))
+    output.complain(f"there is no other node of {options.tenant} that answers; going on without a link")

@@ -1,4 +1,4 @@
-"""The options of ``workbench dps``: subscribe, publish and bridge on a mesh of DPS nodes over UDP.
+"""The options of ``workbench dps``: subscribe, publish and bridge on a mesh of DPS nodes over UDP, and find them.
 
 They are those of the example programs of the C implementation where these have them, with two differences: a node
 listens on the loopback interface, and multicasts not at all, unless it is told to.
@@ -24,6 +24,16 @@ one of [::1]:
   workbench dps publish -p 4001 sensor/7/temp -m 21.5 -a
   workbench dps subscribe -l 4002 'sensor/+/temp'
   publisher -x 0 -a -p 127.0.0.1:4002 -m 21.5 sensor/7/temp
+
+who is there, and without addresses (--multicast: beyond this machine):
+  workbench dps discover house --topic sensor/7/temp
+  workbench dps subscribe --discover house 'sensor/+/temp'
+  workbench dps publish --discover house -w 1 sensor/7/temp -m 21.5
+
+with a registry (any node that subscribes to this topic is one):
+  workbench dps subscribe -l 4000 dps/registration_service
+  workbench dps subscribe --registry 127.0.0.1:4000 'sensor/+/temp'
+  workbench dps lookup 127.0.0.1:4000
 """
 
 
@@ -31,7 +41,7 @@ def add_parser(commands: Any) -> None:
     """Add the command and its own commands to the command line."""
     dps = commands.add_parser(
         "dps",
-        help="subscribe, publish and bridge on a mesh of DPS nodes (UDP)",
+        help="subscribe, publish and bridge on a mesh of DPS nodes (UDP), and find them",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,6 +49,9 @@ def add_parser(commands: Any) -> None:
     _add_subscribe(which)
     _add_publish(which)
     _add_bridge(which)
+    _add_discover(which)
+    _add_register(which)
+    _add_lookup(which)
 
 
 def _add_subscribe(which: Any) -> None:
@@ -62,6 +75,7 @@ def _add_subscribe(which: Any) -> None:
     parser.add_argument("-n", "--count", type=_natural, help="end after so many publications")
     parser.add_argument("-w", "--wait", type=_seconds, default=0.0, metavar="S", help="before links are asked for")
     _add_common(parser)
+    _add_finding(parser)
     add_key_options(parser, publishes=False)
     parser.set_defaults(command=_command("subscribe"))
 
@@ -82,6 +96,7 @@ def _add_publish(which: Any) -> None:
     parser.add_argument("--multicast", action="store_true", help="multicast it, too")
     parser.add_argument("--cbor", action="store_true", help="acknowledgements are CBOR; print them as JSON")
     _add_common(parser)
+    _add_finding(parser)
     add_key_options(parser, publishes=True)
     parser.set_defaults(command=_command("publish"))
 
@@ -100,7 +115,56 @@ def _add_bridge(which: Any) -> None:
     parser = which.add_parser("bridge", help="join meshes: pass on what comes from one for the others")
     parser.add_argument("-m", "--multicast", action="store_true", help="also bring what is multicast here into them")
     _add_common(parser)
+    _add_finding(parser)
     parser.set_defaults(command=_command("bridge"))
+
+
+def _add_discover(which: Any) -> None:
+    parser = which.add_parser("discover", help="list the nodes that take part in discovery, and those that come and go")
+    parser.add_argument(
+        "discover", nargs="?", default="generic_discovery", metavar="SERVICE", help="(default: generic_discovery)"
+    )
+    parser.add_argument(
+        "--topic", action="append", default=[], metavar="TOPIC", help="tell who may ask for it; may be repeated"
+    )
+    parser.add_argument("-m", "--multicast", action="store_true", help="look beyond this machine, too; needs -l [::]:0")
+    parser.add_argument("-j", "--cbor", action="store_true", help="what nodes announce is CBOR; print it as JSON")
+    parser.add_argument("--announce", default="", metavar="TEXT", help="what to tell those who find this node")
+    parser.add_argument("-n", "--count", type=_natural, help="end after so many nodes")
+    _add_common(parser)
+    parser.set_defaults(command=_command("discover"))
+
+
+def _add_register(which: Any) -> None:
+    parser = which.add_parser("register", help="register addresses of nodes for eight hours")
+    parser.add_argument("registry", metavar="REGISTRY", help="host:port of it")
+    parser.add_argument("addresses", nargs="+", metavar="ADDRESS", help="host:port to register")
+    _add_tenant(parser)
+    _add_common(parser)
+    parser.set_defaults(command=_command("register"))
+
+
+def _add_lookup(which: Any) -> None:
+    parser = which.add_parser("lookup", help="list the addresses that are registered")
+    parser.add_argument("registry", metavar="REGISTRY", help="host:port of it")
+    parser.add_argument("-w", "--wait", type=_seconds, default=5.0, metavar="S", help="for addresses (default: 5)")
+    parser.add_argument("-n", "--count", type=_natural, default=16, help="end after so many (default: 16)")
+    _add_tenant(parser)
+    _add_common(parser)
+    parser.set_defaults(command=_command("lookup"))
+
+
+def _add_tenant(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tenant", default="anonymous_tenant", help="(default: anonymous_tenant)")
+
+
+def _add_finding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--discover", metavar="SERVICE", help="find nodes of it here and link where it matters")
+    parser.add_argument(
+        "--announce", default="", metavar="TEXT", help="with --discover: what to tell those who find us"
+    )
+    parser.add_argument("--registry", metavar="ADDRESS", help="register there, and link to a node that has")
+    _add_tenant(parser)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

@@ -101,6 +101,22 @@ class Output:
             **self._payload(answer.data),
         )
 
+    def found(self, found: Any, wanted: list[str]) -> None:
+        """A node that discovery has found, and which of some topics it may ask for."""
+        bits = found.interests.popcount
+        asks = f"a filter of {bits} bits" if bits else "nothing"
+        may = f", which may be {' or '.join(wanted)}" if wanted else ""
+        data = f": {self._data(found.data)}" if found.data else ""
+        self.say(
+            "gone" if found.is_gone else "found",
+            f"{found.address} has gone" if found.is_gone else f"found {found.address}, asks for {asks}{may}{data}",
+            address=found.address,
+            service=found.service,
+            bits=bits,
+            topics=wanted,
+            **self._payload(found.data),
+        )
+
     def tell(self, event: Any) -> None:
         """An event of the protocol's node: links always, drops and forwarding with --debug."""
         kind = type(event).__name__

@@ -5,7 +5,7 @@ Theory of operation
     clock and a timer: what comes in is handed to it at once, with what it answers sent before the next datagram is
     read; it is woken when it asks to be. Beyond that there is what an application holds on to: subscriptions and series
     of publications with mailboxes (`application.py`), and links that are waited for and, when they are lost, asked
-    for again (`link_keeper.py`).
+    for again (`link_keeper.py`). Nodes find each other by `discovery.py`, and addresses are kept by `registry.py`.
 
     A neighbor is its IP address and the port that it names in its messages. That has to be the port they came from,
     else they are dropped as "port": other processes of its machine could speak for it. Multicasts are exempt, which
@@ -24,8 +24,8 @@ Who may reach the port
     ones, and read what is plain; publish; take all ``max_links``; and with hops 0 have acknowledgements sent its way.
     Who can forge a neighbor's address can end or mute its link and change what it asks for. Keys
     (`workbench.protocols.dps.cose`) protect what is in publications and acknowledgements, not filters, links or who
-    talks to whom. So let a firewall or a VPN say who may reach the port, and listen on the address of that network
-    alone.
+    talks to whom. With discovery, who can multicast here can make the node ask anybody for a link. So let a firewall
+    or a VPN say who may reach the port, and listen on the address of that network alone.
 
 Cost
     An acknowledged publication takes some 60 µs of processor time at each end, a third of it in system calls.
@@ -52,15 +52,20 @@ from workbench import draws
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
-from workbench.protocols.dps.automaton import STATE_NAMES
+from workbench.protocols.dps.automaton import GONE, STATE_NAMES
+from workbench.protocols.dps.bloom import HASHES, LENGTH
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.rules import SECOND_US
+from workbench.protocols.dps.topics import SEPARATORS
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
-from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, tell_of
+from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, count, tell_of
+from workbench.protocols.dps.udp.discovery import DiscoveredNode, Discoveries, Discovery
 from workbench.protocols.dps.udp.endpoint import DatagramSocket
 from workbench.protocols.dps.udp.link_keeper import LinkKeeper, now_us
+from workbench.protocols.dps.udp.multicast import Multicast, loopback_interfaces
+from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT, lookup, register
 
 if TYPE_CHECKING:
     from workbench.protocols.dps.udp.blocking import BlockingNode
@@ -78,7 +83,6 @@ class UDPNode:
 
     address   where it listens, once it is open; ``str(node)`` is its text
     core      the protocol's node, for looking into; with ``core.tells_all = True`` drops are told one by one, too
-    drops     reason -> number, of messages and datagrams that ended here
     """
 
     def __init__(
@@ -86,15 +90,18 @@ class UDPNode:
         protocol: DPS,
         listen: str | int | Address,
         security: Any = None,
-        multicast: Any = None,
+        multicast: Multicast | None = None,
         tell: Callable[[Any], None] | None = None,
         max_waiting: int = MAX_WAITING,
+        discover: str | None = None,
+        announce: bytes | str = b"",
     ) -> None:
         self.protocol = protocol
         self._listen = listen
         self._tell = tell
         self._multicast = multicast
         self._max_waiting = max_waiting
+        self._discovery = None if discover is None else self._made_discovery(discover, announce)
         self.address: Address = ()
         self._is_open = False
         self._timer: asyncio.TimerHandle | None = None
@@ -109,9 +116,23 @@ class UDPNode:
         self.core.neighbor_of = self._neighbor_of
         self.core.may_speak_for = self._may_speak_for
         self.core.security = security
+        self.refused: Counter[str] = Counter()  # of registrations
+
+    def _made_discovery(self, service: str, data: bytes | str) -> Discovery:
+        if self._multicast is None:  # within this machine, and for discovery alone
+            self._multicast = Multicast(interfaces=loopback_interfaces(), publications=False)
+        elif not (self._multicast.sends and self._multicast.receives):
+            raise ParameterError("discovery needs a Multicast that sends and receives")
+        return Discovery(self, service, as_bytes(data))
 
     def __str__(self) -> str:
         return addresses.as_text(self.address) if self._is_open else "closed"
+
+    def __repr__(self) -> str:
+        if not self._is_open:
+            return "<DPS node, closed>"
+        asked = len(self._subscriptions) - (self._discovery is not None)
+        return f"<DPS node at {self}: {count(len(self.links), 'link')}, {count(asked, 'subscription')}>"
 
     # Beginning and end
 
@@ -151,12 +172,16 @@ class UDPNode:
             except BaseException:
                 self._shut()
                 raise
-            self.core.multicasts = self._multicast.sends
+            self.core.multicasts = self._multicast.sends and self._multicast.publications
+        if self._discovery is not None:
+            self._discovery.open()
 
     async def close(self, patience_s: float = 0.5) -> None:
         """End all links, wait ``patience_s`` at most for the neighbors' word, and close the socket."""
         if not self._is_open:
             return
+        if self._discovery is not None:
+            self._discovery.say_goodbye()
         try:
             await self._keeper.end_all(patience_s)
         finally:
@@ -170,6 +195,8 @@ class UDPNode:
         if self._timer is not None:
             self._timer.cancel()
         self._keeper.close()
+        if self._discovery is not None:
+            self._discovery.close()
         for subscription in self._subscriptions.values():
             subscription.close()
         for series in list(self._series.values()):
@@ -204,6 +231,10 @@ class UDPNode:
         self._keeper.ask(neighbor, keep=True)
         return neighbor
 
+    def ask_for_link(self, neighbor: Address) -> None:
+        """Ask for a link once, without waiting (called by `Discovery`); LinkError or ParameterError if it cannot be."""
+        self._keeper.ask(neighbor, keep=False)
+
     async def unlink(self, address: str | int | Address) -> None:
         """End a link, and ask for it no longer; nothing if there is none."""
         self._keeper.end(await self.resolve(address))
@@ -216,7 +247,7 @@ class UDPNode:
         found = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
         if not found[1]:
             raise LinkError(f"{address!r} has port 0; name the port that the other node listens on")
-        if self._is_own(found):
+        if self.is_own(found):
             raise LinkError(f"{addresses.as_text(found)} is where this node listens; it cannot be linked to itself")
         return found
 
@@ -235,7 +266,13 @@ class UDPNode:
         and all goes on. AttributeFormatError for a topic that is none.
         """
         self._check_open()
-        core = self.core.subscribe_topics(topics, now_us(), expired)
+        subscription = self.hold_subscription(self.core.subscribe_topics(topics, now_us(), expired), handler)
+        if self._discovery is not None:
+            self._discovery.announce_soon()
+        return subscription
+
+    def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
+        """A subscription of the protocol's node, with a mailbox or a handler; see `subscribe`."""
         subscription = DPSSubscription(self, core, handler, self._max_waiting)
         self._subscriptions[core.number] = subscription
         self.settle()
@@ -246,6 +283,8 @@ class UDPNode:
         if self._subscriptions.pop(subscription.core.number, None) is not None and self._is_open:
             self.core.unsubscribe(subscription.core, now_us())
             self.settle()
+            if self._discovery is not None:
+                self._discovery.announce_soon()
 
     async def publish(
         self,
@@ -268,11 +307,18 @@ class UDPNode:
         """
         self._check_open()
         core = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
-        series = DPSSeries(self, core, handler, self._max_waiting)
-        if acknowledge:
-            self._expect(wire.origin_of(core.publication_id), series, handler is not None)
+        series = self.hold_series(core, handler)
         self.settle()
+        if self._discovery is not None:
+            self._discovery.published(core.topics, wildcards)
         await self.drained()
+        return series
+
+    def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
+        """A series of the protocol's node, with a mailbox or a handler for its answers; see `publish`."""
+        series = DPSSeries(self, core, handler, self._max_waiting)
+        if core.acknowledge:
+            self._expect(wire.origin_of(core.publication_id), series, handler is not None)
         return series
 
     def _expect(self, name: tuple[int, int], series: DPSSeries, is_handled: bool) -> None:
@@ -301,6 +347,72 @@ class UDPNode:
         self.core.acknowledge(arrival, as_bytes(payload), now_us())
         self.settle()
 
+    # Others
+
+    @property
+    def discovered(self) -> list[DiscoveredNode]:
+        """The nodes that discovery has found and that are still there, those heard last at the end."""
+        return self._discovering().found
+
+    def discover(self) -> Discoveries:
+        """The nodes that are there, and then those that come, change or go: ``async for found in node.discover()``.
+
+        ParameterError unless the node was made with ``discover="a service"``.
+        """
+        self._check_open()
+        return self._discovering().discoveries(self._max_waiting)
+
+    def will_publish(self, *topics: str, wildcards: bool = True) -> None:
+        """Have discovery link to those who may ask for a publication on these topics, before there is one.
+
+        Once something is published, it does so without being told. ParameterError without discovery,
+        AttributeFormatError for a topic that is none.
+        """
+        self._check_open()
+        self._discovering().published(topics, wildcards)
+
+    def _discovering(self) -> Discovery:
+        if self._discovery is None:
+            raise ParameterError("the node does not discover others; make it with wb.dps_node(discover='a service')")
+        return self._discovery
+
+    async def register(
+        self,
+        registry: str | int | Address,
+        tenant: str = TENANT,
+        others: Sequence[str] = (),
+        timeout_s: float = REGISTER_S,
+    ) -> list[str]:
+        """Have a registry keep the address of this node for eight hours; returns what was registered, texts.
+
+        registry   where it listens; `workbench.protocols.dps.udp.registry` says what it is
+        tenant     a name that all who look each other up have in common
+        others     addresses to register in the place of this node's own, as those of a gateway
+        timeout_s  how long to wait for the registry's word
+
+        LinkError if it does not answer.
+        """
+        self._check_open()
+        return await register(self, registry, tenant, others, timeout_s)
+
+    async def lookup(
+        self,
+        registry: str | int | Address,
+        tenant: str = TENANT,
+        most: int = MOST_FOUND,
+        timeout_s: float = LOOKUP_S,
+    ) -> list[str]:
+        """The addresses (texts) that a registry has of a tenant, but for this node's own.
+
+        All that come within ``timeout_s``, ``most`` at most. LinkError if the registry does not answer.
+        """
+        self._check_open()
+        return await lookup(self, registry, tenant, most, timeout_s)
+
+    def beside(self) -> UDPNode:
+        """Another node, not opened yet, with this one's settings and keys, on another port of its address."""
+        return UDPNode(self.protocol, (self.address[0], 0), self.core.security)
+
     async def drained(self) -> None:
         """Let others have their turn, and wait while much is unsent."""
         await asyncio.sleep(0)
@@ -321,22 +433,23 @@ class UDPNode:
     @property
     def drops(self) -> dict[str, int]:
         """Reason -> number of messages and datagrams that ended here."""
-        multicast = self._multicast.drops if self._multicast else {}
-        return dict(Counter(self.core.drops) + self._socket.errors + Counter(multicast))
+        parts = [part.drops for part in (self._multicast, self._discovery) if part is not None]
+        return dict(sum(map(Counter, parts), Counter(self.core.drops) + self._socket.errors + self.refused))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
         """Who sent a message, by where it came from and the port it names; None if that cannot be a neighbor."""
         neighbor = source if len(source) == 2 else addresses.normal(source)
         if port is not None and port != neighbor[1]:
             neighbor = addresses.with_port(neighbor, port)
-        if neighbor[1] == 0 or (neighbor[1] == self.address[1] and self._is_own(neighbor)):
+        if neighbor[1] == 0 or (neighbor[1] == self.address[1] and self.is_own(neighbor)):
             return None
         return neighbor
 
     def _may_speak_for(self, source: Address, port: int) -> bool:
         return source[1] == port
 
-    def _is_own(self, address: Address) -> bool:
+    def is_own(self, address: Address) -> bool:
+        """Whether an address is where this node listens."""
         if self.address[0] not in _EVERYBODY:
             return address == self.address
         return address[1] == self.address[1] and addresses.is_of_this_machine(address)
@@ -368,6 +481,7 @@ class UDPNode:
 
     def _send(self, neighbor: Address | None, frame: bytes) -> OSError | None:
         if neighbor is None:
+            assert self._multicast is not None  # Without one nothing is multicast.
             self._multicast.send(frame)
             return None
         return self._socket.send(neighbor, frame)
@@ -387,6 +501,8 @@ class UDPNode:
                     series.hand_over()
             elif kind is LinkSet:
                 self._keeper.changed(event)
+                if event.value == GONE and self._discovery is not None:
+                    self._discovery.link_ended(event.peer)
             if self._tell is not None:
                 try:
                     self._tell(event)
@@ -414,22 +530,51 @@ def dps_node(
     listen: str | int | Address = LOOPBACK,
     *,
     security: Any = None,
-    multicast: Any = None,
+    multicast: Multicast | None = None,
     tell: Callable[[Any], None] | None = None,
     max_waiting: int = MAX_WAITING,
-    **settings: Any,
+    discover: str | None = None,
+    announce: bytes | str = b"",
+    filter_bits: int = LENGTH,
+    hashes: int = HASHES,
+    separators: str = SEPARATORS,
+    wildcards: bool = True,
+    update_s: float = 2.0,
+    link_loss_s: float = 30.0,
+    retry_ticks: int = 2,
+    retries: int = 3,
+    count_muted: bool = True,
+    recheck_s: float = 60.0,
+    ttl_s: int = 0,
+    acknowledge: bool = False,
+    history_s: float = 10.0,
+    max_history: int = 5000,
+    max_retained: int = 1000,
+    max_links: int = 256,
+    max_subscriptions: int = 1000,
+    worst_link: float = 0.5,
+    relink_s: float = 10.0,
 ) -> UDPNode:
     """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``; without asyncio, ``with``.
 
-    listen     ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody;
-               what that means says the page of `workbench.protocols.dps.udp`, *Who may reach the port*
-    security   a `dps.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
-    multicast  a `workbench.protocols.dps.udp.multicast.Multicast`; None: publications go over links alone
-    tell       called with each event of the protocol's node (`workbench.protocols.contract`)
-    settings   parameters of `workbench.DPS`: ``filter_bits``, ``separators`` ("/"; ``workbench dps`` has "/."),
-               ``update_s``, ...
+    listen       ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody;
+                 what that means says the page of `workbench.protocols.dps.udp`, *Who may reach the port*
+    security     a `dps.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
+    multicast    a `workbench.protocols.dps.udp.multicast.Multicast`; None: publications go over links alone
+    tell         called with each event of the protocol's node (`workbench.protocols.contract`)
+    max_waiting  how many items a subscription, or a series, holds that nobody has taken
+    discover     a service: nodes of the same one find each other (`discovery.py`), by ``multicast``, or without it
+                 within this machine
+    announce     data of the application's own, which those who find this node are given
+
+    The others are the parameters of `workbench.DPS`, which has the reason for each default. The nodes of a mesh must
+    agree in ``filter_bits``, ``hashes`` and ``separators`` ("/"; ``workbench dps`` has "/."). ``wildcards``, ``ttl_s``
+    and ``acknowledge`` are for readings of attributes; `UDPNode.publish` has its own.
     """
-    return UDPNode(DPS(**settings), listen, security, multicast, tell, max_waiting)
+    given = dict(locals())
+    # What has no name above is for simulated radios alone.
+    settings = {one.name: given[one.name] for one in DPS.parameters if one.name in given}
+    return UDPNode(DPS(**settings), listen, security, multicast, tell, max_waiting, discover, announce)
 
 
 def as_bytes(payload: bytes | str) -> bytes:

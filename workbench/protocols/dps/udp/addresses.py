@@ -83,12 +83,18 @@ def is_loopback(address: Address) -> bool:
 
 def is_of_this_machine(address: Address) -> bool:
     """Whether an address is one of this machine's own: then it is also the one to reach it from."""
+    source = source_towards(address)
+    return source is not None and source[0] == address[0]
+
+
+def source_towards(address: Address) -> Address | None:
+    """The address of this machine that datagrams to another one are sent from, and some port; None without a way."""
     with socket.socket(socket.AF_INET if len(address) == 2 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(address)  # Of a datagram socket: nothing is sent.
         except OSError:
-            return False
-        return normal(probe.getsockname())[0] == address[0]
+            return None
+        return normal(probe.getsockname())
 
 
 async def look_up(text: str | int | Address, default_host: str, family: int, passive: bool = False) -> Address:

@@ -16,17 +16,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from workbench.errors import LinkError
 from workbench.protocols.dps.udp.addresses import Address
-from workbench.protocols.dps.udp.application import ReceivedPublication
+from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, Receiver
+from workbench.protocols.dps.udp.discovery import DiscoveredNode
+from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT
 
 if TYPE_CHECKING:
     from workbench.protocols.dps.udp import UDPNode
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 
 class BlockingNode:
@@ -47,6 +50,9 @@ class BlockingNode:
 
     def __str__(self) -> str:
         return str(self.node)
+
+    def __repr__(self) -> str:
+        return repr(self.node)
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Have the node's thread do something; what it returns or raises. LinkError in that thread itself."""
@@ -129,13 +135,66 @@ class BlockingNode:
         """See `UDPNode.unlink`."""
         self.call(self.node.unlink(address))
 
-    def subscribe(self, *topics: str, **options: Any) -> BlockingSubscription:
+    def subscribe(
+        self, *topics: str, expired: bool = False, handler: Callable[[ReceivedPublication], None] | None = None
+    ) -> BlockingSubscription:
         """See `UDPNode.subscribe`."""
-        return BlockingSubscription(self, self.call(self.node.subscribe(*topics, **options)))
+        return BlockingSubscription(self, self.call(self.node.subscribe(*topics, expired=expired, handler=handler)))
 
-    def publish(self, topics: Any, payload: bytes | str = b"", **options: Any) -> BlockingSeries:
+    def publish(
+        self,
+        topics: str | Sequence[str],
+        payload: bytes | str = b"",
+        ttl_s: int = 0,
+        acknowledge: bool = False,
+        wildcards: bool = True,
+        handler: Callable[[Any], None] | None = None,
+    ) -> BlockingSeries:
         """See `UDPNode.publish`."""
-        return BlockingSeries(self, self.call(self.node.publish(topics, payload, **options)))
+        made = self.node.publish(topics, payload, ttl_s, acknowledge, wildcards, handler)
+        return BlockingSeries(self, self.call(made))
+
+    @property
+    def discovered(self) -> list[DiscoveredNode]:
+        """See `UDPNode.discovered`."""
+        return self.call(self._discovered())
+
+    async def _discovered(self) -> list[DiscoveredNode]:
+        return self.node.discovered
+
+    def will_publish(self, *topics: str, wildcards: bool = True) -> None:
+        """See `UDPNode.will_publish`."""
+        self.call(self._will_publish(topics, wildcards))
+
+    async def _will_publish(self, topics: Sequence[str], wildcards: bool) -> None:
+        self.node.will_publish(*topics, wildcards=wildcards)
+
+    def discover(self) -> BlockingReceiver[DiscoveredNode]:
+        """See `UDPNode.discover`."""
+        return BlockingReceiver(self, self.call(self._discover()))
+
+    async def _discover(self) -> Receiver[DiscoveredNode]:
+        return self.node.discover()
+
+    def register(
+        self,
+        registry: str | int | Address,
+        tenant: str = TENANT,
+        others: Sequence[str] = (),
+        timeout_s: float = REGISTER_S,
+    ) -> list[str]:
+        """See `UDPNode.register`."""
+        return self.call(self.node.register(registry, tenant, others, timeout_s))
+
+    def lookup(
+        self,
+        registry: str | int | Address,
+        tenant: str = TENANT,
+        most: int = MOST_FOUND,
+        timeout_s: float = LOOKUP_S,
+    ) -> list[str]:
+        """See `UDPNode.lookup`."""
+        return self.call(self.node.lookup(registry, tenant, most, timeout_s))
 
     def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
         """What `ReceivedPublication.acknowledge` does."""
@@ -145,50 +204,93 @@ class BlockingNode:
         self.node.acknowledge(arrival, payload)
 
 
-class _BlockingReceiver:
+class BlockingReceiver(Generic[Item]):
     """Iterating over it waits for each item, until the node is closed."""
 
-    def __init__(self, node: BlockingNode, receiver: Any) -> None:
-        self._node = node
-        self._receiver = receiver
+    def __init__(self, node: BlockingNode, receiver: Receiver[Item]) -> None:
+        self.node = node
+        self._items = receiver
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._receiver, name)  # topics, sequence, lost, ...
+    def __repr__(self) -> str:
+        return repr(self._items)
 
-    def next(self, timeout_s: float | None = None) -> Any:
+    @property
+    def lost(self) -> int:
+        """How many were lost, as too many were waiting."""
+        return self._items.lost
+
+    @property
+    def waiting(self) -> int:
+        """How many wait to be taken."""
+        return self._items.waiting
+
+    def next(self, timeout_s: float | None = None) -> Item | None:
         """The next one; None if none has come within ``timeout_s``, or nothing more will come."""
-        if self._node.is_ended:
-            return self._receiver.pop()
-        return self._node.call(self._receiver.next(timeout_s))
+        if self.node.is_ended:
+            return self._items.pop()
+        return self.node.call(self._items.next(timeout_s))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         while (item := self.next()) is not None:
             yield item
 
 
-class BlockingSubscription(_BlockingReceiver):
-    """See `DPSSubscription`."""
+class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
+    """See `DPSSubscription`; ``with node.subscribe("a/+") as subscription:`` ends it."""
+
+    def __init__(self, node: BlockingNode, subscription: DPSSubscription) -> None:
+        super().__init__(node, subscription)
+        self._subscription = subscription
+
+    def __enter__(self) -> BlockingSubscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.node.is_ended:
+            self.unsubscribe()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it asks for."""
+        return self._subscription.topics
 
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
         """The next publication; None if none has come within ``timeout_s``, or nothing more will come."""
         publication = super().next(timeout_s)
         # To be acknowledged by way of the thread.
-        return None if publication is None else ReceivedPublication(self._node, publication.arrival)
+        return None if publication is None else ReceivedPublication(self.node, publication.arrival)
 
     def unsubscribe(self) -> None:
         """End it; what has come can still be taken."""
-        self._node.call(self._receiver.unsubscribe())
+        self.node.call(self._subscription.unsubscribe())
 
 
-class BlockingSeries(_BlockingReceiver):
+class BlockingSeries(BlockingReceiver[Any]):
     """See `DPSSeries`."""
+
+    def __init__(self, node: BlockingNode, series: DPSSeries) -> None:
+        super().__init__(node, series)
+        self._series = series
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it is published on."""
+        return self._series.topics
+
+    @property
+    def publication_id(self) -> bytes:
+        """Its id, 16 bytes."""
+        return self._series.publication_id
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last publication."""
+        return self._series.sequence
 
     def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
         """Publish the next one of the series; returns its number."""
-        return self._node.call(self._receiver.publish(payload, ttl_s))
+        return self.node.call(self._series.publish(payload, ttl_s))
 
     def expire(self) -> None:
         """Have everybody forget the publication that is retained."""
-        self._node.call(self._receiver.expire())
+        self.node.call(self._series.expire())

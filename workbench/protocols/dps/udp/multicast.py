@@ -48,12 +48,18 @@ class Multicast:
     sends, receives  which of both
     interfaces       their names; None: all but loopback ones
     port             of the group, the same for all nodes
+    publications     False: of what the node publishes, discovery alone is multicast
 
     ``drops`` counts datagrams that were no CoAP message, and multicasts that could not be sent.
     """
 
     def __init__(
-        self, sends: bool = True, receives: bool = True, interfaces: Sequence[str] | None = None, port: int = PORT
+        self,
+        sends: bool = True,
+        receives: bool = True,
+        interfaces: Sequence[str] | None = None,
+        port: int = PORT,
+        publications: bool = True,
     ) -> None:
         if not (sends or receives):
             raise ParameterError("a Multicast that neither sends nor receives; leave it out")
@@ -61,6 +67,7 @@ class Multicast:
         self.receives = receives
         self.interfaces = interfaces
         self.port = port
+        self.publications = publications
         self.sent = 0
         self.received = 0
         self.drops: dict[str, int] = {}
@@ -154,6 +161,11 @@ class Multicast:
 
     def _drop(self, reason: str) -> None:
         self.drops[reason] = self.drops.get(reason, 0) + 1
+
+
+def loopback_interfaces() -> list[str]:
+    """The names of this machine's loopback interfaces."""
+    return [name for _, name in socket.if_nameindex() if _is_loopback(name)]
 
 
 def _is_loopback(name: str) -> bool:

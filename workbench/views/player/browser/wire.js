@@ -10,6 +10,14 @@ const holderOf = async (name) => {
 }
 const bytesOf = (view) => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)
 
+// Players that share a clock, by its name.
+const clocks = (globalThis.workbenchClocks ??= new Map())
+function join(player, name) {
+  player.group?.delete(player)
+  player.group = name ? clocks.get(name) ?? new Set() : null
+  if (name) clocks.set(name, player.group.add(player))
+}
+
 async function render({ model, el }) {
   const holder = (await holderOf(model.get("holder"))) ?? el
   if (holder === el) el.style.width = "100%"
@@ -19,10 +27,15 @@ async function render({ model, el }) {
     model.set("selection", selection)
     model.save_changes()
   }
+  const joinClock = () => join(player, model.get("clock"))
+  joinClock()
+  model.on("change:clock", joinClock)
   model.on("change:parcel", feed)
   player.onSelect = tell
   return () => {
     model.off("change:parcel", feed)
+    model.off("change:clock", joinClock)
+    join(player, "")
     if (player.onSelect === tell) player.onSelect = null
     if (holder === el) player.dispose()
   }

@@ -1,0 +1,202 @@
+"""Cases of the soak: scenarios drawn at random, of all protocols, under all kinds of hardship.
+
+A case is a function of its seed and of what is asked for, so a line of the soak's report is enough to have it again.
+"""
+
+import random
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import networkx as nx
+
+import workbench as wb
+from workbench.errors import DataError
+
+LINKS = ("ideal", "lossy", "asymmetric", "one-way", "measured")
+OUTAGES = ("none", "leaf", "relay", "sink", "root", "partition")
+TESTBEDS = ("strasbourg", "lille", "intel-lab")
+# Minutes, and hours with an outage past every counter: rounds of TinyDiffusion begin again after 128 minutes.
+LENGTHS = {"minutes": (600.0, (30.0, 120.0)), "hours": (4 * 3600.0, (2.2 * 3600, 2.4 * 3600))}
+QUIET_S = 240.0  # after the last publication
+EVERY_S = {"minutes": 5.0, "hours": 20.0}
+PROTOCOLS = ("Flooding", "Gossip", "Diffusion", "CodedDiffusion", "TinyMQ", "Pub2Sub", "DPS")
+USABLE = 0.5  # delivery ratio each way, in measured networks: DPS makes no link of worse ones
+SMALLEST, LARGEST = 5, 20  # nodes
+
+
+class Case(NamedTuple):
+    """A scenario, and what it was drawn from."""
+
+    seed: int
+    protocol: str
+    links: str
+    length: str
+    outage: str
+    scenario: wb.Scenario
+
+    @property
+    def is_ideal(self) -> bool:
+        """Whether no frame is ever lost but to a node that is down."""
+        return self.links in ("ideal", "one-way")
+
+    def __str__(self) -> str:
+        drawn = f"{self.protocol}, {self.links} links, {self.length}, outage: {self.outage}"
+        return f"--seed {self.seed}: {drawn}, {len(self.scenario.topology)} nodes"
+
+
+def draw(
+    seed: int, protocols: Iterable[str], links: Iterable[str], lengths: Iterable[str], most_nodes: int = LARGEST
+) -> Case:
+    """The case of a seed. DataError if it has measured links and no testbed is on this machine."""
+    choose = random.Random(seed)
+    protocol, kind, length = (choose.choice(tuple(those)) for those in (protocols, links, lengths))
+    outage = choose.choice(OUTAGES)
+    graph = _graph(choose, kind, most_nodes)
+    nodes = sorted(graph)
+    roots = tuple(choose.sample(nodes, choose.randint(1, min(3, len(nodes) - 2))))
+    others = [node for node in nodes if node not in roots]
+    sinks = choose.sample(others, choose.randint(1, min(3, len(others) - 1)))
+    sources = choose.sample(
+        [node for node in nodes if node not in sinks], choose.randint(1, min(4, len(nodes) - len(sinks)))
+    )
+    duration_s, outage_s = LENGTHS[length]
+    busy_s = duration_s - QUIET_S
+    workload = [
+        wb.subscribe(sink, f"TEMP GE {choose.randint(0, 20)}", start_s=choose.uniform(0.5, 5.0)) for sink in sinks
+    ]
+    workload += [
+        wb.publish(
+            source,
+            f"TEMP IS {choose.randint(20, 45)}",
+            start_s=choose.uniform(5.0, 15.0),
+            stop_s=busy_s,
+            every_s=EVERY_S[length] * choose.uniform(0.8, 1.2),
+        )
+        for source in sources
+    ]
+    start_s = choose.uniform(0.2, 0.25) * busy_s
+    stop_s = start_s + choose.uniform(*outage_s)
+    workload += [
+        wb.outage(node, start_s=start_s, stop_s=stop_s)
+        for node in _failing(choose, outage, graph, roots, sinks, sources)
+    ]
+    scenario = wb.Scenario(
+        graph, _protocol(choose, protocol, roots), workload, _radio(choose, kind), duration_s=duration_s, seed=seed
+    )
+    return Case(seed, protocol, kind, length, outage, scenario)
+
+
+def _protocol(choose: random.Random, name: str, roots: tuple[int, ...]) -> Any:
+    if name == "TinyMQ":
+        return wb.TinyMQ(roots=roots, publish=choose.choice(("all", "own")))
+    if name == "Pub2Sub":
+        return wb.Pub2Sub(roots=roots)
+    if name == "Gossip":
+        return wb.Gossip(forwarding_probability=1.0)
+    return getattr(wb, name)()
+
+
+def _radio(choose: random.Random, kind: str) -> wb.Radio:
+    if kind in ("ideal", "one-way"):
+        return wb.Radio(loss="none")
+    crowded = choose.random() < 0.5
+    return wb.Radio(loss="links", retries=3, collisions=crowded, csma=crowded)
+
+
+# Networks
+
+
+def _graph(choose: random.Random, kind: str, most_nodes: int) -> nx.DiGraph:
+    if kind == "measured":
+        return _measured(choose, most_nodes)
+    graph = _two_way(choose, choose.randint(SMALLEST, most_nodes)).to_directed()
+    for one, other in graph.edges:
+        graph.edges[one, other]["pdr"] = 1.0 if kind in ("ideal", "one-way") else choose.uniform(0.55, 1.0)
+    if kind == "asymmetric":
+        for one, other in graph.edges:
+            if one < other:
+                poor = (one, other) if choose.random() < 0.5 else (other, one)
+                graph.edges[poor]["pdr"] = choose.uniform(0.55, 0.65)
+                graph.edges[poor[::-1]]["pdr"] = choose.uniform(0.9, 1.0)
+    if kind == "one-way":
+        for _ in range(choose.randint(1, len(graph))):
+            one, other = choose.sample(sorted(graph), 2)
+            if not graph.has_edge(one, other) and not graph.has_edge(other, one):
+                graph.add_edge(one, other, pdr=1.0)
+    return graph
+
+
+def _two_way(choose: random.Random, count: int) -> nx.Graph:
+    """A random tree between a line and a bush, with some more links."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(count))
+    names = choose.sample(range(count), count)
+    reach = choose.choice((1, 3, count))
+    for number in range(1, count):
+        graph.add_edge(names[number], names[choose.randint(max(0, number - reach), number - 1)])
+    for _ in range(choose.randint(0, count)):
+        graph.add_edge(*choose.sample(range(count), 2))
+    return graph
+
+
+def _measured(choose: random.Random, most_nodes: int) -> nx.DiGraph:
+    """Some nodes of a testbed with all the links between them, as they were measured."""
+    here = [name for name in TESTBEDS if _is_here(name)]
+    if not here:
+        raise DataError("no testbed's links are on this machine; `workbench data list` says where they are published")
+    whole = wb.topology.testbed(choose.choice(here))
+    wanted = choose.randint(SMALLEST, most_nodes)
+    for _ in range(100):
+        some = whole.subgraph(choose.sample(sorted(whole), min(wanted, len(whole))))
+        if nx.is_connected(both_ways(some, USABLE)):
+            return nx.DiGraph(some)
+    return nx.DiGraph(whole)
+
+
+def _is_here(name: str) -> bool:
+    try:
+        wb.topology.testbed(name)
+    except DataError:
+        return False
+    return True
+
+
+def both_ways(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
+    """The links that work both ways, and deliver ``least`` or more each way."""
+    links = nx.Graph()
+    links.add_nodes_from(graph)
+    links.add_edges_from(
+        (one, other)
+        for one, other, pdr in graph.edges(data="pdr")
+        if pdr >= least and graph.has_edge(other, one) and graph.edges[other, one]["pdr"] >= least
+    )
+    return links
+
+
+# Outages
+
+
+def _failing(
+    choose: random.Random, outage: str, graph: nx.DiGraph, roots: tuple[int, ...], sinks: list[int], sources: list[int]
+) -> list[int]:
+    """The nodes that go down together."""
+    links = both_ways(graph)
+    if outage == "sink":
+        return [choose.choice(sinks)]
+    if outage == "root":
+        return [choose.choice(roots)]
+    idle = [node for node in sorted(graph) if node not in (*roots, *sinks, *sources)]
+    cutting = set(nx.articulation_points(links))
+    if outage == "leaf":
+        return _one_of(choose, [node for node in idle if node not in cutting])
+    if outage == "relay":
+        return _one_of(choose, [node for node in idle if node in cutting] or idle)
+    if outage == "partition":
+        hops = nx.single_source_shortest_path_length(links, sinks[0])
+        ring = max(1, max(hops.values()) // 2)
+        return [node for node in idle if hops[node] == ring]
+    return []
+
+
+def _one_of(choose: random.Random, nodes: list[int]) -> list[int]:
+    return [choose.choice(nodes)] if nodes else []

@@ -1,0 +1,266 @@
+"""What the soak looks for in a run: messages that circle, noise after the end, and deliveries missed without excuse.
+
+A delivery is owed by the rule of the delivery ratio. One that is missing is
+
+    apart       at that time no nodes that were up led from the publisher to the sink and back (for TinyMQ: with a root)
+    unsettled   in the three periods before something changed: nodes went down or came up, the sink subscribed, and on
+                links that lose frames also a key, a gradient or a link; or a node has no gradient for the sink
+    excused     a frame of that message was given up after its last try, which the trace shows
+    missed      none of these: a fault
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+from soak_cases import USABLE, Case, both_ways
+
+from workbench.sim.columns import positions
+from workbench.sim.metrics.rows import Rows
+from workbench.sim.missing import Missing, accounts
+
+# In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.
+PERIOD_S = {"Flooding": 0.5, "Gossip": 0.5, "CodedDiffusion": 1.0, "Diffusion": 30.0, "TinyMQ": 30.0, "Pub2Sub": 30.0}
+PERIOD_S |= {"DPS": 30.0}
+PERIODS = 3
+LASTS_S = 2.0  # how long a publication may be on its way, for a change to spoil it
+# What changes by itself where frames are lost: event -> details that count, None for all.
+CHANGES: dict[str, dict[str, Any]] = {
+    "Diffusion": {"gradient_removed": ("expired", "evicted", "blacklisted"), "interest_removed": None},
+    "TinyMQ": {"key_set": None},
+    "Pub2Sub": {"key_set": None},
+    "DPS": {"link_set": None},
+}
+WITH_ROOTS = frozenset(("TinyMQ", "Pub2Sub"))
+ONE_WAY_WILL_DO = frozenset(("Flooding", "Gossip", "CodedDiffusion"))
+# A message that was dropped for this has been on its way for too long: networks here are not that deep.
+TOO_LONG = frozenset(("ttl", "hops"))
+TRIES = {"TinyMQ": 11, "Pub2Sub": 11}  # frames that a node sends for one, beside the radio's retries
+GRACE_S = 120.0  # after the last publication: samples wait for an interest for 60 s, TinyMQ's messages for 50
+REST_S = 60.0
+RESTLESS = 1.5  # upkeep comes in bursts: more than so many times the frames at the end as before is noise
+SECOND = 1_000_000
+
+
+class Verdict(NamedTuple):
+    """What became of a case: numbers of samples, of messages that circle, of late frames; see the file's head."""
+
+    owed: int
+    apart: int
+    unsettled: int
+    excused: int
+    missed: int
+    wrong: int
+    repeated: int
+    circling: int
+    late: int
+    restless: int
+    first_s: float  # the longest time from a recovery to a publication that arrives, where some had been missed
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether this should not be."""
+        return any((self.missed, self.wrong, self.repeated, self.circling, self.late, self.restless))
+
+
+def judge(case: Case, run: Any) -> Verdict:
+    """What a run of a case with a trace shows."""
+    rows = Rows(run.trace)
+    found = accounts(case.scenario, rows)
+    fate = _fates(case, rows, found.missing)
+    metrics = run.metrics
+    return Verdict(
+        len(found.owed.publication),
+        *(int(np.count_nonzero(fate == kind)) for kind in ("apart", "unsettled", "excused", "missed")),
+        int(metrics["wrong_deliveries"]),
+        int(metrics["duplicate_deliveries"]) if case.protocol != "Gossip" else 0,
+        _circling(case, rows),
+        *_after_the_end(case, rows),
+        _first_s(rows, found),
+    )
+
+
+# Missing
+
+
+def _fates(case: Case, rows: Rows, missing: Missing) -> np.ndarray:
+    """What each of the missing (m,) is: a word of the file's head."""
+    changed_us = np.sort(_changes_us(case, rows))
+    given_up = _given_up(rows)
+    is_linked = _Linked(case, rows)
+    is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
+    fates = []
+    for sink, publisher, number, subscribed_us, published_us, _, _ in zip(*missing, strict=True):
+        since_us = published_us - PERIODS * PERIOD_S[case.protocol] * SECOND
+        first, last = np.searchsorted(changed_us, (since_us, published_us + LASTS_S * SECOND))
+        here = int(sink), int(published_us)
+        if not is_linked(int(publisher), *here):
+            fates.append("apart")
+        elif first < last or subscribed_us > since_us or not is_stored(*here, is_linked.reached(*here)):
+            fates.append("unsettled")
+        elif not case.is_ideal and given_up.intersection(_messages(rows, publisher, number)):
+            fates.append("excused")
+        else:
+            fates.append("missed")
+    return np.array(fates, dtype=object)
+
+
+def _changes_us(case: Case, rows: Rows) -> np.ndarray:
+    times = [rows.columns(event, "time_us")[0] for event in ("failed", "recovered", "unsubscribed")]
+    for event, details in CHANGES.get(case.protocol, {}).items() if not case.is_ideal else ():
+        time_us, detail = rows.columns(event, "time_us", "detail")
+        texts = rows.texts("detail")
+        wanted = [code for code, text in enumerate(texts) if details is None or text in details]
+        times.append(time_us[np.isin(detail, wanted)])
+    return np.concatenate(times)
+
+
+class _Linked:
+    """Whether nodes that are up lead from one node to another, and back, at a time."""
+
+    def __init__(self, case: Case, rows: Rows) -> None:
+        least = 0.0 if case.is_ideal else USABLE
+        self._links = case.scenario.topology if case.protocol in ONE_WAY_WILL_DO else None
+        if self._links is None or not case.is_ideal:
+            self._links = both_ways(case.scenario.topology, least)
+        self._roots = case.scenario.protocol.settings["roots"] if case.protocol in WITH_ROOTS else None
+        self._events = sorted(
+            (row["time_us"], row["event"] == "failed", row["node"]) for row in rows.of("failed", "recovered")
+        )
+        self._known: dict[frozenset[int], tuple[Any, dict[int, set[int]]]] = {}
+
+    def __call__(self, one: int, other: int, time_us: int) -> bool:
+        reached = self.reached(one, time_us)
+        return other in reached and (self._roots is None or not reached.isdisjoint(self._roots))
+
+    def reached(self, one: int, time_us: int) -> set[int]:
+        """The nodes that ways lead to from a node, itself included; none if it is down."""
+        down: set[int] = set()
+        for at_us, is_failure, node in self._events:
+            if at_us <= time_us:
+                (down.add if is_failure else down.discard)(node)
+        key = frozenset(down)
+        if key not in self._known:
+            up = self._links.subgraph(node for node in self._links if node not in down)
+            self._known[key] = up, {}
+        up, reached = self._known[key]
+        if one not in reached:
+            reached[one] = nx.descendants(up, one) | {one} if one in up else set()
+        return reached[one]
+
+
+class _Stored:
+    """Whether all nodes have a gradient for a sink at a time."""
+
+    def __init__(self, rows: Rows) -> None:
+        names = "node", "origin", "time_us", "value"
+        self._node, self._sink, self._from_us, self._to_us = rows.columns("gradient_set", *names)
+
+    def __call__(self, sink: int, time_us: int, nodes: set[int]) -> bool:
+        holds = (self._sink == sink) & (self._from_us <= time_us) & (time_us < self._to_us)
+        return nodes - {sink} <= set(self._node[holds].tolist())
+
+
+def _always(sink: int, time_us: int, nodes: set[int]) -> bool:
+    return True
+
+
+def _messages(rows: Rows, publisher: int, number: int) -> Iterable[tuple[int, int]]:
+    """The messages (origin, sequence) that carry a reading."""
+    node, value, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
+    carries = (node == publisher) & (value == number)
+    return list(zip(origin[carries].tolist(), sequence[carries].tolist(), strict=True))
+
+
+def _given_up(rows: Rows) -> set[tuple[int, int]]:
+    """The messages (origin, sequence) of which a frame never came to a node that it was sent to."""
+    names = "message", "origin", "sequence", "node", "peer"
+    lost = tuple(rows.columns("lost", *names))
+    never = positions(lost, tuple(rows.columns("received", *names))) < 0
+    found = set(zip(lost[1][never].tolist(), lost[2][never].tolist(), strict=True))
+    return found | set(
+        zip(*(column.tolist() for column in rows.columns("given_up", "origin", "sequence")), strict=True)
+    )
+
+
+# Circling
+
+
+def _circling(case: Case, rows: Rows) -> int:
+    """Messages that were sent over the same arc more often than copies and tries explain, or dropped as too old."""
+    names = _carriers(rows)
+    texts = rows.texts("message")
+    wanted = [code for code, text in enumerate(texts) if text in names]
+    columns = rows.columns("sent", "message", "origin", "sequence", "node", "peer")
+    is_wanted = np.isin(columns[0], wanted)
+    table = np.stack([column[is_wanted] for column in columns], axis=1)
+    often = set()
+    if len(table):
+        arcs, counts = np.unique(table, axis=0, return_counts=True)
+        often = {tuple(arc[:3].tolist()) for arc in arcs[counts > _most_over_an_arc(case)]}
+    message, origin, sequence, detail = rows.columns("dropped", "message", "origin", "sequence", "detail")
+    old = [code for code, text in enumerate(rows.texts("detail")) if text in TOO_LONG]
+    is_old = np.isin(detail, old)
+    too_old = zip(message[is_old].tolist(), origin[is_old].tolist(), sequence[is_old].tolist(), strict=True)
+    return len(often.union(too_old))
+
+
+def _carriers(rows: Rows) -> set[str]:
+    """The names of the messages that carry publications."""
+    (message,) = rows.columns("originated", "message")
+    return {rows.texts("message")[code] for code in np.unique(message).tolist()} | {"notification", "coded"}
+
+
+def _most_over_an_arc(case: Case) -> int:
+    """How often a message may cross an arc: copies for trees and sinks, and tries where frames are lost."""
+    protocol, sinks = case.scenario.protocol, len({item.at for item in case.scenario.workload})
+    copies = len(protocol.settings["roots"]) * (sinks + 1) if case.protocol in WITH_ROOTS else 1
+    if case.protocol == "CodedDiffusion":
+        copies = 4 * protocol.settings["generation_size"]
+    may_fail = not case.is_ideal or case.outage != "none"
+    tries = (1 + case.scenario.radio.retries) * TRIES.get(case.protocol, 1) if may_fail else 1
+    return copies * tries
+
+
+# After the last publication
+
+
+def _after_the_end(case: Case, rows: Rows) -> tuple[int, int]:
+    """(late frames that carry publications, 1 if clearly more is sent at the end than in any minute before)."""
+    (published_us,) = rows.columns("published", "time_us")
+    time_us, message = rows.columns("sent", "time_us", "message")
+    wanted = [code for code, text in enumerate(rows.texts("message")) if text in _carriers(rows)]
+    is_late = time_us > int(published_us.max()) + GRACE_S * SECOND
+    minutes = np.bincount((time_us // (REST_S * SECOND)).astype(np.int64))
+    *before, last = minutes[: int(case.scenario.duration_s // REST_S)].tolist()
+    return int(np.count_nonzero(np.isin(message, wanted) & is_late)), int(last > RESTLESS * max(before))
+
+
+# After an outage
+
+
+def _first_s(rows: Rows, found: Any) -> float:
+    """The longest time from a recovery to the first publication that arrives, of pairs that missed some before."""
+    recovered = [row["time_us"] for row in rows.of("recovered")]
+    if not recovered:
+        return 0.0
+    back_us, longest_us = max(recovered), 0
+    missing = {
+        (s, p, n) for s, p, n in zip(found.missing.sink, found.missing.publisher, found.missing.number, strict=True)
+    }
+    missed_before = {
+        (sink, publisher)
+        for sink, publisher, at_us in zip(
+            found.missing.sink, found.missing.publisher, found.missing.published_us, strict=True
+        )
+        if at_us < back_us
+    }
+    for sink, publisher in missed_before:
+        mine = np.flatnonzero((found.published.node == publisher) & (found.published.time_us >= back_us))
+        arrived = (index for index in mine.tolist() if (sink, publisher, found.published.number[index]) not in missing)
+        first = next(arrived, None)
+        if len(mine):
+            end_us = found.published.time_us[mine[-1] if first is None else first]
+            longest_us = max(longest_us, int(end_us) - back_us)
+    return longest_us / SECOND

@@ -1,0 +1,115 @@
+"""DPS nodes in a notebook: what their objects print, what Tab completes, and which settings have names."""
+
+import inspect
+
+import pytest
+
+import workbench as wb
+from tests.protocols.dps.peer import run
+from workbench.protocols.dps import DPS
+from workbench.protocols.dps.series import Answer, Arrival
+from workbench.protocols.dps.udp import UDPNode
+from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, shown
+from workbench.protocols.dps.udp.blocking import BlockingNode, BlockingReceiver, BlockingSeries, BlockingSubscription
+
+OBJECTS = (
+    UDPNode,
+    DPSSubscription,
+    DPSSeries,
+    ReceivedPublication,
+    BlockingNode,
+    BlockingReceiver,
+    BlockingSubscription,
+    BlockingSeries,
+)
+
+
+def test_objects_say_what_they_are():
+    async def test():
+        node = wb.dps_node()
+        assert repr(node) == "<DPS node, closed>"
+        async with node, wb.dps_node() as other:
+            subscription = await node.subscribe("a/+", "a/#")
+            await other.link(node.address)
+            assert repr(node) == f"<DPS node at {node}: 1 link, 1 subscription>"
+            series = await other.publish("a/b", "21.5", acknowledge=True)
+            assert repr(series) == f"<series on a/b at {other}: 1 published, 0 waiting>"
+            publication = await subscription.next()
+            assert repr(publication) == f"<publication 1 on a/b: '21.5'; 1 hop, from {other}>"
+            assert repr(subscription) == f"<subscription to a/+, a/# at {node}: 0 waiting>"
+            own = await node.publish("a/c", b"\x00\xff", ttl_s=10)
+            await own.expire()
+            assert repr(await subscription.next()) == "<publication 1 on a/c: 00ff; from here>"
+            assert repr(subscription.core) == "<subscription 0 to 'a/+', 'a/#'>"
+            assert repr(own.core) == "<series on 'a/c', 2 published>"
+
+    run(test())
+
+
+def test_what_strangers_write_is_shown_in_few_characters_that_can_be_printed():
+    arrival = Arrival(
+        bytes(16), 1, ("a/\x1b[2J", "\udcff" * 300), b"x" * 500, False, False, 0, 3, ("::1", 4, 0, 0), None, None
+    )
+    text = repr(ReceivedPublication(None, arrival))
+    assert text.isprintable() and text.isascii() and len(text) < 250
+    assert "3 hops, from [::1]:4" in text and "(500 bytes)" in text
+    assert (shown(b""), shown("ä".encode()), shown(b"\xc3"), shown(b"\n")) == ("''", "'ä'", "c3", "0a")
+
+
+def test_tab_completes_what_there_is():
+    async def test():
+        async with wb.dps_node() as node:
+            subscription = await node.subscribe("a")
+            series = await node.publish("a", b"x")
+            publication = await subscription.next()
+            names = Arrival._fields
+            assert {*names, "way", "text", "acknowledge"} <= {*dir(publication)}
+            assert all(getattr(publication, name) == getattr(publication.arrival, name) for name in names)
+            assert {"topics", "lost", "waiting", "next", "unsubscribe"} <= {*dir(subscription)}
+            assert {"topics", "publication_id", "sequence", "expire"} <= {*dir(series)}
+
+    run(test())
+    assert not any(hasattr(one, "__getattr__") for one in OBJECTS)
+    assert {"topics", "lost", "waiting"} <= {*dir(BlockingSubscription)}
+    assert {"topics", "publication_id", "sequence", "lost", "waiting"} <= {*dir(BlockingSeries)}
+    assert Answer._fields == ("sequence", "data", "sender", "way", "neighbor")
+
+
+def test_a_subscription_is_ended_by_with():
+    async def test():
+        async with wb.dps_node() as node:
+            async with await node.subscribe("a") as subscription:
+                await node.publish("a", b"1")
+            await node.publish("a", b"2")
+            assert [one.data async for one in subscription] == [b"1"]
+
+    run(test())
+    with wb.dps_node() as node:
+        with node.subscribe("a") as subscription:
+            node.publish("a", b"1")
+            assert repr(subscription) == f"<subscription to a at {node}: 1 waiting>"
+        node.publish("a", b"2")
+        assert [one.data for one in subscription] == [b"1"]
+        with node.subscribe("a") as left_open:
+            node.close()
+        assert list(left_open) == []
+
+
+def test_settings_have_names_and_the_defaults_of_the_protocol():
+    shown_ones = inspect.signature(wb.dps_node).parameters
+    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in shown_ones.values())
+    table = {one.name: one for one in DPS.parameters}
+    given = {name: one.default for name, one in shown_ones.items() if name in table}
+    assert given == {name: table[name].default for name in given}
+    # What is not there is for simulated radios.
+    assert all("simulat" in table[name].reason or "radio" in table[name].reason for name in table if name not in given)
+    changed = wb.dps_node(filter_bits=64, separators=".", relink_s=1.0).protocol
+    assert changed == DPS(filter_bits=64, separators=".", relink_s=1.0)
+    with pytest.raises(TypeError, match="filter_bitz"):
+        wb.dps_node(filter_bitz=64)
+
+
+@pytest.mark.parametrize("name", ["subscribe", "publish", "register", "lookup", "discover", "will_publish", "link"])
+def test_a_blocking_node_takes_what_the_node_takes(name):
+    ours, theirs = (inspect.signature(getattr(one, name)) for one in (BlockingNode, UDPNode))
+    assert ours.parameters == theirs.parameters

@@ -1,0 +1,16 @@
+"""A node on a real socket among datagrams that no node would send it."""
+
+import asyncio
+import sys
+
+from tests.repository import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "benchmarks"))
+from fuzz import over_a_socket
+
+
+def test_a_node_on_a_socket_survives_any_datagrams():
+    """The benchmark fails on any exception out of the event loop; forged neighbors are forgotten."""
+    said = asyncio.run(over_a_socket(20_000, seed=5))
+    assert "0 exceptions, 0 links left" in said
+    assert "'malformed'" in said

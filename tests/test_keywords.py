@@ -1,0 +1,112 @@
+"""What notebooks and editors show of a call: signatures, documentation and completions out of tables of parameters."""
+
+import dataclasses
+import inspect
+import pickle
+from typing import Literal
+
+import pytest
+from IPython.core.completer import IPCompleter, provisionalcompleter
+
+import workbench as wb
+from workbench.errors import ParameterError
+from workbench.protocols.diffusion.filters import BUILT_IN
+from workbench.protocols.protocol import Parameter, Protocol
+from workbench.public_names import PROTOCOLS
+
+
+class Ants(Protocol):
+    """Ants and their settings."""
+
+    parameters = (
+        Parameter("trails", 3, 1, None, "trails", "more are lost"),
+        Parameter("mood", "calm", ("calm", "busy"), None, "", "most are"),
+        Parameter("share", 0.5, 0.0, 1.0, "share", "half"),
+        Parameter("homes", (), None, None, "nodes", ""),
+    )
+
+
+class Bees(Ants):
+    parameters = (Parameter("hives", True, None, None, "", "they have"),)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_protocols_signature_is_its_table(name):
+    cls = getattr(wb, name)
+    shown = inspect.signature(cls).parameters
+    assert [(one.name, one.default) for one in shown.values()] == [(one.name, one.default) for one in cls.parameters]
+    assert {one.kind for one in shown.values()} <= {inspect.Parameter.KEYWORD_ONLY}
+    for parameter in cls.parameters:
+        assert f"\n{parameter.name} : " in cls.__doc__
+        assert parameter.reason in cls.__doc__
+    assert cls.__doc__.count("Parameters\n---") == 1
+
+
+def test_a_protocol_of_ones_own_has_signature_and_documentation_too():
+    assert str(inspect.signature(Ants)) == (
+        "(*, trails: int = 3, mood: Literal['calm', 'busy'] = 'calm', share: float = 0.5, homes: tuple = ())"
+    )
+    assert inspect.signature(Ants).parameters["mood"].annotation == Literal["calm", "busy"]
+    assert inspect.getdoc(Ants) == "\n".join(
+        [
+            *("Ants and their settings.", "", "Parameters", "----------"),
+            *("trails : int, default 3", "    1 or more trails; more are lost"),
+            *("mood : str, default 'calm'", "    one of 'calm', 'busy'; most are"),
+            *("share : float, default 0.5", "    0.0 to 1.0 share; half"),
+            *("homes : tuple, default ()", "    nodes"),
+        ]
+    )
+    assert Ants().__doc__ == Ants.__doc__
+
+
+def test_a_kind_of_a_protocol_shows_its_own_table():
+    assert list(inspect.signature(Bees).parameters) == ["hives"]
+    assert "hives : bool" in Bees.__doc__ and "trails" not in Bees.__doc__
+
+
+def test_a_filter_shows_the_settings_of_all_built_in_ones():
+    shown = inspect.signature(wb.Filter).parameters
+    assert list(shown)[:5] == ["name", "key", "match", "at", "messages"]
+    for name, kind in BUILT_IN.items():
+        assert f"\n{name}\n{'-' * len(name)}\n" in wb.Filter.__doc__
+        for parameter in kind.parameters:
+            assert shown[parameter.name].kind is inspect.Parameter.KEYWORD_ONLY
+            assert parameter.reason in wb.Filter.__doc__
+    assert shown["window"].default == 5
+    assert shown["of"].default is ...  # TEMP for some, PAYLOAD for others
+
+
+@pytest.mark.parametrize("use_jedi", [True, False])
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("wb.Diffusion(rein", {"reinforce_after="}),
+        ("wb.Diffusion(ttl=5, blacklist", {"blacklist_hysteresis=", "blacklist_loss="}),
+        ("wb.Filter('running_mean', win", {"window="}),
+        ("wb.Radio(colli", {"collisions="}),
+        ("wb.Scenario(topo", {"topology="}),
+        ("wb.publish(at=3, wha", {"what="}),
+        ("wb.subscribe(expi", {"expires_s="}),
+    ],
+)
+def test_tab_completes_what_can_be_set(typed, completed, use_jedi):
+    completer = IPCompleter(namespace={"wb": wb}, use_jedi=use_jedi, disable_matchers=["IPCompleter.magic_matcher"])
+    with provisionalcompleter():
+        found = {one.text for one in completer.completions(typed, len(typed))}
+    assert {one for one in found if one.endswith("=")} == completed
+
+
+def test_a_protocols_parameters_are_among_its_attributes():
+    assert {"trails", "mood", "share", "homes", "settings", "make_node"} <= set(dir(Ants()))
+
+
+def test_a_checked_class_or_function_is_what_it_was():
+    radio = wb.Radio(csma=True)
+    assert list(inspect.signature(wb.Radio).parameters) == [field.name for field in dataclasses.fields(wb.Radio)]
+    assert dataclasses.replace(radio, retries=3) == wb.Radio(csma=True, retries=3)
+    assert pickle.loads(pickle.dumps(radio)) == radio
+    assert wb.publish.__name__ == "publish" and wb.publish.__doc__.startswith("Node ``at`` publishes")
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'what'"):
+        wb.publish(at=3)
+    with pytest.raises(ParameterError, match="subscribe has no parameter 'hops'; it has: at, what, expires_s, "):
+        wb.subscribe(at=3, what="TEMP GE 3", hops=4)

@@ -1,0 +1,63 @@
+"""The payloads of discovery and of the registry: bytes <-> what a node says of itself, and lists of addresses.
+
+Layout
+    announcement    a map, its keys ascending: 10 interests, the union of the filters that the node's application asks
+                    for; 12 data of the application, if there are any. It is published, and acknowledged with one that
+                    has 3, the id of the answering node's own announcements, in front.
+    goodbye         no bytes
+    registration    a count, and then so many texts, each an address. The C implementation counts link-local addresses
+                    too and does not write them, so there may be fewer.
+
+    Keys that are not known are skipped.
+
+Reference
+    https://github.com/intel/dps-for-iot, commit b92a83660427.
+
+This file is written in MicroPython's subset of Python.
+"""
+
+from collections import namedtuple
+
+from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.dps.wire import cbor, fields
+
+MOST_ADDRESSES = 0xFF
+# interests: a BitVector; data: bytes, empty if there are none; publication_id: of the node that answers, else None.
+Announcement = namedtuple("Announcement", ("interests", "data", "publication_id"))
+
+
+def encode_announcement(announcement):
+    """The payload of an Announcement; EncodeError if its id has not 16 bytes."""
+    interests, data, publication_id = announcement
+    parts = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
+    parts.append(cbor.unsigned(fields.INTERESTS) + interests.encode())
+    if data:
+        parts.append(fields.byte_string(fields.DATA, data))
+    return cbor.mapping(len(parts)) + b"".join(parts)
+
+
+def decode_announcement(payload, filter_bits):
+    """The Announcement of a payload; DecodeError if it is none, or has a filter that is not of ``filter_bits``."""
+    where = "announcement"
+    found = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
+    fields.require(found, (fields.INTERESTS,), where)
+    return Announcement(found[fields.INTERESTS], found.get(fields.DATA, b""), found.get(fields.ID))
+
+
+def encode_addresses(addresses):
+    """The payload that registers addresses (texts); ParameterError if they are none or too many."""
+    if not 1 <= len(addresses) <= MOST_ADDRESSES:
+        raise ParameterError("%d addresses; 1 to %d can be registered at once" % (len(addresses), MOST_ADDRESSES))
+    return cbor.unsigned(len(addresses)) + b"".join([fields.text(one) for one in addresses])
+
+
+def decode_addresses(payload):
+    """The texts of a registration; DecodeError if it is none. What is no UTF-8 becomes lone surrogates."""
+    reader = cbor.Reader(payload)
+    count = reader.unsigned("the number of addresses", MOST_ADDRESSES)
+    found = []
+    while len(found) < count and reader.peek() is not None:
+        found.append(reader.text("an address").decode("utf-8", "surrogateescape"))
+    if count and not found:
+        raise DecodeError("a registration of %d addresses without any" % count)
+    return found

@@ -1,0 +1,43 @@
+"""The metrics of a run as a series of pandas that answers a wrong name with the one that was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from workbench.errors import ParameterError
+from workbench.suggestion import meant
+
+
+class UnknownMetric(ParameterError, KeyError):
+    """A metric that a run does not have; the KeyError that look-ups by name raise."""
+
+    __str__ = Exception.__str__  # A KeyError's is in quotes.
+
+
+class Metrics(pd.Series):
+    """Numbers by the names of metrics. What is computed of it, or cut out of it, is a plain series."""
+
+    @property
+    def _constructor(self) -> type[pd.Series]:
+        return pd.Series
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key not in self.index:
+            raise UnknownMetric(_no_metric(key, list(self.index)))
+        return super().__getitem__(key)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called when ordinary look-up fails: metrics read as attributes (metrics.delivery_ratio).
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("_"):
+                raise
+            raise AttributeError(_no_metric(name, list(self.index))) from None
+
+
+def _no_metric(name: str, known: list[str]) -> str:
+    hint = meant(name, known)
+    return f"there is no metric {name!r} in this run{hint}" + ("" if hint else f"; it has {', '.join(known)}")

@@ -1,0 +1,103 @@
+"""A scenario as the few lines of Python that build it: what a notebook's cell, or a paper's appendix, can hold.
+
+    print(python_lines(scenario))
+
+Only what differs from a default is written. Executed where `workbench` is imported as `wb`, the lines give a scenario
+of the same hash.
+
+Limits
+    A network that no generator makes is written node by node and link by link. A protocol or a filter of the user's own
+    is written by its name: its module has to be imported first, and its keys registered.
+"""
+
+from __future__ import annotations
+
+import json
+import pprint
+from dataclasses import MISSING, fields
+from typing import Any
+
+from workbench import public_names, topology
+from workbench.protocols.protocol import Protocol
+from workbench.sensor_field import SensorField
+from workbench.sim import workload
+
+_WIDTH = 116
+_VERBS = {workload.Subscribe: "subscribe", workload.Publish: "publish", workload.Outage: "outage"}
+
+
+def python_lines(scenario: Any) -> str:
+    """The lines, without an import: ``scenario = wb.Scenario(...)``."""
+    items = "".join(f"        {_item(item)},\n" for item in scenario.workload)
+    radio = _call("wb.Radio", _changed(scenario.radio))
+    parts = [
+        f"topology={_topology(scenario.topology)}",
+        f"protocol={_protocol(scenario.protocol)}",
+        f"workload=[\n{items}    ]" if items else "workload=[]",
+        *([f"radio={radio}"] if radio != "wb.Radio()" else []),
+        f"duration_s={scenario.duration_s!r}",
+        f"seed={scenario.seed!r}",
+    ]
+    return _keys(scenario) + "scenario = wb.Scenario(\n" + "".join(f"    {part},\n" for part in parts) + ")\n"
+
+
+def _keys(scenario: Any) -> str:
+    lines = []
+    for number, name, type_, unit, steps, minimum, maximum in scenario.user_keys():
+        lines.append(
+            f"wb.register_key({number!r}, {name!r}, {unit!r}, {steps!r}, {type_!r}, {minimum!r}, {maximum!r})\n"
+        )
+    return "".join(lines)
+
+
+def _topology(graph: Any) -> str:
+    form = topology.to_dict(graph)
+    if "recipe" in form:
+        recipe = dict(form["recipe"])
+        kind = recipe.pop("kind")
+        given = {name: value for name, value in recipe.items() if value is not None}
+        return _call(f"wb.topology.{kind}", given)
+    shown = pprint.pformat(json.loads(json.dumps(form)), width=_WIDTH, compact=True, sort_dicts=False)
+    indented = shown.replace("\n", "\n    ")
+    return f"wb.topology.from_dict(\n    {indented}\n    )"
+
+
+def _protocol(protocol: Protocol) -> str:
+    cls = type(protocol).public_class()
+    changed = {
+        one.name: protocol.settings[one.name]
+        for one in protocol.parameters
+        if protocol.settings[one.name] != one.default
+    }
+    name = f"wb.{cls.__name__}" if cls.__name__ in public_names.PROTOCOLS else cls.__name__
+    return _call(name, changed)
+
+
+def _item(item: Any) -> str:
+    verb = next(verb for kind, verb in _VERBS.items() if isinstance(item, kind))
+    values = _changed(item)
+    at = values.pop("at", item.at)
+    shown = repr(at[0]) if isinstance(at, tuple) and len(at) == 1 else repr(at if isinstance(at, str) else list(at))
+    return _call(f"wb.{verb}", values, shown)
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults."""
+    return {
+        field.name: getattr(value, field.name)
+        for field in fields(value)
+        if field.default is MISSING or getattr(value, field.name) != field.default
+    }
+
+
+def _call(name: str, values: dict[str, Any], *positional: str) -> str:
+    given = [*positional, *(f"{key}={_value(value)}" for key, value in values.items())]
+    return f"{name}({', '.join(given)})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    if isinstance(value, SensorField):
+        return _call("wb.SensorField", _changed(value))
+    return f"wb.{value!r}" if hasattr(value, "user_code") else repr(value)

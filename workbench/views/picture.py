@@ -1,0 +1,172 @@
+"""A small picture of a network, and a sentence: how topologies and scenarios show themselves in a notebook.
+
+    of_network(graph), of_scenario(scenario)    their mimebundles: words as text, words and picture as HTML
+    Picture(graph, workload=()).draw()          the picture alone, a `Drawing`
+
+A picture has nodes, links by their quality, and what a workload makes of nodes: sinks, sources, and nodes that are off
+for a time. Of a large network it has dots and no links; its ``notes`` say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from workbench.views import caption, palette
+from workbench.views.drawing import Drawing
+from workbench.views.ground import Plan, thinned, whole
+from workbench.views.layers import Look
+from workbench.views.legend import Sample, legend_drawing
+from workbench.views.marks import LINK, MOST_NAMES, PEN, WALL
+from workbench.views.nodes import FAILED, SINK, SOURCE
+from workbench.views.seeing import NODE_LOOK
+from workbench.views.still import Box, Scene
+
+WIDTH, TALLEST = 400, 260  # px, of the picture and of the map in it
+MOST_WITH_LINKS = 1500  # nodes
+LINKS_PER_NODE = 4
+MOST_DOTS = 10_000
+MOST_MARKS = 300  # sinks, say, that have their own mark among dots
+THINNEST, WIDEST = 0.7, 5.0  # px, a node's radius
+
+OFF = FAILED._replace(said="off for a time")
+DOT = Look("node", palette.OUTLINE)
+
+
+def of_network(graph: nx.Graph) -> dict[str, Any]:
+    """The mimebundle of a topology; one that no scenario would take may be words alone."""
+    try:
+        picture = Picture(graph)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return {"text/plain": f"{graph}, which is no network that a scenario could have: topology.check says why"}
+    return {
+        "text/plain": picture.sentence,
+        "text/html": f"{picture.draw().to_html()}<p>{_told(picture)}</p>",
+    }
+
+
+def of_scenario(scenario: Any) -> dict[str, Any]:
+    """The mimebundle of a scenario."""
+    picture = Picture(scenario.topology, scenario.workload)
+    said = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
+    head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(said)}</p>"
+    drawn, told = picture.draw().to_html(), _told(picture)
+    more = "<code>scenario.run()</code> plays it."
+    return {
+        "text/plain": repr(scenario),
+        "text/html": f"{head}{drawn}<p>{told}<br>{more}</p>",
+    }
+
+
+def _told(picture: Picture) -> str:
+    return escape(" ".join((picture.sentence, *picture.notes)))
+
+
+def _sentence(graph: nx.Graph, plan: Plan) -> str:
+    """Nodes, links, what these deliver, how many neighbors nodes have, the area, and whether all is in one piece."""
+    area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
+    pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])
+    delivers = pdr > 0
+    pairs, one_way = int(delivers.any(axis=0).sum()), int((delivers[0] != delivers[1]).sum())
+    if not pairs:
+        return f"{caption.nodes(graph)} without a link; {area}."
+    links = f"{pairs:,} {'link' if pairs == 1 else 'links'}{f', {one_way:,} of them one-way' if one_way else ''}"
+    links += f", delivering {_delivered(pdr[delivers])}"
+    parts = (nx.number_weakly_connected_components if graph.is_directed() else nx.number_connected_components)(graph)
+    apart = f" It is in {parts:,} parts without a link between them." if parts > 1 else ""
+    return f"{caption.nodes(graph)}: {links}; {2 * pairs / len(graph):.1f} neighbors a node; {area}.{apart}"
+
+
+def _delivered(pdr: np.ndarray) -> str:
+    worst, best = float(pdr.min()), float(pdr.max())
+    if worst == best:
+        return "everything" if worst == 1 else f"{worst:.0%} of frames"
+    return f"{worst:.0%} to {best:.0%} of frames (median {float(np.median(pdr)):.0%})"
+
+
+class Picture(Scene):
+    """A network, and what a workload makes of its nodes, on a small page.
+
+    sentence: how large it is, and what its links deliver. notes: what is not as it seems, in sentences.
+    """
+
+    def __init__(self, graph: nx.Graph, workload: Iterable[Any] = ()) -> None:
+        self.is_map = len(graph) > MOST_WITH_LINKS
+        plan = whole(graph)
+        self.sentence = _sentence(graph, plan)
+        super().__init__(thinned(plan, 0 if self.is_map else LINKS_PER_NODE), WIDTH, TALLEST)
+        self.title = caption.nodes(graph)
+        self.node = float(np.clip(0.15 * self.plan.spacing_m * self.scale, THINNEST, WIDEST))
+        self.notes = list(self.plan.notes)
+        self.entries: list[Sample] = []
+        self.roles = self._roles(workload)
+
+    def draw(self) -> Drawing:
+        """The map, then its legend."""
+        self._links()
+        marked = np.union1d(self.roles[SOURCE], self.roles[SINK])
+        self._plain(np.setdiff1d(np.arange(len(self.plan.ids)), marked))
+        for look in (SOURCE, SINK):
+            self._marks(look, self.roles[look])
+        self._marks(OFF, self.roles[OFF])
+        self._names()
+        self._scale_bar()
+        page = Drawing(self.width, self.height, title=self.title)
+        page.add(self.drawing, 0, 0)
+        legend = legend_drawing([*self.entries, *self._ground()], self.width)
+        page.add(legend, 0, page.height)
+        page.height += legend.height
+        return page
+
+    def _roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
+        """The places of sinks, of those sources that are no sinks, and of nodes that are off for a time."""
+        by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
+        nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
+        for item in workload:
+            at = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
+            nodes[by_kind[type(item).__name__.lower()]] += at
+        places = {look: np.unique(self.plan.place(np.array(some, np.int64))) for look, some in nodes.items()}
+        places[SOURCE] = np.setdiff1d(places[SOURCE], places[SINK])
+        return places
+
+    def _at(self, places: np.ndarray) -> np.ndarray:
+        return np.stack([self.x[places], self.y[places]], axis=1)
+
+    def _plain(self, places: np.ndarray) -> None:
+        if self.is_map:
+            self._dots(DOT, places)
+        elif len(places):
+            self.drawing.markers("circle", self._at(places), self.node, NODE_LOOK.colour, palette.OUTLINE, PEN)
+            self.entries.append(Sample("node", NODE_LOOK))
+
+    def _dots(self, look: Look, places: np.ndarray) -> None:
+        """Nodes that are too many for marks: lines without length, whose round ends are all that is seen."""
+        step = -(-len(places) // MOST_DOTS)
+        if step > 1:
+            self.notes.append(f"Of these nodes, one in {step} is drawn.")
+        if len(places):
+            ends = np.tile(self._at(places[::step]), 2)
+            self.drawing.segments(ends, colour=look.colour, width=2 * self.node)
+            self.entries.append(Sample("node", look))
+
+    def _marks(self, look: Look, places: np.ndarray) -> None:
+        if self.is_map and len(places) > MOST_MARKS:
+            self._dots(look._replace(marker="circle"), places)
+        elif len(places):
+            radius = max(look.size * self.node, PEN * look.least / 2)
+            self.drawing.markers(look.marker, self._at(places), radius, look.colour, palette.OUTLINE, PEN)
+            self.entries.append(Sample("node", look))
+
+    def _names(self) -> None:
+        named = [(place, look) for look in (SINK, SOURCE) for place in self.roles[look].tolist()]
+        taken: list[Box] = []
+        for place, look in named if len(named) <= MOST_NAMES else ():
+            self.write(place, f"{look.said} {self.plan.ids[place]}", taken, must=False)
+
+    def _ground(self) -> list[Sample]:
+        links = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
+        return [*links, *([Sample("line", WALL)] if len(self.walls) else [])]

@@ -1,0 +1,17 @@
+"""The lab and its parts: compose a scenario, run it, watch it, with the mouse, in a notebook.
+
+Theory of operation
+    One value is in the middle: the scenario. Each part (`part.py`) shows something of it and offers changes; the lab
+    makes the next scenario of what is offered, keeps the list of them for undo and redo, writes it to disk, and runs
+    it. Forms are made from the tables of parameters that protocols, radio and topologies have (`fields.py`).
+
+    A part is an ordinary widget with a ``value``, and stands alone::
+
+        network = wb.widgets.Network()
+        network.value            a networkx graph
+        network.observe(print, "value")
+"""
+
+from workbench.widgets.network import Network
+
+__all__ = ["Network"]

@@ -1,0 +1,49 @@
+"""One run, or two side by side with one clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+from workbench.sim.run import Run
+from workbench.views.player.living import PlayerView
+
+
+class Compare(widgets.HBox):
+    """Players of one or two runs: ``show(runs)`` feeds them. Two have one clock, and the selection of the last used.
+
+    ``selection``: what is picked: node, row (of the trace: a frame), time_s, as `PlayerView.selection` has it.
+    """
+
+    selection = traitlets.Dict()
+
+    def __init__(self, *runs: Run) -> None:
+        self.players: list[PlayerView] = []
+        self._clock = f"clock-{id(self)}"
+        super().__init__((widgets.HTML("<p class='wb-said'>The first run is on its way.</p>"),))
+        self.add_class("wb-players")
+        if runs:
+            self.show(runs)
+
+    def show(self, runs: tuple[Run, ...], **live: Any) -> None:
+        """Show one or two runs in the players that are there. ``live``: as for `PlayerView.feed`."""
+        for run, player in zip(runs, self.players, strict=False):
+            player.feed(run, **live)
+        for run in runs[len(self.players) :]:
+            player = PlayerView(run, **live)
+            player.wire.observe(self._picked, "selection")
+            player.wire.add_class("wb-player-box")
+            self.players.append(player)
+        for player in self.players[len(runs) :]:
+            player.close()
+        del self.players[len(runs) :]
+        for player in self.players:
+            player.wire.clock = self._clock if len(runs) > 1 else ""
+        wires = tuple(player.wire for player in self.players)
+        if self.children != wires:
+            self.children = wires
+
+    def _picked(self, change: Any) -> None:
+        self.selection = dict(change.new)

@@ -1,0 +1,206 @@
+"""Fields of forms: a control for each line of a table of parameters, with its unit, its reason, and what is wrong.
+
+Nobody writes a slider by hand. A line of the table (`workbench.protocols.parameter.Parameter`) says which control it
+gets: a box to tick, a choice, a slider with a number beside it, or a text. What was put in and cannot be is left where
+it is, with a sentence beside it; the field's value stays the last that could be.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+from workbench.errors import ParameterError, WorkbenchError
+from workbench.protocols.parameter import Parameter, check_parameter
+
+STEPS = 200  # of a slider
+DECADES = 2  # a slider over as many is logarithmic
+_NAME_WIDTH, _CONTROL_WIDTH, _NUMBER_WIDTH = "11em", "12em", "6.5em"
+
+
+class Field(widgets.HBox):
+    """One parameter as a control. ``value``: the last that was right; ``error``: what is wrong with what stands there.
+
+    ``check(value)`` returns the value as it should be or raises WorkbenchError; by default it goes by the table.
+    """
+
+    value = traitlets.Any()
+    error = traitlets.Unicode()
+
+    def __init__(self, parameter: Parameter, value: Any = None, check: Callable[[Any], Any] | None = None) -> None:
+        self.parameter = parameter
+        self._check = check or partial(check_parameter, "this", parameter)
+        self._is_setting = False
+        self._controls, self._read, self._write = _control(parameter)
+        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
+        name = widgets.HTML(_label(parameter), layout={"width": _NAME_WIDTH})
+        unit = widgets.HTML(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
+        super().__init__((name, *self._controls, unit, self._said))
+        self.add_class("wb-field")
+        for control in self._controls:
+            control.tooltip = parameter.reason
+            control.observe(self._edited, "value")
+        self.observe(self._shown, "value")
+        self.observe(self._told, "error")
+        self.value = parameter.default if value is None else value
+
+    def _edited(self, change: Any) -> None:
+        if self._is_setting:
+            return
+        try:
+            new = self._check(self._read(change.owner))
+        except (WorkbenchError, ValueError, SyntaxError) as error:
+            self.error = _sentence(self.parameter, error)
+            return
+        self.error = ""
+        self.value = new
+
+    def _shown(self, change: Any) -> None:
+        self.error = ""
+        self._is_setting = True
+        try:
+            self._write(change.new)
+        finally:
+            self._is_setting = False
+
+    def _told(self, change: Any) -> None:
+        self._said.value = f"<span class='wb-error'>{html.escape(change.new)}</span>" if change.new else ""
+
+
+def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
+    """A field for each line of a table, by name, with these values."""
+    return {one.name: Field(one, values[one.name], partial(check_parameter, owner, one)) for one in table}
+
+
+def _label(parameter: Parameter) -> str:
+    reason = html.escape(parameter.reason, quote=True)
+    return f"<span title='{reason}'>{html.escape(parameter.name)}</span>"
+
+
+def _unit(parameter: Parameter) -> str:
+    return "" if isinstance(parameter.minimum, tuple) else parameter.unit or ""
+
+
+def _sentence(parameter: Parameter, error: Exception) -> str:
+    if isinstance(error, WorkbenchError):
+        said = str(error)
+        return said.partition(": ")[2] or said
+    return f"{parameter.name} is not written as {_kind(parameter.default)}"
+
+
+def _kind(default: Any) -> str:
+    if isinstance(default, (tuple, list)):
+        return "a list, such as 1, 2, 3"
+    return "a number" if isinstance(default, (int, float)) else "a text"
+
+
+# Controls: (widgets, read(the one that changed) -> value, write(value))
+
+_Control = tuple[tuple[widgets.Widget, ...], Callable[[Any], Any], Callable[[Any], None]]
+
+
+def _control(parameter: Parameter) -> _Control:
+    default = parameter.default
+    if isinstance(default, bool):
+        return _single(widgets.Checkbox(indent=False, layout={"width": _CONTROL_WIDTH}))
+    if isinstance(parameter.minimum, tuple):
+        choices = [(_shown_choice(one), one) for one in parameter.minimum]
+        return _single(widgets.Dropdown(options=choices, value=default, layout={"width": _CONTROL_WIDTH}))
+    if isinstance(default, (int, float)):
+        return _number(parameter)
+    if isinstance(default, tuple):
+        return _list()
+    return _single(widgets.Text(continuous_update=False, layout={"width": _CONTROL_WIDTH}))
+
+
+def _single(control: Any) -> _Control:
+    def write(value: Any) -> None:
+        control.value = value
+
+    return (control,), lambda changed: changed.value, write
+
+
+def _shown_choice(one: Any) -> str:
+    return str(one) if not isinstance(one, bool) else ("yes" if one else "no")
+
+
+def _number(parameter: Parameter) -> _Control:
+    """A slider over the usual range, and a number that takes all that the table allows."""
+    whole = isinstance(parameter.default, int)
+    slider, to_slider, from_slider = _slider(parameter, whole)
+    text = widgets.Text(continuous_update=False, layout={"width": _NUMBER_WIDTH})
+
+    def read(changed: Any) -> Any:
+        value = from_slider(slider.value) if changed is slider else _as_number(text.value, whole)
+        return value
+
+    def write(value: Any) -> None:
+        text.value = f"{value:g}" if isinstance(value, float) else str(value)
+        slider.value = min(slider.max, max(slider.min, to_slider(value)))
+
+    return (slider, text), read, write
+
+
+def _as_number(text: str, whole: bool) -> int | float:
+    try:
+        return int(text) if whole else float(text)
+    except ValueError:
+        kind = "a whole number" if whole else "a number"
+        raise ParameterError(f"{text!r:.40} is not {kind}") from None
+
+
+def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
+    """(slider, where a value is on it, which value a place on it is)."""
+    low, high = usual_range(parameter)
+    layout = {"width": _CONTROL_WIDTH}
+    if low > 0 and math.log10(high / low) >= DECADES:
+        step = math.log10(high / low) / STEPS
+        slider = widgets.FloatSlider(min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=layout)
+        return slider, lambda value: math.log10(max(value, low)), lambda place: _rounded(10**place, whole)
+    if whole:
+        return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=layout), lambda v: v, int
+    slider = widgets.FloatSlider(min=low, max=high, step=(high - low) / STEPS, readout=False, layout=layout)
+    return slider, lambda value: value, lambda place: _rounded(place, whole)
+
+
+def _rounded(value: float, whole: bool) -> int | float:
+    """Three digits are enough for a hand on a slider."""
+    return round(value) if whole else float(f"{value:.3g}")
+
+
+def usual_range(parameter: Parameter) -> tuple[float, float]:
+    """Where a slider moves: the table's range; where that is wide, up to ten times the default and down to a tenth."""
+    default, low, high = float(parameter.default), parameter.minimum, parameter.maximum
+    widest = 10 * abs(default) or 10.0
+    low = -widest if low is None else float(low)
+    high = widest if high is None else float(high)
+    if high - low <= 100 or (default == 0 and high - low <= 1000):
+        return low, high
+    return max(low, 0.0 if low <= 0 else default / 10), min(high, max(widest, low + 10))
+
+
+def _list() -> _Control:
+    """A tuple as the user writes it: 1, 2, 3 or TEMP, HUMIDITY."""
+    text = widgets.Text(continuous_update=False, layout={"width": _CONTROL_WIDTH})
+
+    def read(_: Any) -> tuple:
+        return tuple(_item(item.strip()) for item in text.value.split(",") if item.strip())
+
+    def write(value: Any) -> None:
+        text.value = ", ".join(str(item) for item in value)
+
+    return (text,), read, write
+
+
+def _item(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,281 @@
+"""The lab: all parts around one scenario.
+
+    wb.lab()                what was composed here before, or a scenario to begin with
+    wb.lab(scenario)        that scenario
+    wb.lab(name="two")      another lab beside: each name has a file of its own
+
+``lab.scenario`` and ``lab.run`` are what is shown; the lab is an ordinary widget.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench import public_names, topology
+from workbench.protocols.protocol import Protocol
+from workbench.sim.run import Run
+from workbench.sim.scenario import Scenario, protocol_from_dict
+from workbench.sim.workload import Outage, Publish, Subscribe, publish, subscribe
+from workbench.widgets.cards import Cards
+from workbench.widgets.compare import Compare
+from workbench.widgets.differences import Differences
+from workbench.widgets.filters import Filters
+from workbench.widgets.network import Network
+from workbench.widgets.protocol import ProtocolForm
+from workbench.widgets.radio import Conditions, RadioForm
+from workbench.widgets.run_panel import HERE, RunPanel
+from workbench.widgets.session import Session, State
+from workbench.widgets.store import Store
+from workbench.widgets.sweep import SweepPanel
+from workbench.widgets.take_away import TakeAway
+from workbench.widgets.why_not import WhyNot
+from workbench.widgets.workload import Workload
+
+LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
+_ALONE = "nothing"
+
+
+def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
+    """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one."""
+    return Lab(scenario, name)
+
+
+def first_scenario() -> Scenario:
+    """What a lab begins with: some forty nodes, a sink, two sources."""
+    graph = topology.disc(40, 100, 60, radius_m=22, seed=3)
+    protocol = protocol_named(public_names.FIRST_PROTOCOL)
+    workload = [
+        subscribe(0, "TEMP GE 20", start_s=1),
+        publish([31, 37], "TEMP IS 25", start_s=4, every_s=5, stagger=True),
+    ]
+    return Scenario(graph, protocol, workload, duration_s=60)
+
+
+def protocol_named(name: str) -> Protocol:
+    """A protocol with its defaults, by its public name."""
+    return protocol_from_dict({"name": name})
+
+
+class Lab(widgets.VBox):
+    """All parts around one scenario; see the module's page."""
+
+    def __init__(self, scenario: Scenario | None = None, name: str = "lab") -> None:
+        self._store = Store(name)
+        opened = scenario or first_scenario()
+        self._opened_with = opened.hash
+        self._session = Session(self._store.read(scenario) or State(opened))
+        self._is_showing = False
+        self._before: Any = None  # metrics of the run before
+        self._make_parts()
+        self._make_frame()
+        self._wire()
+        self._show_state()
+        self._play()
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario as it is now."""
+        return self._session.scenario
+
+    @property
+    def run(self) -> Run | None:
+        """The run that is shown, on the left if there are two; None before the first."""
+        return self._panel.runs[0] if self._panel.runs else None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs that are shown: one, or two side by side."""
+        return self._panel.runs
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """What is picked in the player: node, row (of the trace: a frame), time_s."""
+        return dict(self._players.selection)
+
+    def change(self, **fields: Any) -> bool:
+        """Change the scenario as a part would: topology, protocol, workload, radio, duration_s, seed, beside."""
+        return self._session.change(**fields)
+
+    def undo(self) -> None:
+        """Back to what was before the last change."""
+        self._session.undo()
+
+    def redo(self) -> None:
+        """To what was undone."""
+        self._session.redo()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until the run of what is shown is there; False if that took too long."""
+        return self._panel.wait(timeout_s)
+
+    def close(self) -> None:
+        """End what runs, write what was composed, and close all widgets."""
+        self._store.flush()
+        self._panel.close()
+        for player in self._players.players:
+            player.close()
+        super().close()
+
+    # What it is made of
+
+    def _make_parts(self) -> None:
+        now = self.scenario
+        self._network = Network(now.topology, undo=False)
+        self._workload = Workload(now.workload)
+        self._filters = Filters(now.protocol)
+        self._protocol = ProtocolForm(now.protocol)
+        self._radio = RadioForm(Conditions(now.radio, now.duration_s, now.seed))
+        self._panel = RunPanel(self._session.state)
+        self._players = Compare()
+        self._cards = Cards()
+        self._differences = Differences()
+        self._why_not = WhyNot()
+        self._sweep = SweepPanel(now)
+        self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
+
+    def _make_frame(self) -> None:
+        style = "".join(
+            path.read_text(encoding="utf-8")
+            for path in sorted(files("workbench.widgets").iterdir(), key=lambda one: one.name)
+            if path.name.endswith(".css")
+        )
+        self._undo = widgets.Button(icon="undo", tooltip="Undo", layout={"width": "2.6em"})
+        self._redo = widgets.Button(icon="repeat", tooltip="Redo", layout={"width": "2.6em"})
+        names = [_ALONE, *sorted(public_names.PROTOCOLS)]
+        self._beside = widgets.Dropdown(options=names, description="beside it:", layout={"width": "15em"})
+        self._beside.tooltip = "Another protocol on the same workload, side by side"
+        bar = widgets.HBox((self._panel, self._undo, self._redo, self._beside))
+        bar.add_class("wb-bar")
+        self._left = widgets.Tab(
+            (self._network, self._workload, self._filters, self._protocol, self._radio),
+            titles=("Network", "Data", "Filters", "Protocol", "Radio and time"),
+        )
+        self._left.add_class("wb-forms")
+        self._below = widgets.Tab(
+            (self._why_not, self._differences, self._sweep, self._take_away),
+            titles=("Why not", "Differences", "Sweep", "Take away"),
+        )
+        self._below.add_class("wb-below")
+        right = widgets.VBox((self._players, self._cards, self._below))
+        right.add_class("wb-looks")
+        middle = widgets.HBox((self._left, right))
+        middle.add_class("wb-middle")
+        super().__init__((widgets.HTML(f"<style>{style}</style>"), bar, middle))
+        self.add_class("wb-lab")
+
+    def _wire(self) -> None:
+        session = self._session
+        session.observe(lambda _: self._state_changed(), "state")
+        session.observe(lambda _: self._tell_error(), "error")
+        self._undo.on_click(lambda _: self.undo())
+        self._redo.on_click(lambda _: self.redo())
+        self._beside.observe(self._choose_beside, "value")
+        for part, field in (
+            (self._network, "topology"),
+            (self._workload, "workload"),
+            (self._filters, "protocol"),
+            (self._protocol, "protocol"),
+        ):
+            part.observe(lambda change, field=field: self._offered(**{field: change.new}), "value")
+        self._radio.observe(lambda change: self._offered(**change.new._asdict()), "value")
+        self._network.observe(self._asked, "asked")
+        self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
+        self._panel.observe(lambda change: self._show_runs(change.new), "runs")
+        self._panel.observe(self._show_live, "live")
+        self._below.observe(lambda _: self._look_below(), "selected_index")
+        self._look_below()
+
+    # From the parts to the state, and back
+
+    def _offered(self, **fields: Any) -> None:
+        if not self._is_showing and not self._session.change(**fields):
+            # What cannot be stays in its field; what the scenario has is told beside it.
+            self._tell_error()
+
+    def _state_changed(self) -> None:
+        self._show_state()
+        self._store.write(self._session.state, self._opened_with)
+        self._play()
+
+    def _show_state(self) -> None:
+        """Bring all parts into line with the state."""
+        now, beside = self._session.state
+        self._is_showing = True
+        try:
+            for part, value in (
+                (self._network, now.topology),
+                (self._workload, now.workload),
+                (self._filters, now.protocol),
+                (self._protocol, now.protocol),
+                (self._radio, Conditions(now.radio, now.duration_s, now.seed)),
+                (self._sweep, now),
+            ):
+                if part.value is not value and part.value != value:
+                    part.value = value
+            self._workload.nodes = tuple(sorted(now.topology))
+            self._workload.protocol = now.protocol
+            self._network.marks = roles(now)
+            self._beside.value = _ALONE if beside is None else type(beside).public_class().__name__
+        finally:
+            self._is_showing = False
+        self._undo.disabled, self._redo.disabled = not self._session.can_undo, not self._session.can_redo
+
+    def _tell_error(self) -> None:
+        self._panel.say(self._session.error, is_error=True) if self._session.error else self._panel.say("")
+
+    def _choose_beside(self, change: Any) -> None:
+        if self._is_showing:
+            return
+        beside = None if change.new == _ALONE else protocol_named(change.new)
+        self._session.change(beside=beside)
+
+    def _share_picked(self, nodes: tuple[int, ...]) -> None:
+        self._workload.picked = self._filters.picked = nodes
+
+    def _asked(self, change: Any) -> None:
+        """The map's buttons: make the picked nodes sinks, sources or failing, or no longer."""
+        wish = change.new
+        if wish:
+            time_s = self._players.selection.get("time_s")
+            self._workload.toggle(wish["do"], tuple(wish["nodes"]), time_s)
+
+    # Runs
+
+    def _play(self) -> None:
+        if self._panel.where.value == HERE and len(self.scenario.topology) <= LARGEST:
+            self._panel.play(self._session.state)
+        else:
+            self._panel.state = self._session.state
+
+    def _show_runs(self, runs: tuple[Run, ...]) -> None:
+        if not runs:
+            return
+        self._players.show(runs)
+        metrics = runs[0].metrics
+        self._cards.show(metrics, self._before)
+        self._before = metrics
+        self._filters.told(runs[0])
+        self._why_not.show(runs[0])
+        if len(runs) == 2:
+            self._differences.show(*runs)
+
+    def _show_live(self, change: Any) -> None:
+        if change.new is not None:
+            run, now_s = change.new
+            self._players.show((run,), now_s=now_s)
+
+    def _look_below(self) -> None:
+        self._why_not.is_seen = self._below.selected_index == 0
+
+
+def roles(scenario: Scenario) -> dict[int, str]:
+    """What the nodes of a scenario do, by number: "sink", "source", "down" (at some time)."""
+    found: dict[int, str] = {}
+    for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
+        for item in scenario.workload:
+            if isinstance(item, kind):
+                found.update(dict.fromkeys(scenario.topology if isinstance(item.at, str) else item.at, role))
+    return found

@@ -1,0 +1,53 @@
+"""What all parts of the lab are: widgets that show a value, and offer changes of it.
+
+A part remembers nothing but its value. ``part.value = x`` shows x; what the user changes becomes the value; whoever
+wants to know observes it (``part.observe(f, "value")``). So a part stands alone, and the lab is parts and one scenario.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+
+class Part(widgets.VBox):
+    """A part: ``value`` is what it shows.
+
+    A subclass makes its controls, then calls ``super().__init__(value, children)``. It has ``draw(value)``, which
+    brings the controls into line with a value that came from elsewhere, and calls `offer` with a new value when the
+    user has made one. A value is replaced and never changed in place.
+    """
+
+    value = traitlets.Any()
+
+    def __init__(self, value: Any, children: tuple = (), **layout: Any) -> None:
+        super().__init__(children, **layout)
+        self.add_class("wb-part")
+        self._is_offering = self._is_drawing = False
+        self.observe(self._show, "value")
+        self.value = value
+
+    def draw(self, value: Any) -> None:
+        """Show a value that came from elsewhere."""
+        raise NotImplementedError
+
+    def offer(self, value: Any) -> None:
+        """The user has made a new value. While a value is drawn nothing is offered: controls that move are no user."""
+        if self._is_drawing:
+            return
+        self._is_offering = True
+        try:
+            self.value = value
+        finally:
+            self._is_offering = False
+
+    def _show(self, change: Any) -> None:
+        if self._is_offering:
+            return
+        self._is_drawing = True
+        try:
+            self.draw(change.new)
+        finally:
+            self._is_drawing = False

@@ -1,0 +1,165 @@
+"""Where and how a scenario is run: here, on virtual motes, on connected ones; with progress, and a stop that keeps."""
+
+from __future__ import annotations
+
+import html
+import threading
+import time
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+from workbench import motes
+from workbench.errors import WorkbenchError
+from workbench.sim.run import Run
+from workbench.sim.scenario import Scenario
+from workbench.widgets.runs import Runs
+from workbench.widgets.session import State
+
+HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
+_SLOW_S = 0.3  # a run that takes longer shows its progress
+_LIVE_EVERY_S = 1.0
+
+
+class RunPanel(widgets.HBox):
+    """Runs a scenario, and says how it goes. ``runs``: the runs of the state that was played last, one or two.
+
+    ``live``: (run, seconds so far) of a run on motes while it goes on, else None. ``busy``: whether something runs.
+    """
+
+    runs = traitlets.Tuple()
+    live = traitlets.Any(allow_none=True)
+    busy = traitlets.Bool(False)
+
+    def __init__(self, scenario: Scenario | State | None = None) -> None:
+        self.state = State(scenario) if isinstance(scenario, Scenario) else scenario
+        self._began_s = 0.0
+        self._motes: Any = None
+        self._runs = Runs(self._done, self._failed, self._told)
+        self.run_button = widgets.Button(
+            description="Run", icon="play", button_style="primary", layout={"width": "5.5em"}
+        )
+        self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, layout={"width": "5.5em"})
+        self.where = widgets.Dropdown(options=[HERE, VIRTUAL, BOARDS], layout={"width": "10em"})
+        self.where.add_class("wb-where")
+        self.bar = widgets.FloatProgress(min=0, max=1, layout={"width": "8em", "visibility": "hidden"})
+        self.said = widgets.HTML()
+        self.run_button.tooltip = "Run the scenario as it is (it also runs by itself, here, when it changes)"
+        self.stop_button.tooltip = "End the run now, and keep what there is of it"
+        self.where.tooltip = "Where the nodes live: simulated here, or motes"
+        self.run_button.on_click(lambda _: self.play())
+        self.stop_button.on_click(lambda _: self.stop())
+        self.where.observe(lambda _: self._tell_where(), "value")
+        super().__init__((self.run_button, self.stop_button, self.where, self.bar, self.said))
+
+    def play(self, state: State | None = None) -> None:
+        """Run a state, the one shown last by default, in place of whatever runs."""
+        self.state = state or self.state
+        if self.state is None:
+            return
+        if self.where.value == HERE:
+            self._begin()
+            self._runs.want(self.state)
+        elif not self.busy:
+            self._begin()
+            threading.Thread(target=self._play_on_motes, args=(self.state,), name="lab-motes", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the run under way, and keep what there is of it."""
+        self._runs.stop()
+        live = self._motes
+        if live is not None:
+            threading.Thread(target=live.stop, daemon=True).start()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until nothing runs here; False if that took too long."""
+        return self._runs.wait(timeout_s)
+
+    def close(self) -> None:
+        """End what runs, and the widget."""
+        self._runs.close()
+        super().close()
+
+    def say(self, sentence: str, is_error: bool = False) -> None:
+        """Show a sentence beside the buttons."""
+        kind = "wb-error" if is_error else "wb-said"
+        self.said.value = f"<span class='{kind}' role='status'>{html.escape(sentence)}</span>"
+
+    def _tell_where(self) -> None:
+        if self.where.value == BOARDS:
+            found = motes.listing()
+            shown = ", ".join(f"{url} ({what})" for url, what in found) or "none are connected"
+            self.say(f"Motes: {shown}.")
+        elif self.where.value == VIRTUAL:
+            self.say("Press Run: each node gets a MicroPython of its own, in real time.")
+        else:
+            self.say("")
+
+    # What runs here
+
+    def _begin(self) -> None:
+        self._began_s = time.monotonic()
+        self.busy = True
+        self.stop_button.disabled = False
+
+    def _end(self) -> None:
+        self.busy = False
+        self.stop_button.disabled = True
+        self.bar.layout.visibility = "hidden"
+
+    def _told(self, share: float) -> None:
+        if time.monotonic() - self._began_s > _SLOW_S:
+            self.bar.value = share
+            self.bar.layout.visibility = "visible"
+
+    def _done(self, state: State, runs: tuple[Run, ...]) -> None:
+        taken_s = time.monotonic() - self._began_s
+        self._end()
+        self.say(_how(state, runs, taken_s))
+        self.runs = runs
+
+    def _failed(self, state: State, sentence: str) -> None:
+        self._end()
+        self.say(sentence, is_error=True)
+
+    # On motes
+
+    def _play_on_motes(self, state: State) -> None:
+        try:
+            self._follow(state.scenario.run(on=self._found_motes()))
+        except (WorkbenchError, OSError) as error:
+            self._failed(state, str(error))
+        finally:
+            self._motes = None
+
+    def _found_motes(self) -> Any:
+        if self.where.value == VIRTUAL:
+            return motes.virtual()
+        return motes.boards([url for url, _ in motes.listing()])
+
+    def _follow(self, live: Any) -> None:
+        self._motes = live
+        while live.is_running:
+            self.bar.value = live.now_s / live.scenario.duration_s
+            self.bar.layout.visibility = "visible"
+            self.say(f"{len(live.scenario.topology)} motes, {live.now_s:.0f} s of {live.scenario.duration_s:g} s")
+            self.live = live.so_far(), live.now_s
+            live._join(_LIVE_EVERY_S)
+        self._end()
+        self.live = None
+        notes = f" {live.notes[-1]}." if live.notes else ""
+        self.say(f"Ran on {len(live.scenario.topology)} motes for {live.now_s:.1f} s.{notes}", live.error is not None)
+        self.runs = (live.so_far(),)
+
+
+def _how(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
+    """How it ran: on which engine, why, and how long it took."""
+    engines = {run.engine for run in runs}
+    said = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
+    if runs[0].scenario.duration_s < state.scenario.duration_s:
+        return f"Stopped after {runs[0].scenario.duration_s:.1f} s of {state.scenario.duration_s:g} s ({said})."
+    reasons = [
+        run.engine_reason for run in runs if run.engine == "reference" and not run.engine_reason.startswith("engine=")
+    ]
+    return f"{said}{f': {reasons[0]}' if reasons else ''}"

@@ -1,0 +1,97 @@
+"""What was composed, on disk: written as it changes, and there again after a reload, a crash, a new kernel.
+
+A file holds the scenario as JSON, the protocol beside it, and the hash of the scenario that the lab was opened with: a
+lab that is opened with another one begins with that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sim.scenario import Scenario, protocol_from_dict, protocol_to_dict
+from workbench.widgets.session import State
+
+FOLDER = Path(".workbench")
+FORMAT = "workbench-lab"
+_PATIENCE_S = 0.3  # a slider's moves are written once
+
+
+class Store:
+    """The file of a lab of this name, in the folder ``.workbench`` where the notebook is."""
+
+    def __init__(self, name: str, folder: Path = FOLDER) -> None:
+        if not re.fullmatch(r"[\w-]{1,60}", name):
+            raise ScenarioError(f"the lab's name is {name!r:.80}; it must be of letters, digits, _ and -, 60 at most")
+        self.path = folder / f"{name}.json"
+        self._timer: threading.Timer | None = None
+        self._waiting: tuple[State, str] | None = None
+        self._lock = threading.Lock()
+
+    def read(self, opened_with: Scenario | None) -> State | None:
+        """The state on disk; None if there is none, or it began with another scenario than ``opened_with``.
+
+        A file that cannot be read is left where it is, under another name, for the user to look at.
+        """
+        try:
+            values = json.loads(self.path.read_text(encoding="utf-8"))
+            if opened_with is not None and values["opened_with"] != opened_with.hash:
+                return None
+            return _state(values)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):  # WorkbenchErrors and JSON's are ValueErrors
+            self._put_aside()
+            return None
+
+    def _put_aside(self) -> None:
+        try:
+            self.path.replace(self.path.with_suffix(".unreadable.json"))
+        except OSError:
+            return
+
+    def write(self, state: State, opened_with: str) -> None:
+        """Write a state soon, the newest of those that come quickly; an error of the disk is not the lab's end."""
+        with self._lock:
+            self._waiting = state, opened_with
+            if self._timer is None:
+                self._timer = threading.Timer(_PATIENCE_S, self.flush)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def flush(self) -> None:
+        """Write what waits, now."""
+        with self._lock:
+            waiting, self._waiting, self._timer = self._waiting, None, None
+            if waiting is not None:
+                try:
+                    self._save(*waiting)
+                except OSError:
+                    return
+
+    def _save(self, state: State, opened_with: str) -> None:
+        beside = None if state.beside is None else protocol_to_dict(state.beside)
+        values = {"format": FORMAT, "version": 1, "opened_with": opened_with, "beside": beside}
+        values["scenario"] = json.loads(state.scenario.to_json(indent=None))
+        self.path.parent.mkdir(exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(values, file)
+        os.replace(temporary, self.path)
+
+
+def _state(values: Any) -> State:
+    if values["format"] != FORMAT or values["version"] != 1:
+        raise ScenarioError("this is no file of a lab")
+    scenario = Scenario.from_json(json.dumps(values["scenario"]))
+    beside = values["beside"]
+    try:
+        return State(scenario, None if beside is None else protocol_from_dict(beside))
+    except WorkbenchError:
+        return State(scenario)

@@ -1,0 +1,118 @@
+"""What a composed scenario and its run are taken away as: files, and lines of Python for a cell.
+
+Files are made when they are asked for, and come through the page as links, so that they land where the browser saves
+things, wherever the kernel runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench.errors import WorkbenchError
+from workbench.sim.python_lines import python_lines
+
+LARGEST_B = 60_000_000  # of a link: a browser takes no longer ones
+_KINDS: dict[str, tuple[str, str]] = {
+    "scenario (JSON)": ("scenario.json", "application/json"),
+    "figure (SVG)": ("figure.svg", "image/svg+xml"),
+    "figure (PNG)": ("figure.png", "image/png"),
+    "run (Parquet)": ("trace.parquet", "application/octet-stream"),
+    "page that plays": ("run.html", "text/html"),
+}
+
+
+class TakeAway(widgets.VBox):
+    """Buttons for all that can be taken away. ``run`` is asked for the run that is shown; None while there is none.
+
+    ``time_s()``: the moment that is looked at, for figures.
+    """
+
+    def __init__(self, run: Callable[[], Any], time_s: Callable[[], float | None] = lambda: None) -> None:
+        self._run, self._time_s = run, time_s
+        self.link = widgets.HTML()
+        self.lines = widgets.Textarea(disabled=False, rows=10, layout={"width": "100%", "display": "none"})
+        self.lines.add_class("wb-lines-of-python")
+        buttons = []
+        for kind in _KINDS:
+            button = widgets.Button(description=kind, layout={"width": "auto"})
+            button.on_click(lambda _, kind=kind: self.offer(kind))
+            buttons.append(button)
+        python = widgets.Button(description="Python, in a new cell", layout={"width": "auto"})
+        python.on_click(lambda _: self.offer_python())
+        super().__init__((widgets.HBox([*buttons, python], layout={"flex_flow": "row wrap"}), self.link, self.lines))
+
+    def offer(self, kind: str) -> None:
+        """Make a file and show the link to it."""
+        name, mime = _KINDS[kind]
+        run = self._run()
+        if run is None:
+            self._say("There is no run yet.")
+            return
+        try:
+            data = self.data(kind, run)
+        except (WorkbenchError, OSError) as error:
+            self._say(str(error))
+            return
+        if len(data) > LARGEST_B:
+            self._say(
+                f"{name} has {len(data) / 1e6:,.0f} MB, which is too much for a link; run.save(folder) writes it."
+            )
+            return
+        url = f"data:{mime};base64,{base64.b64encode(data).decode()}"
+        size = f"{len(data) / 1000:,.0f} KB" if len(data) >= 1000 else f"{len(data)} B"
+        self.link.value = f"<a class='wb-take' download='{name}' href='{url}'>Save {name}</a> ({size})"
+
+    def data(self, kind: str, run: Any) -> bytes:
+        """The bytes of a file of a kind."""
+        name = _KINDS[kind][0]
+        if name == "scenario.json":
+            return run.scenario.to_json().encode()
+        if name == "figure.svg":
+            return run.figure(self._time_s()).to_svg().encode()
+        if name == "figure.png":
+            return run.figure(self._time_s()).to_png()
+        if name == "run.html":
+            with tempfile.TemporaryDirectory() as folder:
+                return run.save_html(Path(folder) / name).read_bytes()
+        import pyarrow.parquet as pq
+
+        file = io.BytesIO()
+        pq.write_table(run.trace, file)
+        return file.getvalue()
+
+    def offer_python(self) -> None:
+        """Put the lines into a new cell below, where the front end can, and show them here in any case."""
+        run = self._run()
+        if run is None:
+            self._say("There is no run yet.")
+            return
+        text = f"import workbench as wb\n\n{python_lines(run.scenario)}run = scenario.run()\nrun.show()"
+        self.lines.value = text
+        self.lines.layout.display = ""
+        self.link.value = ""
+        insert_cell(text)
+
+    def _say(self, sentence: str) -> None:
+        self.link.value = f"<span class='wb-error'>{html.escape(sentence)}</span>"
+
+
+_front_ends: list[Any] = []  # one is enough for all labs of a kernel
+
+
+def insert_cell(text: str) -> None:
+    """A new cell with this text, below the one that has the focus; nothing where the front end has no cells."""
+    from ipylab import JupyterFrontEnd
+
+    if not _front_ends:
+        _front_ends.append(JupyterFrontEnd())
+    commands = _front_ends[0].commands
+    commands.execute("notebook:insert-cell-below")
+    commands.execute("notebook:replace-selection", {"text": text})
