@@ -16,7 +16,7 @@ PROTOCOLS = [
     wb.Flooding(),
     wb.Gossip(forwarding_probability=1),
     wb.Diffusion(),
-    wb.CodedDiffusion(forwarding_factor=1.0),
+    wb.CodedDiffusion(),
     wb.TinyMQ(),
     wb.DPS(),
 ]
