@@ -42,7 +42,7 @@ class Compare(widgets.HBox):
         for player in self.players:
             player.wire.clock = self._clock if len(runs) > 1 else ""
         wires = tuple(player.wire for player in self.players)
-        if self.children != wires:
+        if tuple(self.children) != wires:  # type: ignore[has-type]
             self.children = wires
 
     def __repr__(self) -> str:

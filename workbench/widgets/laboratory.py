@@ -222,7 +222,7 @@ class Lab(widgets.VBox):
                     part.value = value
             self._workload.nodes = tuple(sorted(now.topology))
             self._workload.protocol = now.protocol
-            self._network.marks = dict(roles(now))
+            self._network.marks = roles(now)
             self._beside.value = _ALONE if beside is None else type(beside).public_class().__name__
         finally:
             self._is_showing = False
@@ -276,9 +276,9 @@ class Lab(widgets.VBox):
         self._why_not.is_seen = self._below.selected_index == 0
 
 
-def roles(scenario: Scenario) -> dict[int, str]:
+def roles(scenario: Scenario) -> dict[Any, str]:
     """What the nodes of a scenario do, by number: "sink", "source", "down" (at some time)."""
-    found: dict[int, str] = {}
+    found: dict[Any, str] = {}
     for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
         for item in scenario.workload:
             if isinstance(item, kind):

@@ -171,7 +171,9 @@ class _Watched:
 
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
     """What can be varied, by its path: the protocol's settings and the radio's that are numbers or choices."""
-    found = {f"protocol.{one.name}": one for one in scenario.protocol.parameters if _is_plain(one)}
+    found: dict[str, Parameter] = {
+        f"protocol.{one.name}": one for one in scenario.protocol.parameters if _is_plain(one)
+    }
     found |= {f"radio.{one.name}": one for one in PARAMETERS if _is_plain(one)}
     found["radio.loss"] = Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")
     found["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
