@@ -75,8 +75,8 @@ Differs from the original in
     C11  notifications, leases, unsubscribing, repair and hand-over are ours: on a join stored queries go to the child,
          on a new key to where they now belong.
     C12  events are not stored.
-    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node. A unicast frame tells it,
-         and infos do by naming neighbors that their senders hear: who is not known to hear the sender, and in three
+    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node. A unicast frame tells
+         it, and infos do by naming neighbors that their senders hear: who is not known to hear the sender, and in three
          infos who has named it itself; after a change 16 at most, else 4, of 4 bytes each. Once all know each other
          infos name nobody. To ask each neighbor by a frame of its own would cost two frames for each way.
     --   a message within a tree says for what its sender takes the receiver, in a bit of its type: a receiver that is
