@@ -172,7 +172,7 @@ def test_a_node_that_restarts_without_its_memory_finds_its_place_again(crashed, 
 def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for_again():
     dead_ends = []
     for count_muted, recheck_s in ((True, 0.0), (False, 0.0), (True, 10.0)):
-        settings = {**QUICK, "count_muted": count_muted, "recheck_s": recheck_s}
+        settings = {**QUICK, "link_loss_s": 200.0, "count_muted": count_muted, "recheck_s": recheck_s}
         network = mesh(DPS(**settings), SQUARE)
         (subscriber,) = subscribed(network, [(0, "a/b")])
         network.advance(60)

@@ -10,9 +10,10 @@ Theory of operation
     Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
     publications and no interests, and waits. When an active link is given up, a muted one is *unmuted*, with a new
-    mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s`` the one that
-    asked for a muted link asks again: ids that are late may have shown a loop that was none. That also ends what
-    either side has told the other before.
+    mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s``, or
+    ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late may have shown a
+    loop that was none. That also ends what either side has told the other before. The other one asks if that does not
+    come, so both find out when their neighbor has gone.
 
     An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
@@ -39,6 +40,7 @@ from workbench.protocols.dps.automaton import (
     NEEDED,
     NOTHING,
     QUIET,
+    RESTARTED,
     STATE_NAMES,
     TABLE,
     UNLINKED,
@@ -50,7 +52,7 @@ from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, Remote
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, SUBSCRIPTION, Remote
 
 _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT]
 
@@ -151,7 +153,7 @@ class Links:
         elif self._has_begun_anew(remote, message):
             self._come(remote, BEGUN, now)
         self._take(remote, message, None, now)
-        if remote.state == ACTIVE and remote.pending is None and remote.keep_alive_us is None:
+        if remote.pending is None and (remote.state == MUTED or remote.keep_alive_us is None):
             remote.keep_alive_us = self._next_sign_us(remote, now)
         self._go_on(remote, now)
 
@@ -184,12 +186,28 @@ class Links:
             return
         # A number that is old says nothing of what it acknowledges.
         is_answer = message.acknowledged == remote.revision and remote.pending is not None
+        has_restarted = is_answer and self._has_restarted(remote, message)
+        if has_restarted:
+            self._come(remote, RESTARTED, now)
         self._take(remote, message, message.acknowledged, now)
+        if has_restarted:
+            return
         if is_answer:
             self._come(remote, ANSWERED, now)
             self._go_on(remote, now)
         elif not message.flags & wire.SAK_REQUESTED:
             self._drop(neighbor, _SAK, message, "stale")
+
+    def _has_restarted(self, remote, message):
+        if remote.state != ACTIVE or remote.pending != SUBSCRIPTION:
+            return False
+        return rules.has_restarted(
+            message.flags,
+            message.sequence,
+            remote.inbound_revision,
+            remote.is_delta and remote.vector.is_empty,
+            number_of(message.mesh_id) != remote.inbound_mesh_id,
+        )
 
     def _take(self, remote, message, acknowledged, now):
         """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB."""
@@ -289,12 +307,12 @@ class Links:
             self._come(remote, what, now)
 
     def _next_sign_us(self, remote, now):
-        """When a link that is silent has to be heard of again, None for never."""
+        """When a link that is silent has to be heard of again."""
+        sign_us = self.node.times.sign_us
         if remote.state != MUTED:
-            return now + self.node.times.sign_us
-        if not rules.asks_again(remote.asked, self.settings.recheck_s):
-            return None
-        return now + rules.recheck_after_us(self.settings.recheck_s, self.node.random.uniform())
+            return now + sign_us
+        uniform = self.node.random.uniform()
+        return now + rules.ask_muted_after_us(remote.asked, self.settings.recheck_s, sign_us, uniform)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""

@@ -50,7 +50,7 @@ class Outgoing:
 
     def subscription(self, remote, now):
         """Send what `find_changes` found, or send it again."""
-        flags = subscription_flags(remote.is_delta, remote.state)
+        flags = subscription_flags(remote.is_delta, remote.state, self._node.settings.recheck_s)
         self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
         remote.await_answer(SUBSCRIPTION, now + self._wait_us)
 

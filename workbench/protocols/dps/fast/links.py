@@ -36,6 +36,7 @@ from workbench.protocols.dps.automaton import (
     REMOVE,
     REPEAT,
     REPLACE,
+    RESTARTED,
     SAY_END,
     SEND_RETAINED,
     SETTLE,
@@ -66,7 +67,7 @@ from workbench.protocols.dps.fast.outgoing import (
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, ask_at, forget_outbound, set_state, settle
 from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
@@ -76,8 +77,9 @@ from workbench.sim.fast.rows import remove
 
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
-loop_shown, after_tick, asks_again = inlined(rules.loop_shown), inlined(rules.after_tick), inlined(rules.asks_again)
-recheck_after_us, relink_after_us = inlined(rules.recheck_after_us), inlined(rules.relink_after_us)
+has_restarted = inlined(rules.has_restarted)
+loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
+ask_muted_after_us, relink_after_us = inlined(rules.ask_muted_after_us), inlined(rules.relink_after_us)
 
 _INPUTS = len(INPUT_NAMES)
 # What no run of a scenario has: links are not ended on purpose, and a link's row keeps its last revision.
@@ -260,7 +262,7 @@ def take_subscription(core, state, i, link, message, now):
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
     _take(core, state, i, link, message, False, now)
-    if it.state == ACTIVE and not it.pending and it.keep_alive_us == NONE:
+    if not it.pending and (it.state == MUTED or it.keep_alive_us == NONE):
         it.keep_alive_us = _next_sign_us(core, state, i, link, now)
     _go_on(state, i, link, now)
 
@@ -282,12 +284,27 @@ def take_acknowledgement(core, state, i, link, message, now):
         return
     # A number that is old says nothing of what it acknowledges.
     is_answer = letter.acknowledged == it.revision and it.pending != 0
+    restarted = is_answer and _has_restarted(core, state, link, message)
+    if restarted:
+        come(core, state, i, link, np.int64(RESTARTED), now)
     _take(core, state, i, link, message, True, now)
+    if restarted:
+        return
     if is_answer:
         come(core, state, i, link, np.int64(ANSWERED), now)
         _go_on(state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
         drop(core, now, i, address_of(core, state, link), message, STALE)
+
+
+@inlined
+def _has_restarted(core, state, link, message):
+    it, letter = state.links[link], state.letters[message]
+    if it.state != ACTIVE or it.pending != SUBSCRIPTION:
+        return False
+    is_sign = it.is_delta != 0 and it.vector == EMPTY
+    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
 @outlined
@@ -409,10 +426,9 @@ def _tick(core, state, i, link, now):
 
 @inlined
 def _next_sign_us(core, state, i, link, now):
-    """When a link that is silent has to be heard of again, NONE for never."""
+    """When a link that is silent has to be heard of again."""
     it = state.links[link]
     if it.state != MUTED:
         return now + state.keep_alive_after_us
-    if not asks_again(it.asked != 0, state.recheck_s):
-        return np.int64(NONE)
-    return now + recheck_after_us(state.recheck_s, stream_uniform(core, i))
+    uniform = stream_uniform(core, i)
+    return now + ask_muted_after_us(it.asked != 0, state.recheck_s, state.keep_alive_after_us, uniform)
