@@ -1,4 +1,4 @@
-"""Neighbors that die, restart at once, or do not ask: each link ends or comes to life again, whatever state it is in."""
+"""Neighbors that die, restart at once, or do not ask: each link ends or lives again, whatever its state."""
 
 import pytest
 
