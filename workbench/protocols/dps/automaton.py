@@ -75,7 +75,7 @@ INPUT_MEANINGS = (
     "the application ends it, and no answer is outstanding",
     "the application ends it, while an answer is outstanding",
     "a neighbor tells its interests as for the first time: it is new, has given the link up, or has restarted",
-    "a neighbor acknowledges what this end told as the first that it has heard: it has restarted, and has no more of it",
+    "a neighbor acknowledges what it was told as if it were the first: it has restarted, and has nothing else",
     "a neighbor takes a muted link into use again (flag UNMUTE)",
     "a message shows a loop, or that the link is muted at the other end (flag MUTE)",
     "the answer to what a muted link asked shows no loop any more",
