@@ -69,6 +69,7 @@ class Links:
         self.mesh_ids = MeshIds(self.remotes)
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
+        self._ids_us = None  # when neighbors are told ids that have changed
         self._out = Outgoing(node, self.interests, self.mesh_ids)
 
     def start(self, mesh_id):
@@ -120,6 +121,10 @@ class Links:
     def _update_later(self, now):
         if self._update_us is None:
             self._update_us = now + self.node.times.update_us
+
+    def _tell_ids_later(self, now):
+        if self._ids_us is None:
+            self._ids_us = now + self.node.times.ids_us
 
     def _is_full(self):
         return len(self.remotes) >= self.settings.max_links
@@ -228,7 +233,9 @@ class Links:
             self._look_for_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
         elif not is_known:
             self._come(remote, UNMUTED, now)
-        remote.inbound_mesh_id = mesh_id
+        if mesh_id != remote.inbound_mesh_id:
+            remote.inbound_mesh_id = mesh_id
+            self._tell_ids_later(now)
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
 
@@ -292,11 +299,22 @@ class Links:
         if self._update_us is not None and self._update_us <= now:
             self._update_us = None
             self.update(now)
+        if self._ids_us is not None and self._ids_us <= now:
+            self._ids_us = None
+            self._tell_ids(now)
         for remote in list(self.remotes.values()):
             if remote.tick_us is not None and remote.tick_us <= now:
                 self._tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._come(remote, QUIET, now)
+
+    def _tell_ids(self, now):
+        """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
+        for remote in self.mesh_ids.told_otherwise():
+            if remote.pending is None:
+                self._come(remote, QUIET, now)
+            else:
+                self._tell_ids_later(now)
 
     def _tick(self, remote, now):
         """A unit of waiting for an answer is over."""
@@ -312,11 +330,14 @@ class Links:
         if remote.state != MUTED:
             return now + sign_us
         uniform = self.node.random.uniform()
-        return now + rules.ask_muted_after_us(remote.asked, self.settings.recheck_s, sign_us, uniform)
+        counts = remote.inbound is not None
+        return now + rules.ask_muted_after_us(remote.asked, counts, self.settings.recheck_s, sign_us, uniform)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""
         due = self._update_us
+        if self._ids_us is not None and (due is None or self._ids_us < due):
+            due = self._ids_us
         for remote in self.remotes.values():
             for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us):
                 if time_us is not None and (due is None or time_us < due):
@@ -332,6 +353,7 @@ class Links:
             remote.state = entry.state
             name = STATE_NAMES[remote.state]
             self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
+            self._tell_ids_later(now)
         for action in entry.does:
             _ACTIONS[action](self, remote, now)
 

@@ -18,17 +18,15 @@ MOST_STRANGERS = 16  # of one publication's entry in the history: the way back n
 
 # Derived from the settings. update_us: how long what was learnt waits, what was told is not repeated, and what is
 # retained is not sent again; sign_us: how long a link may be silent; history_us: how long a publication is remembered
-# beyond its lifetime.
-Times = namedtuple("Times", ("update_us", "sign_us", "history_us"))
+# beyond its lifetime; ids_us: how long a mesh id that has changed waits for a message that it can go with.
+Times = namedtuple("Times", ("update_us", "sign_us", "history_us", "ids_us"))
 
 
 def times_of(settings):
     """The times that follow from a protocol's settings."""
-    return Times(
-        int(settings.update_s * SECOND_US),
-        int((settings.link_loss_s + settings.update_s) * SECOND_US),
-        int(settings.history_s * SECOND_US),
-    )
+    update_us = int(settings.update_s * SECOND_US)
+    sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
+    return Times(update_us, sign_us, int(settings.history_s * SECOND_US), max(update_us, sign_us // 10))
 
 
 # States of links
@@ -141,13 +139,16 @@ def after_tick(ticks, retry_ticks, retries):
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
-def ask_muted_after_us(asked, recheck_s, sign_us, uniform):
+def ask_muted_after_us(asked, counts, recheck_s, sign_us, uniform):
     """How long a muted link may be silent until this end asks whether it still closes a loop, and has a neighbor.
 
     Spread, as others were muted when it was: 0 <= uniform < 1. The end that asked for the link asks first. The other
-    one asks if nothing was heard of that: the neighbor has gone, or is none that asks.
+    one asks if nothing was heard of that: the neighbor has gone, or is none that asks. Where interests from before the
+    muting still count (``counts``), it is sooner: they may be those of who has gone, and come round the loop.
     """
     silent_us = sign_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), sign_us)
+    if counts:
+        silent_us //= 4
     return int(silent_us * ((0.625 if asked else 1.0) + uniform / 4))
 
 
