@@ -168,7 +168,7 @@ class Links:
             message.sequence,
             remote.inbound_revision,
             remote.pending == ACKNOWLEDGEMENT,
-            remote.state == MUTED and number_of(message.mesh_id) == self.mesh_ids.lowest_but(remote),
+            remote.state == MUTED and self.mesh_ids.shows_loop(number_of(message.mesh_id), remote),
         )
 
     def _take_unlink(self, remote, neighbor, message, now):
@@ -240,7 +240,7 @@ class Links:
             self._take_interests(remote, message, is_known, now)
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
-        is_lowest = mesh_id == self.mesh_ids.lowest_but(remote)
+        is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
         is_news = mesh_id != remote.inbound_mesh_id
         is_reply = is_acknowledgement and remote.pending is not None
         what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)

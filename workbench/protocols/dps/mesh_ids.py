@@ -37,6 +37,10 @@ class MeshIds:
                 lowest = other.inbound_mesh_id
         return lowest
 
+    def shows_loop(self, mesh_id, remote):
+        """Whether an id from a neighbor is this node's own, or the lowest that another neighbor has told."""
+        return mesh_id in (self.own, self.lowest_but(remote))
+
     def told_otherwise(self):
         """The active remotes that were told another id than they would be told now."""
         lowest = second = NO_MESH_ID
