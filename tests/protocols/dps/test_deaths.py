@@ -70,10 +70,10 @@ def live(alone, neighbor, until_s):
     return said
 
 
-def loop():
+def loop(topics=()):
     """A node with an active link to 1 and a muted one to 2, which has asked for it."""
     alone = Alone().linked(1, mesh_id=LOW)
-    alone.says(2, subscription(1, SAK, ["c/d"], LOW))
+    alone.says(2, subscription(1, SAK, topics, LOW))
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
     return alone
 
@@ -144,6 +144,12 @@ def test_a_muted_neighbor_that_answers_is_kept_and_stays_muted_while_there_is_a_
                 assert to == 1 or bool(message.flags & wire.MUTE) == (not recheck_s)
                 alone.says(to, acknowledgement(1, message.sequence, wire.MUTE if to == 2 else 0, LOW))
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
+
+
+def test_what_a_muted_neighbor_asked_for_does_not_count_for_long():
+    alone = loop(["c/d"])
+    asked = with_1_alive(alone, 1.25 * SIGN_S / 4)
+    assert asked[0][1].interests.is_empty and alone.node.links.remotes[2].inbound is None
 
 
 # Who asks

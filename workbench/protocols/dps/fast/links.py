@@ -53,7 +53,16 @@ from workbench.protocols.dps.automaton import (
     UPDATE_LATER,
 )
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
-from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_lowest
+from workbench.protocols.dps.fast.mesh_ids import (
+    forget_below,
+    forget_mesh,
+    go_below,
+    heard,
+    is_doubled,
+    joins,
+    shows_loop,
+    was_told_otherwise,
+)
 from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
@@ -118,8 +127,11 @@ def _come_in_its_place(core, state, i, link, now):
 @inlined
 def _enter(core, state, i, link, what, now):
     """Change a link's state; returns the number of the table's entry."""
-    entry = np.int64(state.links[link].state) * _INPUTS + what
+    before = np.int64(state.links[link].state)
+    entry = before * _INPUTS + what
     set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
+    if state.next_states[entry] != before:
+        _tell_ids_later(state, i, now)
     return entry
 
 
@@ -246,6 +258,12 @@ def _update_later(state, i, now):
         state.nodes[i].update_us = now + state.update_after_us
 
 
+@inlined
+def _tell_ids_later(state, i, now):
+    if state.nodes[i].ids_us == NONE:
+        state.nodes[i].ids_us = now + state.ids_after_us
+
+
 # Messages
 
 
@@ -270,7 +288,7 @@ def take_subscription(core, state, i, link, message, now):
 @inlined
 def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
-    stays_muted = it.state == MUTED and is_lowest(state, i, link, message)
+    stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
     return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted)
 
@@ -326,7 +344,9 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
         come(core, state, i, link, np.int64(UNMUTED), now)
-    it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+    if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
+        it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+        _tell_ids_later(state, i, now)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
 
@@ -336,9 +356,13 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
     is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
     is_reply = is_acknowledgement and it.pending != 0
-    what = loop_shown(letter.flags, it.state, is_reply, is_lowest(state, i, link, message), is_news)
+    what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
+    elif joins(it.state) and is_doubled(state, i, link, message) and now >= state.nodes[i].doubt_us:
+        state.nodes[i].doubt_us = now + state.keep_alive_after_us
+        forget_below(state, i, message)
+        _tell_ids_later(state, i, now)
 
 
 @inlined
@@ -402,6 +426,9 @@ def wake_links(core, state, i, now):
     if node.update_us != NONE and node.update_us <= now:
         node.update_us = NONE
         update(core, state, i, now)
+    if node.ids_us != NONE and node.ids_us <= now:
+        node.ids_us = NONE
+        _tell_ids(core, state, i, now)
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
@@ -411,6 +438,19 @@ def wake_links(core, state, i, now):
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
             come(core, state, i, link, np.int64(QUIET), now)
         link = behind
+
+
+@outlined
+def _tell_ids(core, state, i, now):
+    """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
+    link = np.int64(state.nodes[i].links.first)
+    while link != NONE:
+        if was_told_otherwise(state, i, link):
+            if state.links[link].pending:
+                _tell_ids_later(state, i, now)
+            else:
+                come(core, state, i, link, np.int64(QUIET), now)
+        link = np.int64(state.links[link].next)
 
 
 @inlined
@@ -431,4 +471,5 @@ def _next_sign_us(core, state, i, link, now):
     if it.state != MUTED:
         return now + state.keep_alive_after_us
     uniform = stream_uniform(core, i)
-    return now + ask_muted_after_us(it.asked != 0, state.recheck_s, state.keep_alive_after_us, uniform)
+    counts, sign_us = it.inbound != NONE, state.keep_alive_after_us
+    return now + ask_muted_after_us(it.asked != 0, counts, state.recheck_s, sign_us, uniform)

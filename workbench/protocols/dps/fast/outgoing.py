@@ -91,6 +91,7 @@ def find_changes(state, i, link):
 def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
+    it.told_high, it.told_low = high, low
     if name == SUBSCRIPTION_MESSAGE:
         size_B = state.subscription_B
     else:
