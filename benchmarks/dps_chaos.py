@@ -1,4 +1,4 @@
-"""DPS nodes that die, return and are beset by strangers: ``benchmarks/dps_chaos.py [--rounds 20] [--nodes 25] [--seed 1]``.
+"""DPS nodes that die and return, among strangers: ``benchmarks/dps_chaos.py [--rounds 20] [--nodes 25] [--seed 1]``.
 
 The nodes are on UDP, on the loopback interface, each with a socket of its own, in one process. In each round some are
 killed: their sockets close, and nobody is told. Some come back at once on the same port, some on another, some after a
@@ -195,9 +195,7 @@ def main() -> None:
     given = parser.parse_args()
     took = asyncio.run(play(given.seed, given.nodes, given.rounds, given.within))
     healed = sorted(losses for losses in took if losses is not None)
-    print(
-        f"{given.nodes} nodes, {given.rounds} rounds, seed {given.seed}; times in link losses of {TIMERS['link_loss_s']} s"
-    )
+    print(f"{given.nodes} nodes, {given.rounds} rounds, seed {given.seed}; a link loss is {TIMERS['link_loss_s']} s")
     print(f"healed: {len(healed)} of {len(took)}; median {statistics.median(healed):.1f}, longest {healed[-1]:.1f}")
     print(f"within {WITHIN_LOSSES:g}: {sum(losses <= WITHIN_LOSSES for losses in healed)} of {len(took)}")
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.network import SECOND, Network
+from tests.network import Network
 from tests.protocols.dps.alone import SAK, subscription
 from workbench import draws
 from workbench.protocols.dps import DPS, wire
@@ -18,7 +18,8 @@ HEALED_S = 90  # three times link_loss_s
 class Chaos:
     """A mesh of nodes with the reference's timers; time is moved by hand. ``seed`` says what happens."""
 
-    def __init__(self, seed, nodes=NODES, **settings):
+    def __init__(self, seed, nodes=NODES, forges=True, **settings):
+        self.forges = forges  # whether strangers tell ids that are not theirs
         self.draw = random.Random(seed)
         self.protocol = DPS(max_links=MOST_LINKS, **settings)
         self.network = Network(self.protocol, [], self.draw.randrange)
@@ -73,7 +74,7 @@ class Chaos:
         victim = self.draw.choice(sorted(self.network.nodes))
         node = self.network.nodes[victim]
         known = [one.inbound_mesh_id.to_bytes(17, "little")[:16] for one in node.links.remotes.values()]
-        mesh_id = self.draw.choice([self.draw.randbytes(16), *known])
+        mesh_id = self.draw.choice([self.draw.randbytes(16), *(known if self.forges else ())])
         flags = SAK | self.draw.choice([0, 0, wire.UNMUTE])
         for _ in range(self.draw.choice([1, 1, MOST_LINKS])):
             self.strangers += 1
@@ -125,14 +126,14 @@ class Chaos:
 
     def unheard(self):
         """[(who has not heard, whom)] of those that live."""
-        for subscription, _ in self.subscriptions.values():
-            subscription.take()
+        for all_of_them, _ in self.subscriptions.values():
+            all_of_them.take()
         for address, node in self.network.nodes.items():
             node.publish_topics(f"all/{address}", b"%d" % address, self.network.now)
             self.network.settle()
         found = []
-        for address, (subscription, _) in self.subscriptions.items():
-            heard = {int(arrival.data) for arrival in subscription}
+        for address, (all_of_them, _) in self.subscriptions.items():
+            heard = {int(arrival.data) for arrival in all_of_them}
             found += [(address, other) for other in self.network.nodes if other not in heard]
         return found
 

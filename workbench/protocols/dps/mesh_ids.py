@@ -42,7 +42,7 @@ class MeshIds:
         return mesh_id in (self.own, self.lowest_but(remote))
 
     def is_doubled(self, mesh_id, remote):
-        """Whether another neighbor has told the same, and it is below this node's own, though it may not be the lowest."""
+        """Whether another neighbor has told the same, if it is below this node's own; it may not be the lowest."""
         if mesh_id >= self.own:
             return False
         others = self._remotes.values()

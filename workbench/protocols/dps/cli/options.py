@@ -47,7 +47,7 @@ def _add_subscribe(which: Any) -> None:
         "topics",
         nargs="*",
         metavar="TOPIC",
-        help="all must match; + is a level, # the rest, which alone gets nothing over links",
+        help="all must match; + is a level, # the rest; alone they get nothing over links",
     )
     parser.add_argument(
         "-s",
