@@ -22,7 +22,7 @@ from workbench.protocols.dps.udp import UDPNode
 
 # In the proportions of the reference's; shorter, and a busy machine loses links that are alive.
 TIMERS = {"update_s": 0.1, "link_loss_s": 1.5, "relink_s": 0.5}
-MOST_LINKS = 8
+MOST_LINKS = 12
 WITHIN_LOSSES = 3.0
 _ASKED = 3
 _POLL_S = 0.1

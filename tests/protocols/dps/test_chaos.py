@@ -11,7 +11,7 @@ from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.bloom import BitVector
 
 NODES = 25
-MOST_LINKS = 8
+MOST_LINKS = 12
 HEALED_S = 90  # three times link_loss_s
 
 

@@ -70,7 +70,6 @@ class Links:
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
         self._ids_us = None  # when neighbors are told ids that have changed
-        self._doubt_us = 0  # from when on ids may be taken for those of the dead again
         self._out = Outgoing(node, self.interests, self.mesh_ids)
 
     def start(self, mesh_id):
@@ -247,10 +246,6 @@ class Links:
         what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
         if what != NOTHING:
             self._come(remote, what, now)
-        elif rules.joins(remote.state) and self.mesh_ids.is_doubled(mesh_id, remote) and now >= self._doubt_us:
-            self._doubt_us = now + self.node.times.sign_us
-            self.mesh_ids.forget_below(mesh_id)
-            self._tell_ids_later(now)
 
     def _take_interests(self, remote, message, is_known, now):
         is_changed = not is_known and self._apply(remote, message)

@@ -41,19 +41,6 @@ class MeshIds:
         """Whether an id from a neighbor is this node's own, or the lowest that another neighbor has told."""
         return mesh_id in (self.own, self.lowest_but(remote))
 
-    def is_doubled(self, mesh_id, remote):
-        """Whether another neighbor has told the same, if it is below this node's own; it may not be the lowest."""
-        if mesh_id >= self.own:
-            return False
-        others = self._remotes.values()
-        return any([one is not remote and one.inbound_mesh_id == mesh_id and joins(one.state) for one in others])
-
-    def forget_below(self, mesh_id):
-        """Take ids below this one for untold, until they are told again."""
-        for one in self._remotes.values():
-            if one.inbound_mesh_id < mesh_id:
-                one.inbound_mesh_id = NO_MESH_ID
-
     def told_otherwise(self):
         """The active remotes that were told another id than they would be told now."""
         lowest = second = NO_MESH_ID

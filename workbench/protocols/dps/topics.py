@@ -154,9 +154,9 @@ def asks_nobody(topics: Iterable[str], separators: str = SEPARATORS) -> str:
     if any(subscription_items(topic, separators) for topic in topics):
         return ""
     return (
-        f"a subscription to {' and '.join(topics)} alone asks no neighbor for anything, as a wildcard alone sets no bit "
-        f"of a filter: it is given what is published at this node, and nothing over links; +{separators[0]}# asks for all "
-        "topics of two levels and more"
+        f"a subscription to {' and '.join(topics)} alone asks no neighbor for anything, as a wildcard alone sets no "
+        f"bit of a filter: it is given what is published at this node, and nothing over links; +{separators[0]}# asks "
+        "for all topics of two levels and more"
     )
 
 

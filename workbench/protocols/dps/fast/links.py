@@ -54,12 +54,9 @@ from workbench.protocols.dps.automaton import (
 )
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
 from workbench.protocols.dps.fast.mesh_ids import (
-    forget_below,
     forget_mesh,
     go_below,
     heard,
-    is_doubled,
-    joins,
     shows_loop,
     was_told_otherwise,
 )
@@ -359,10 +356,6 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
-    elif joins(it.state) and is_doubled(state, i, link, message) and now >= state.nodes[i].doubt_us:
-        state.nodes[i].doubt_us = now + state.keep_alive_after_us
-        forget_below(state, i, message)
-        _tell_ids_later(state, i, now)
 
 
 @inlined

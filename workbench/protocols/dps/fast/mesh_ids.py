@@ -10,7 +10,7 @@ from workbench.protocols.dps.rules import joins as _joins
 from workbench.protocols.dps.rules import takes_publications as _takes_publications
 from workbench.sim.fast.draws import bits
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.reference import inlined
 
 joins, takes_publications = inlined(_joins), inlined(_takes_publications)
 
@@ -84,34 +84,6 @@ def shows_loop(state, i, link, message):
     high, low = lowest_but(state, i, link)
     is_own = letter.mesh_high == node.mesh_high and letter.mesh_low == node.mesh_low
     return is_own or (letter.mesh_high == high and letter.mesh_low == low)
-
-
-@outlined
-def is_doubled(state, i, link, message):
-    """Whether another neighbor has told the same, and it is below this node's own, though it may not be the lowest."""
-    letter, node = state.letters[message], state.nodes[i]
-    if not is_less(letter.mesh_high, letter.mesh_low, node.mesh_high, node.mesh_low):
-        return False
-    other = np.int64(node.links.first)
-    while other != NONE:
-        it = state.links[other]
-        is_alike = it.mesh_high == letter.mesh_high and it.mesh_low == letter.mesh_low
-        if is_alike and other != link and joins(it.state):
-            return True
-        other = np.int64(it.next)
-    return False
-
-
-@outlined
-def forget_below(state, i, message):
-    """Take ids below that of a message for untold, until they are told again."""
-    letter = state.letters[message]
-    link = np.int64(state.nodes[i].links.first)
-    while link != NONE:
-        it = state.links[link]
-        if is_less(it.mesh_high, it.mesh_low, letter.mesh_high, letter.mesh_low):
-            forget_mesh(it)
-        link = np.int64(it.next)
 
 
 @inlined

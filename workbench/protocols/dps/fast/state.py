@@ -95,7 +95,6 @@ NODE = np.dtype(
         ("lowest_low", np.uint64),
         ("update_us", np.int64),
         ("ids_us", np.int64),
-        ("doubt_us", np.int64),
         ("next_end_us", np.int64),
         ("links", LIST),
         ("asked", LIST),
