@@ -176,7 +176,6 @@ async def play(seed: int, nodes: int, rounds: int, within_losses: float = WITHIN
         took = [await chaos.healed(within_losses)]
         for _ in range(rounds):
             await chaos.round()
-            # As long as a neighbor may be silent until it is given up, nothing is said of whom nobody has missed yet.
             took.append(await chaos.healed(within_losses))
         return took
     finally:
