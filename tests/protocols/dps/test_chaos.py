@@ -79,7 +79,8 @@ class Chaos:
         self.strangers += 1
         victim = self.draw.choice(sorted(self.network.nodes))
         node = self.network.nodes[victim]
-        known = [one.inbound_mesh_id.to_bytes(17, "little")[:16] for one in node.links.remotes.values()]
+        known = [one.inbound_mesh_id.to_bytes(17, "little") for one in node.links.remotes.values()]
+        known = [one[:16] for one in known if not one[16]]
         mesh_id = self.draw.choice([self.draw.randbytes(16), *(known if self.forges else ())])
         flags = SAK | self.draw.choice([0, 0, wire.UNMUTE])
         for _ in range(self.draw.choice([1, 1, MOST_LINKS])):

@@ -131,7 +131,7 @@ PARAMETERS = (
         0.0,
         86400.0,
         "s",
-        "whether muted links still close loops, or link_loss_s; 0: never, as there",
+        "whether muted links still close loops, or link_loss_s; 0: never",
     ),
     Parameter("ttl_s", 0, 0, wire.LONGEST_TTL_S, "s", "publications are sent once; else they are kept for so long"),
     Parameter("acknowledge", False, None, None, "", "True: sinks acknowledge each publication that they are given"),

@@ -201,6 +201,7 @@ _OUTSTANDING = "first comes the answer that is outstanding"
 _SILENT = _never("it waits for an answer, which is repeated or overdue before")
 _ANEW = "the neighbor has nothing of ours: it is told everything, and what it told before is void"
 _DEAF = "the neighbor has gone; its interests are not asked for any more"
+_DEAF_AND_OLD = "the same; its mesh id may go round a loop, which an id below that one shows"
 
 TABLE = {
     GONE: {
@@ -251,7 +252,7 @@ TABLE = {
         CHANGED: Entry(ACTIVE, (TELL_CHANGES,), "the neighbor is told what is asked for behind it"),
         QUIET: Entry(ACTIVE, (TELL,), "a sign of life, which wants its answer"),
         OVERDUE: Entry(ACTIVE, (REPEAT,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, (NOTE_REVISION, REMOVE, REPLACE, ASK_LATER, UPDATE_LATER), _DEAF),
+        LOST: Entry(GONE, (NOTE_REVISION, REMOVE, NEW_MESH_ID, REPLACE, ASK_LATER, UPDATE_LATER), _DEAF_AND_OLD),
         NEEDED: _NOT_NEEDED,
     },
     MUTED: {
