@@ -270,7 +270,7 @@ TABLE = {
         QUIET: Entry(MUTED, (FORGET_HEARD, FORGET_REVISION, TELL_NOTHING), "is there still a loop, and a neighbor?"),
         OVERDUE: Entry(MUTED, (REPEAT,), "it may be lost, or its answer"),
         LOST: Entry(GONE, _GIVEN_UP, _DEAF),
-        NEEDED: Entry(UNMUTING, (FORGET_REVISION, *_TAKEN_INTO_USE), "the mesh may be in parts; this link joins them"),
+        NEEDED: Entry(UNMUTING, (FORGET_REVISION,) + _TAKEN_INTO_USE, "the mesh may be in parts; this link joins them"),
     },
     UNMUTING: {
         ASKED: Entry(UNMUTING, (KEEP,), _KEPT),
