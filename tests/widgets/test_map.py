@@ -175,7 +175,6 @@ def test_everything_can_be_done_with_the_keyboard(page):
 def test_what_comes_from_the_kernel_keeps_the_section_that_is_looked_at(page):
     page.evaluate("() => document.querySelector('.wb-network').workbenchEditor.map.zoom(2)")
     before = at(page, 4)
-    parcel = base64.b64encode(packed(topology.edits.with_node(topology.grid(3, 3), (30, 30)))).decode()
     page.evaluate(FEED, parcel_of(topology.edits.with_node(topology.grid(3, 3), (30, 30))))
     assert at(page, 4) == before
     page.evaluate(FEED, parcel_of(topology.grid(5, 5, 40)))
