@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workbench import topology
 from workbench.errors import DataError, ScenarioError
 from workbench.widgets import Network
-from workbench.widgets.network import ASKS, sources
+from workbench.widgets.network import sources
 from workbench.widgets.network.map import MOST_LINKS, packed
 
 LINKS = "transmitter,receiver,pdr\n0,1,0.9\n1,0,0.8\n1,2,0.7\n"
@@ -290,7 +290,7 @@ def test_without_undo_of_its_own_there_are_no_buttons_for_it():
     value = network.value
     hear(network, "undo")
     assert network.value is value and network.map.history == {}
-    assert network.map.asks == list(ASKS) and Network(topology.line(3)).map.asks == []
+    assert network.map.asks == ["sink", "source", "fail"] and Network(topology.line(3)).map.asks == []
 
 
 # Values
