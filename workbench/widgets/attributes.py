@@ -70,7 +70,7 @@ class Attributes(Part):
             description="as text",
             placeholder=_STARTS[kind],
             tooltip='KEY OPERATOR VALUE, separated by commas, as in "TEMP GE 20, TEMP LE 30"',
-            layout={"width": "100%"},
+            layout={"width": "auto"},
         )
         self._said, self._matches = widgets.HTML(), widgets.HTML()
         self.set_trait("kind", kind)
