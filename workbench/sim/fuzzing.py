@@ -1,4 +1,4 @@
-"""A node of any protocol among frames that no run would send it: ``wb.fuzz(wb.Flooding(), frames=20_000)``.
+"""A node of any protocol among frames that no run would send it: ``wb.fuzz(protocol, frames=20_000)``.
 
 Theory of operation
     One node stands in the middle of a small grid, alone: the fuzzer is everybody else. It gives the node frames of all
@@ -75,7 +75,7 @@ def fuzz(
     cause, if the node raises anything, or asks again and again to be woken at once. ParameterError for wrong arguments.
     """
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol, such as wb.Flooding()")
+        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol with its settings")
     frames = whole("frames", frames, PARTS, 1 << 40)
     trial = _Trial(protocol, whole("seed", seed, 0, (1 << 63) - 1))
     memory_B = []
