@@ -1,4 +1,4 @@
-# make setup | demo | test | lab | notebooks | lint | bench | doctor | clean
+# make setup | demo | test | lab | app | notebooks | lint | bench | doctor | clean
 # Everything lives in .venv; after the first set-up no target needs the network.
 PYTHON ?= python3
 VENV := .venv
@@ -10,11 +10,12 @@ WORKERS ?= 2
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lab notebooks lint bench doctor clean
+.PHONY: help setup demo test lab app notebooks lint bench doctor clean
 
 help:
 	@echo 'make demo       the first experiment: metrics, out/demo.html, out/demo.png'
-	@echo 'make lab        JupyterLab in notebooks/'
+	@echo 'make lab        JupyterLab, on the notebook that has the lab'
+	@echo 'make app        the lab in the browser, without code'
 	@echo 'make notebooks  run every notebook into out/notebooks/*.html'
 	@echo 'make test       lint, type check, tests, notebooks'
 	@echo 'make lint       ruff and mypy alone'
@@ -44,6 +45,9 @@ demo: setup
 
 lab: setup
 	@$(BIN)/workbench lab
+
+app: setup
+	@$(BIN)/workbench app
 
 doctor: setup
 	@$(BIN)/workbench doctor

@@ -33,14 +33,15 @@ def decoding_node(settings, payload_B):
     node = empty_node(settings)
     generation_size, order = settings["generation_size"], settings["field"]
     attributes = with_payload((Attribute(TEMP, IS, 2600),), bytes([index & 255 for index in range(payload_B)]))
-    data = wire.event_bytes(attributes)
+    data = wire.coded_bytes(9, 0, attributes)
     encoder = Encoder(split(data, generation_size, order), order, Stream(2))
     while not _has_decoded(node):
         vector, information = encoder.encode()
-        frame = wire.encode_coded(wire.Coded(9, 0, 3, generation_size, order, len(data), vector, information))
+        length_B = len(data) - wire.CHECKSUM_B
+        frame = wire.encode_coded(wire.Coded(9, 0, 3, generation_size, order, length_B, vector, information))
         node.receive(frame, 4, NOW_US)
         node.take_events()
-    return [node, frame, wire.decode(frame), data, wire.event_attributes(data)]
+    return [node, frame, wire.decode(frame), data, wire.coded_attributes(9, 0, data)]
 
 
 def _has_decoded(node):

@@ -27,26 +27,27 @@ from typing import Any
 from workbench import draws, purposes
 from workbench.errors import ParameterError, ScenarioError
 from workbench.keywords import checked
+from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
 _WAVES = 32
 _SPATIAL, _NOISE = 1, 2  # what the field's draws are for
 _LARGEST = 1e9
 
-# Parameter -> (minimum, maximum, unit); strings, the seed and the path are checked by hand.
+# Parameter -> (minimum, maximum, unit, meaning); strings, the seed and the path are checked by hand.
 _RANGES = {
-    "base": (-_LARGEST, _LARGEST, ""),
-    "diurnal_amplitude": (0.0, _LARGEST, ""),
-    "diurnal_period_s": (1.0, _LARGEST, "s"),
-    "diurnal_peak_s": (-_LARGEST, _LARGEST, "s"),
-    "spatial_sigma": (0.0, _LARGEST, ""),
-    "correlation_length_m": (0.01, _LARGEST, "m"),
-    "noise_sigma": (0.0, _LARGEST, ""),
-    "hot_spot_amplitude": (-_LARGEST, _LARGEST, ""),
-    "hot_spot_radius_m": (0.01, _LARGEST, "m"),
-    "hot_spot_speed_m_s": (0.0, _LARGEST, "m/s"),
-    "hot_spot_start_s": (-_LARGEST, _LARGEST, "s"),
-    "resolution": (1e-6, _LARGEST, ""),
+    "base": (-_LARGEST, _LARGEST, "", "mean of the field"),
+    "diurnal_amplitude": (0.0, _LARGEST, "", "half the difference between day and night"),
+    "diurnal_period_s": (1.0, _LARGEST, "s", "length of a day"),
+    "diurnal_peak_s": (-_LARGEST, _LARGEST, "s", "time of the greatest warmth"),
+    "spatial_sigma": (0.0, _LARGEST, "", "standard deviation between places"),
+    "correlation_length_m": (0.01, _LARGEST, "m", "distance at which places are still alike"),
+    "noise_sigma": (0.0, _LARGEST, "", "standard deviation of a sensor's noise"),
+    "hot_spot_amplitude": (-_LARGEST, _LARGEST, "", "how much warmer its middle is; 0: there is none"),
+    "hot_spot_radius_m": (0.01, _LARGEST, "m", "distance from its middle at which 61 % of that is left"),
+    "hot_spot_speed_m_s": (0.0, _LARGEST, "m/s", "how fast it moves along its path"),
+    "hot_spot_start_s": (-_LARGEST, _LARGEST, "s", "when it appears"),
+    "resolution": (1e-6, _LARGEST, "", "of the sensor: values are rounded to it"),
 }
 
 
@@ -100,7 +101,7 @@ class SensorField:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, (minimum, maximum, unit) in _RANGES.items():
+        for name, (minimum, maximum, unit, _) in _RANGES.items():
             value = getattr(self, name)
             if not _is_number(value) or not minimum <= value <= maximum:
                 allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
@@ -185,6 +186,14 @@ class SensorField:
     def _noise(self, node: int, time_s: float) -> float:
         key = draws.make_key(self.seed, purposes.SENSOR_FIELD, _NOISE, node, round(time_s * 1e6))
         return self.noise_sigma * draws.Stream(key).normal()
+
+
+def parameters() -> tuple[Parameter, ...]:
+    """The parameters of a field as a table that forms are made of, all but the list of points ``hot_spot_path``."""
+    numbers = (Parameter(name, getattr(SensorField, name), *rest) for name, rest in _RANGES.items())
+    key = Parameter("key", SensorField.key, None, None, "", "the attribute that readings are published under")
+    seed = Parameter("seed", SensorField.seed, None, None, "", "of the spatial variation and the noise")
+    return (key, *numbers, seed)
 
 
 @lru_cache(maxsize=64)

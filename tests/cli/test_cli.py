@@ -8,6 +8,7 @@ import pytest
 
 import workbench as wb
 from workbench import cli
+from workbench.cli import lab as cli_lab
 
 #   0 --- 1 --- 2      the sink is node 0, the source node 2
 SCENARIO = wb.Scenario(
@@ -135,10 +136,19 @@ def test_doctor_prints_a_row_for_each_library(capsys):
 
 
 def test_lab_serves_the_notebooks_on_loopback_only(repository):
-    command = cli.lab_command(no_browser=True, as_root=False)
+    command = cli_lab.lab_command(no_browser=True, as_root=False)
     assert "--ServerApp.ip=127.0.0.1" in command
     assert f"--ServerApp.root_dir={repository / 'notebooks'}" in command
     assert "--no-browser" in command and "--allow-root" not in command
+
+
+def test_the_app_is_a_notebook_of_the_lab_alone_on_loopback(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook = cli_lab.write_app(tmp_path)
+    (cell,) = json.loads(notebook.read_text())["cells"]
+    assert f"os.chdir({str(tmp_path)!r})" in cell["source"] and "wb.lab(name='app')" in cell["source"]
+    command = cli_lab.app_command(notebook, no_browser=True, port=8901)
+    assert "--Voila.ip=127.0.0.1" in command and "--port=8901" in command and "--no-browser" in command
 
 
 def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monkeypatch):
@@ -146,10 +156,10 @@ def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monke
 
     (lab, told), (run, _) = demo.next_steps(tmp_path)
     assert lab == "workbench lab" and run == f"workbench run {tmp_path / 'demo.json'}"
-    assert cli.make_parser().parse_args(lab.split()[1:]).command is cli.open_lab
-    assert cli.FIRST_NOTEBOOK in told and (cli.notebooks() / cli.FIRST_NOTEBOOK).is_file()
+    assert cli.make_parser().parse_args(lab.split()[1:]).command is cli_lab.open_lab
+    assert cli_lab.FIRST_NOTEBOOK in told and (cli_lab.notebooks() / cli_lab.FIRST_NOTEBOOK).is_file()
     monkeypatch.setattr(cli.workbench, "__file__", str(tmp_path / "site-packages" / "workbench" / "__init__.py"))
-    assert cli.FIRST_NOTEBOOK not in demo.next_steps(tmp_path)[0][1]
+    assert cli_lab.FIRST_NOTEBOOK not in demo.next_steps(tmp_path)[0][1]
 
 
 def test_version_is_the_package_version(capsys):

@@ -178,6 +178,7 @@ def of_coded_run(run):
     yield "decoding_maps", views.decoding_maps(run)
     yield "decoding_maps of some times", views.decoding_maps(run, times_s=[1.0, 2.0], columns=2)
     yield "decoding_matrices", views.decoding_matrices(run, [nodes[1], nodes[-1]])
+    yield "pollution_chart", views.pollution_chart({"nobody is hostile": [run]}, nodes[0])
 
 
 def of_overlay(run):

@@ -27,7 +27,10 @@ RUNS = {
     "gossip of pieces": (wb.Gossip(pieces=3, forwarding_probability=0.9), {"piece"}),
     "diffusion": (wb.Diffusion(), {"interest", "reinforcement", "data"}),
     **{
-        f"coded diffusion over {order}": (wb.CodedDiffusion(field=order, generation_size=3), {"event", "coded"})
+        f"coded diffusion over {order}": (
+            wb.CodedDiffusion(field=order, generation_size=3, bootstrap_factor=1),
+            {"event", "coded", "request"},
+        )
         for order in coded_wire.FIELDS
     },
     "tinymq": (wb.TinyMQ(roots=(0, 8)), TINYMQ),

@@ -14,7 +14,9 @@ from workbench.protocols.flooding import rules as flooding
 ARGUMENTS = {
     flooding.hops_taken: ((1, 50), (1, 7)),
     coded_diffusion.collecting_us: ((50.0, 0.0019),),
-    coded_diffusion.forget_after_us: ((0.0, 10.0), (2, 16), (50000, 1)),
+    coded_diffusion.request_after_us: ((50000, 1),),
+    coded_diffusion.keep_us: ((0, 1, 3), (50000, 1), (200000, 4)),
+    coded_diffusion.forget_after_us: ((0.0, 10.0), (2, 16), (50000, 1), (0, 850000)),
     coded_diffusion.packets_to_send: ((0.1, 0.5, 1.0), (0, 1, 2, 30)),
     coded_diffusion.is_quiet: ((100, 150, 151), (100,), (50,)),
     coded_diffusion.is_full: ((9, 10), (10,), (5, 6), (5,)),

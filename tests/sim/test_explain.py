@@ -16,7 +16,7 @@ PROTOCOLS = [
     wb.Flooding(),
     wb.Gossip(forwarding_probability=1),
     wb.Diffusion(),
-    wb.CodedDiffusion(forwarding_factor=1.0),
+    wb.CodedDiffusion(),
     wb.TinyMQ(),
     wb.DPS(),
 ]
@@ -121,7 +121,7 @@ def test_who_did_not_ask_or_publish_in_time_is_told(workload, sentences):
     [
         ("TEMP GE 30", ["TEMP IS 5", "TEMP IS 20"],
          "TEMP GE 30 fails, for what is published is from TEMP IS 5 to TEMP IS 20"),
-        ("TEMP GE 1, HUMIDITY GE 1", ["TEMP IS 5"], "none has what HUMIDITY GE 1 asks for"),
+        ("TEMP GE 1, HUMIDITY GE 1", ["TEMP IS 5"], "nothing published has what HUMIDITY GE 1 asks for"),
         ("TEMP GE 10, TEMP LE 12", ["TEMP IS 5", "TEMP IS 20"],
          "each of its attributes is met, but never all of them by one publication"),
         ('TOPIC EQ "a/+"', ['TOPIC IS "a/b"'],

@@ -292,7 +292,7 @@ def decoding_spans(columns: Columns, duration_us: int) -> list[Span]:
             closed.append(span._replace(until_us=min(time_us, duration_us)))
         return span
 
-    given_up = columns.where(event="dropped", detail="expired")
+    given_up = columns.where(event="dropped", detail=("expired", "corrupt"))
     rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
     numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
     words = [columns.text(name, rows).tolist() for name in ("event", "detail")]

@@ -12,7 +12,7 @@ A mote never loads this file: what runs there imports from the part that it need
 """
 
 from workbench.attributes.interests import constraints, is_within
-from workbench.attributes.keys import BLOB, INT16, OPERATORS, Key, in_units, key_of, make, register_key
+from workbench.attributes.keys import BLOB, INT16, OPERATORS, Key, in_units, key_of, known_keys, make, register_key
 from workbench.attributes.model import (
     APP,
     BLOB_OPERATORS,
@@ -93,6 +93,7 @@ __all__ = [
     "is_blob",
     "is_within",
     "key_of",
+    "known_keys",
     "make",
     "matching_samples",
     "one_way_match",

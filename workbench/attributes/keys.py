@@ -150,6 +150,11 @@ def key_of(name_or_number):
     )
 
 
+def known_keys():
+    """All registered keys, the user's among them, in ascending order of their numbers."""
+    return [_keys_by_number[number] for number in sorted(_keys_by_number)]
+
+
 def make(key, operator, value=0):
     """An Attribute from a key (name or number), an operator (name or number) and a value in the key's unit."""
     key = key_of(key)

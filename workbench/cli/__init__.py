@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
+from workbench.cli import lab as cli_lab
 from workbench.cli import motes as cli_motes
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.public_names import COMMANDS
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from workbench.sim.scenario import Scenario
 
 BAD_INPUT = 2
-FIRST_NOTEBOOK = "01-first-interest.ipynb"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,9 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     for module in COMMANDS.values():
         importlib.import_module(f"workbench.{module}").add_parser(commands)
 
-    lab = commands.add_parser("lab", help="open JupyterLab in the notebooks' folder")
-    lab.add_argument("--no-browser", action="store_true", help="only print the address")
-    lab.set_defaults(command=open_lab)
+    cli_lab.add_parser(commands)
 
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, how to get it")
     doctor.set_defaults(command=show_doctor)
@@ -139,27 +137,6 @@ def read_scenario(path: Path) -> "Scenario":
         ) from None
     except WorkbenchError as error:
         raise ScenarioError(f"{path}: {error}") from None
-
-
-def open_lab(options: argparse.Namespace) -> int:
-    """Replace this process by JupyterLab."""
-    command = lab_command(options.no_browser, os.geteuid() == 0 if hasattr(os, "geteuid") else False)
-    os.execv(command[0], command)
-
-
-def notebooks() -> Path | None:
-    """The folder with the notebooks; None where the workbench was installed without them."""
-    folder = Path(workbench.__file__).parents[1] / "notebooks"
-    return folder if (folder / FIRST_NOTEBOOK).is_file() else None
-
-
-def lab_command(no_browser: bool, as_root: bool) -> list[str]:
-    """How JupyterLab is started: in the notebooks' folder, on this machine's loopback only."""
-    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
-    command.append(f"--ServerApp.root_dir={notebooks() or Path.cwd()}")
-    command += ["--no-browser"] if no_browser else []
-    command += ["--allow-root"] if as_root else []
-    return command
 
 
 def show_doctor(_: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench as wb
-from workbench.cli import FIRST_NOTEBOOK, notebooks
+from workbench.cli.lab import FIRST_NOTEBOOK, notebooks
 
 SINK = 0
 SAMPLING_S = 5.0

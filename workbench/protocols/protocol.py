@@ -66,6 +66,9 @@ class Protocol:
     explain = ""
     # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
     frame = ""
+    # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
+    # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
+    catalogue = ""
 
     __signature__ = Shown("signature_of", lambda cls: (cls.parameters,))
 

@@ -29,7 +29,7 @@ from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.columns import positions
-from workbench.sim.metrics.matching import Matching
+from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.missing import Missing, Owed, accounts, by_text
@@ -68,12 +68,12 @@ def hint(delivery_ratio: float) -> str:
 def explain(run: Any) -> Explanation:
     """Why a run delivered little or nothing."""
     scenario, metrics, rows = run.scenario, run.metrics, Rows(run._rows)
-    asked, published, matching, samples, owed, missing = accounts(scenario, rows)
+    asked, published, _, samples, owed, missing = accounts(scenario, rows)
     said = [
         *_without(scenario, asked, published),
         *_after_the_end(scenario),
         *_while_down(scenario, rows),
-        *_without_a_match(scenario, asked, published, samples, matching),
+        *_without_a_match(scenario, asked, published, samples),
         *_at_other_times(rows, asked, published, samples, bool(metrics["expected"])),
         *_without_a_path(owed, asked, published),
     ]
@@ -233,22 +233,22 @@ def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, 
 # What is asked for
 
 
-def _without_a_match(
-    scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray], matching: Matching
-) -> Iterator[str]:
+def _without_a_match(scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
     if not len(published.node):
         return
     unmet = [what for what, numbers in zip(asked.texts, samples, strict=True) if not numbers.any()]
     for what in unmet[:_SHOWN]:
-        yield f"No publication matches {what}: {_mismatch(scenario, what, published.texts, matching)}."
+        yield f"No publication matches {what}: {mismatch(scenario.protocol, what, published.texts)}."
     if len(unmet) > _SHOWN:
         yield f"Nor does one match {len(unmet) - _SHOWN:,} other things that are asked for."
 
 
-def _mismatch(scenario: Any, what: str, texts: list[str], matching: Matching) -> str:
+def mismatch(protocol: Protocol, what: str, texts: list[str]) -> str:
+    """Why none of these publications matches a subscription, by the protocol's rule: the first attribute that fails."""
+    matching = matching_of(protocol)
     for one in parse(what):
         if one.operator != IS and not any(matching.is_match(to_text((one,)), text) for text in texts):
-            return _failing(scenario.protocol, one, texts)
+            return _failing(protocol, one, texts)
     return "each of its attributes is met, but never all of them by one publication"
 
 
@@ -256,7 +256,7 @@ def _failing(protocol: Protocol, one: Attribute, texts: list[str]) -> str:
     said = to_text((one,))
     stated = [other for text in texts for other in parse(text) if other.key == one.key and other.operator == IS]
     if not stated:
-        return f"none has what {said} asks for"
+        return f"nothing published has what {said} asks for"
     if one.key == TOPIC and one.operator == EQ and _is_pattern(one.value) and _compares_bytes(protocol):
         name = type(protocol).public_class().__name__
         return f"{said} is a pattern, and {name} has no patterns: it compares topics byte by byte"

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from workbench import draws, topology
+from workbench import draws, public_names, topology
 from workbench.attributes.text import parse
 from workbench.errors import FuzzError, ParameterError, WorkbenchError
 from workbench.protocols.contract import Node
@@ -75,7 +75,8 @@ def fuzz(
     cause, if the node raises anything, or asks again and again to be woken at once. ParameterError for wrong arguments.
     """
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol, such as wb.Flooding()")
+        example = next(iter(public_names.PROTOCOLS))
+        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol, such as wb.{example}()")
     frames = whole("frames", frames, PARTS, 1 << 40)
     trial = _Trial(protocol, whole("seed", seed, 0, (1 << 63) - 1))
     memory_B = []

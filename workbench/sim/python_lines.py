@@ -64,7 +64,7 @@ def _topology(graph: Any) -> str:
 
 def _protocol(protocol: Protocol) -> str:
     cls = type(protocol).public_class()
-    changed = {
+    changed: dict[str, Any] = {
         one.name: protocol.settings[one.name]
         for one in protocol.parameters
         if protocol.settings[one.name] != one.default

@@ -28,7 +28,7 @@ class SweepTable:
     def __init__(self, plan: Plan, points: Sequence[Point], rows: Sequence[Row]) -> None:
         self._plan = plan
         self._points = points
-        self._rows = rows
+        self.rows = rows
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ class SweepTable:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """The names of all metrics: first those that every run has, in their order, then the others by name."""
-        names = {name for row in self._rows for name in row.metrics}
+        names = {name for row in self.rows for name in row.metrics}
         return (*(name for name in COMMON if name in names), *sorted(names - set(COMMON)))
 
     @cached_property
@@ -50,12 +50,12 @@ class SweepTable:
             columns[path] = [point.labels[path] for point in self._points]
         columns["seed"] = [point.seed for point in self._points]
         columns["scenario"] = [point.scenario for point in self._points]
-        columns["engine"] = [row.engine for row in self._rows]
+        columns["engine"] = [row.engine for row in self.rows]
         columns["version"] = workbench.__version__
-        columns["wall_s"] = [row.wall_s for row in self._rows]
-        columns["error"] = [row.error for row in self._rows]
+        columns["wall_s"] = [row.wall_s for row in self.rows]
+        columns["error"] = [row.error for row in self.rows]
         for name in self.metrics:
-            columns[name] = [_metric(row, name) for row in self._rows]
+            columns[name] = [_metric(row, name) for row in self.rows]
         return pd.DataFrame(columns)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -124,7 +124,7 @@ class SweepTable:
         return len(self._points)
 
     def __repr__(self) -> str:
-        failed = sum(row.error is not None for row in self._rows)
+        failed = sum(row.error is not None for row in self.rows)
         text = f"SweepTable({len(self)} points over {', '.join(self.axes)}; {len(self.metrics)} metrics"
         return text + (f"; {failed} failed)" if failed else ")")
 

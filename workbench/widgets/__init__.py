@@ -11,3 +11,26 @@ Theory of operation
         network.value            a networkx graph
         network.observe(print, "value")
 """
+
+from workbench.widgets.attributes import Attributes
+from workbench.widgets.compare import Compare
+from workbench.widgets.filters import Filters
+from workbench.widgets.network import Network
+from workbench.widgets.protocol import ProtocolForm
+from workbench.widgets.radio import Conditions, RadioForm
+from workbench.widgets.run_panel import RunPanel
+from workbench.widgets.sweep import SweepPanel
+from workbench.widgets.workload import Workload
+
+__all__ = [
+    "Attributes",
+    "Compare",
+    "Conditions",
+    "Filters",
+    "Network",
+    "ProtocolForm",
+    "RadioForm",
+    "RunPanel",
+    "SweepPanel",
+    "Workload",
+]

@@ -42,8 +42,11 @@ class Compare(widgets.HBox):
         for player in self.players:
             player.wire.clock = self._clock if len(runs) > 1 else ""
         wires = tuple(player.wire for player in self.players)
-        if self.children != wires:
+        if tuple(self.children) != wires:  # type: ignore[has-type]
             self.children = wires
+
+    def __repr__(self) -> str:
+        return f"Compare({', '.join(repr(player.run)[:60] for player in self.players)})"
 
     def _picked(self, change: Any) -> None:
         self.selection = dict(change.new)

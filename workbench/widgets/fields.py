@@ -136,14 +136,20 @@ def _number(parameter: Parameter) -> _Control:
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
     text = widgets.Text(continuous_update=False, layout={"width": _NUMBER_WIDTH})
+    shown: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
-        value = from_slider(slider.value) if changed is slider else _as_number(text.value, whole)
-        return value
+        if changed is text:
+            return _as_number(text.value, whole)
+        # The browser puts a slider on its nearest step and sends that back: it is no wish of the user.
+        is_echo = abs(slider.value - shown["place"]) < slider.step / 4
+        return shown["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
         text.value = f"{value:g}" if isinstance(value, float) else str(value)
-        slider.value = min(slider.max, max(slider.min, to_slider(value)))
+        steps = round((to_slider(value) - slider.min) / slider.step)
+        slider.value = min(slider.max, max(slider.min, slider.min + steps * slider.step))
+        shown.update(value=value, place=slider.value)
 
     return (slider, text), read, write
 

@@ -18,7 +18,7 @@ from workbench import public_names, topology
 from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario, protocol_from_dict
-from workbench.sim.workload import Outage, Publish, Subscribe, publish, subscribe
+from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards
 from workbench.widgets.compare import Compare
 from workbench.widgets.differences import Differences
@@ -36,6 +36,8 @@ from workbench.widgets.workload import Workload
 
 LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
 _ALONE = "nothing"
+# What the map's buttons ask for -> the workload's kind of item.
+_KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
 
 
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
@@ -47,10 +49,10 @@ def first_scenario() -> Scenario:
     """What a lab begins with: some forty nodes, a sink, two sources."""
     graph = topology.disc(40, 100, 60, radius_m=22, seed=3)
     protocol = protocol_named(public_names.FIRST_PROTOCOL)
-    workload = [
+    workload: tuple[Item, ...] = (
         subscribe(0, "TEMP GE 20", start_s=1),
         publish([31, 37], "TEMP IS 25", start_s=4, every_s=5, stagger=True),
-    ]
+    )
     return Scenario(graph, protocol, workload, duration_s=60)
 
 
@@ -118,6 +120,9 @@ class Lab(widgets.VBox):
         for player in self._players.players:
             player.close()
         super().close()
+
+    def __repr__(self) -> str:
+        return f"Lab({self.scenario!r})"
 
     # What it is made of
 
@@ -240,7 +245,7 @@ class Lab(widgets.VBox):
         wish = change.new
         if wish:
             time_s = self._players.selection.get("time_s")
-            self._workload.toggle(wish["do"], tuple(wish["nodes"]), time_s)
+            self._workload.toggle(_KINDS[wish["do"]], tuple(wish["nodes"]), time_s)
 
     # Runs
 
@@ -271,9 +276,9 @@ class Lab(widgets.VBox):
         self._why_not.is_seen = self._below.selected_index == 0
 
 
-def roles(scenario: Scenario) -> dict[int, str]:
+def roles(scenario: Scenario) -> dict[Any, str]:
     """What the nodes of a scenario do, by number: "sink", "source", "down" (at some time)."""
-    found: dict[int, str] = {}
+    found: dict[Any, str] = {}
     for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
         for item in scenario.workload:
             if isinstance(item, kind):

@@ -43,6 +43,10 @@ class Part(widgets.VBox):
         finally:
             self._is_offering = False
 
+    def __repr__(self) -> str:
+        """Short: what ipywidgets would write walks through all that is inside."""
+        return f"{type(self).__name__}({self.value!r:.80})"
+
     def _show(self, change: Any) -> None:
         if self._is_offering:
             return

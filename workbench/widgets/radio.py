@@ -54,7 +54,7 @@ class RadioForm(Part):
         radio = value.radio
         is_share = not isinstance(radio.loss, str)
         words = {meaning: word for word, meaning in _LOSSES.items()}
-        self._loss.value = words[None if is_share else radio.loss]
+        self._loss.value = words[radio.loss if isinstance(radio.loss, str) else None]
         if is_share:
             self._share.value = radio.loss
         self._share.layout.display = "" if is_share else "none"

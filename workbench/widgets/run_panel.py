@@ -96,6 +96,9 @@ class RunPanel(widgets.HBox):
         else:
             self.say("")
 
+    def __repr__(self) -> str:
+        return f"RunPanel({self.state!r:.80})"
+
     # What runs here
 
     def _begin(self) -> None:

@@ -105,6 +105,6 @@ def engine_for(scenario: Scenario) -> str:
     except fast.NoFastTwinError:
         return "reference"
     if fast.is_warm(scenario.protocol):
-        return "auto" if fast.is_worth_it(scenario) else "fast"
+        return "fast"
     fast.warm(scenario.protocol)
     return "reference"

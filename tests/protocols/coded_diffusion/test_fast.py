@@ -22,6 +22,7 @@ PROTOCOLS = st.builds(
     forwarding_factor=st.sampled_from([0.5, 0.001, 0.1, 1.0]),
     collecting_time_ms=st.sampled_from([50.0, 0.001, 3.0, 900.0]),
     rearm=st.booleans(),
+    max_requests=st.sampled_from([3, 3, 1, 0]),
     # Memories so small that events are refused, and forgotten while they are still on their way.
     max_events=st.sampled_from([50, 1, 2]),
     max_known=st.sampled_from([1000, 1, 2, 5]),

@@ -17,6 +17,9 @@ def test_fields_say_what_is_in_the_message(text, message):
     if isinstance(message, wire.Event):
         assert said["type"] == "event" and said.get("attributes", "") == to_text(message.attributes)
         return
+    if isinstance(message, wire.Request):
+        assert said["type"] == "request" and said["rank"] == f"{message.rank}"
+        return
     assert said["type"] == "coded packet" and said["hops"] == f"{message.hops}"
     assert said["field"].endswith(repr(field_of(message.field)))
     assert said["encoding vector"] == ", ".join(map(str, message.encoding_vector))
@@ -25,8 +28,8 @@ def test_fields_say_what_is_in_the_message(text, message):
 
 
 def test_information_vector_has_its_own_bytes():
-    coded = wire.Coded(1, 2, 3, 2, 16, 7, (3, 9), b"abcd")
+    coded = wire.Coded(1, 2, 3, 2, 16, 7, (3, 9), b"abcdef")
     frame = wire.encode_coded(coded)
     (field,) = [field for field in take_apart(frame) if field.name == "information vector"]
     assert frame[field.start : field.end] == coded.information_vector
-    assert field.text == "8 symbols of GF(2^4)"
+    assert field.text == "12 symbols of GF(2^4)"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.network import Network
 from tests.talker import rows
-from workbench.protocols.coded_diffusion import CodedDiffusion, wire
+from workbench.protocols.coded_diffusion import CodedDiffusion, rules, wire
 from workbench.protocols.coded_diffusion.events import Decoded, Innovative
 from workbench.protocols.contract import Delivered, Held, Originated
 
@@ -95,6 +95,7 @@ def protocols(draw, **fixed):
         "forwarding_probability": draw(st.sampled_from([0.5, 0.9, 1.0])),
         "forwarding_factor": draw(st.sampled_from([0.1, 0.5, 1.0])),
         "rearm": draw(st.booleans()),
+        "max_requests": draw(st.sampled_from([0, 1, 3])),
     }
     return CodedDiffusion(**{**drawn, **fixed})
 
@@ -181,8 +182,19 @@ def test_network_falls_silent_and_no_node_sends_more_than_its_share(network):
         sent[(sender, *wire.describe(frame))] += 1
     for (_, name, *one), count in sent.items():
         # A node that is a bootstrap node late has sent as an intermediate node before.
-        most = protocol.bootstrap_factor + protocol.generation_size if name == "coded" else 1
+        most = {
+            "event": 1,
+            "coded": protocol.bootstrap_factor + protocol.generation_size + most_answers(protocol),
+            "request": protocol.generation_size * protocol.max_requests,
+        }[name]
         assert tuple(one) in events and count <= most
+
+
+def most_answers(protocol):
+    """Packets that a node may send because it was asked."""
+    collecting_us = rules.collecting_us(protocol.collecting_time_ms)
+    keep_us = rules.keep_us(protocol.max_requests, collecting_us, rules.request_after_us(collecting_us))
+    return protocol.generation_size * (keep_us // collecting_us)
 
 
 @settings(max_examples=40, deadline=None)
@@ -246,6 +258,11 @@ def on_the_papers_grid(seed, **parameters):
     return scenario.run(record="metrics").metrics
 
 
+def as_printed(seed, **parameters):
+    """The same without requests."""
+    return on_the_papers_grid(seed, max_requests=0, **parameters)
+
+
 def test_on_the_papers_grid_nearly_all_decode_at_about_half_of_what_gossip_costs():
     runs = [on_the_papers_grid(seed, forwarding_probability=1.0) for seed in range(3)]
     # Gossip sends the event 400 times there, a kilobyte each.
@@ -253,9 +270,16 @@ def test_on_the_papers_grid_nearly_all_decode_at_about_half_of_what_gossip_costs
     assert 180 < np.mean([run["bytes_sent"] for run in runs]) / 1024 < 280
 
 
+def test_on_the_papers_grid_requests_cost_next_to_nothing():
+    for seed in range(3):
+        plain, asking = (on_the_papers_grid(seed, max_requests=count) for count in (0, 3))
+        assert asking["coverage"] >= plain["coverage"]
+        assert asking["bytes_sent"] <= 1.01 * plain["bytes_sent"]
+
+
 def test_on_the_papers_grid_less_probability_covers_less_and_rearming_covers_more():
     seldom, one_shot, rearmed = (
-        np.mean([on_the_papers_grid(seed, forwarding_probability=p, rearm=rearm)["coverage"] for seed in range(3)])
+        np.mean([as_printed(seed, forwarding_probability=p, rearm=rearm)["coverage"] for seed in range(3)])
         for p, rearm in [(0.4, True), (0.7, False), (0.7, True)]
     )
     assert seldom < 0.4 < 0.6 < one_shot < rearmed
@@ -271,6 +295,35 @@ def test_events_of_many_sources_at_once_all_get_through_and_the_network_falls_si
     assert run.metrics["transmissions"] < 100 * 3 * len(graph)
 
 
+def coverage_of(graph, source, **parameters):
+    """The share of nodes that hold an event, over ten events, on ideal links."""
+    workload = [wb.publish(source, "TEMP IS 26", every_s=3, start_s=1)]
+    scenario = wb.Scenario(graph, CodedDiffusion(**parameters), workload, IDEAL, duration_s=30, seed=1)
+    return scenario.run(record="metrics").metrics["coverage"]
+
+
+@pytest.mark.parametrize("count", [3, 4, 6, 10])
+@pytest.mark.parametrize("generation_size", [2, 5])
+def test_line_is_covered(count, generation_size):
+    assert coverage_of(wb.topology.line(count), 0, generation_size=generation_size) == 1
+
+
+def test_bridge_and_a_leaf_behind_it_are_passed():
+    graph = nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(5))
+    graph.add_edges_from([(4, 10), (10, 5), (9, 11)])
+    assert coverage_of(graph, 0) == 1
+    assert coverage_of(graph, 0, max_requests=0) < 1
+
+
+def test_bootstrap_nodes_that_send_too_few_combinations_are_asked_for_more():
+    assert coverage_of(wb.topology.line(6), 0, generation_size=4, bootstrap_factor=1) == 1
+
+
+@pytest.mark.parametrize("rearm", [False, True])
+def test_line_is_covered_where_nodes_send_once(rearm):
+    assert coverage_of(wb.topology.line(8), 0, rearm=rearm) == 1
+
+
 def test_every_setting_can_be_swept(tmp_path):
     scenario = wb.Scenario(wb.topology.grid(3, 3), CodedDiffusion(), [wb.publish(4, "TEMP IS 26")], duration_s=2)
     values = {
@@ -281,6 +334,7 @@ def test_every_setting_can_be_swept(tmp_path):
         "forwarding_factor": [1.0],
         "collecting_time_ms": [5.0],
         "rearm": [False],
+        "max_requests": [0],
         "max_events": [1],
         "max_known": [1],
         "forget_after_s": [0.0],

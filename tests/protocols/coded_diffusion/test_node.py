@@ -30,8 +30,10 @@ class Chances(draws.Stream):
         return self.chances.pop(0) if self.chances else 0.0
 
 
-def make_node(address=1, random=None, **options):
-    return CodedDiffusion(**options).make_node(address, random or draws.Stream(draws.make_key(3, address)))
+def make_node(address=1, random=None, max_requests=0, **options):
+    """A node that does as printed: it asks for nothing, and keeps nothing for others that ask."""
+    protocol = CodedDiffusion(max_requests=max_requests, **options)
+    return protocol.make_node(address, random or draws.Stream(draws.make_key(3, address)))
 
 
 def event(source=9, sequence=0, attributes=HOT):
@@ -40,11 +42,12 @@ def event(source=9, sequence=0, attributes=HOT):
 
 def packets(count, source=9, sequence=0, attributes=HOT, generation_size=2, order=256, hops=1, seed=0):
     """Frames of coded packets of an event; the first ``generation_size`` of them are linearly independent."""
-    data = wire.event_bytes(attributes)
+    data = wire.coded_bytes(source, sequence, attributes)
     chunks = rlnc.split(data, generation_size, order)
     encoder = rlnc.Encoder(chunks, order, draws.Stream(draws.make_key(seed, sequence)), systematic=True)
+    length_B = len(wire.event_bytes(attributes))
     return [
-        wire.encode_coded(wire.Coded(source, sequence, hops, generation_size, order, len(data), *encoder.encode()))
+        wire.encode_coded(wire.Coded(source, sequence, hops, generation_size, order, length_B, *encoder.encode()))
         for _ in range(count)
     ]
 
@@ -138,9 +141,10 @@ def test_bootstrap_node_holds_the_event_and_sends_combinations_at_once(order, ge
         Forwarded(4, "coded", 9, 0, 0, str(factor)),
     ]
     messages = sent(node)
-    data = wire.event_bytes(HOT)
+    data = wire.coded_bytes(9, 0, HOT)
     rows = [rlnc.Encoder(rlnc.split(data, generation_size, order), order).combine(m.encoding_vector) for m in messages]
-    assert messages == [wire.Coded(9, 0, 1, generation_size, order, len(data), *row) for row in rows]
+    length_B = len(wire.event_bytes(HOT))
+    assert messages == [wire.Coded(9, 0, 1, generation_size, order, length_B, *row) for row in rows]
     assert len(messages) == factor
     assert node.next_wake is None and not node.generations
 
@@ -348,6 +352,128 @@ def test_decoded_event_is_kept_for_a_timer_that_an_earlier_packet_set():
     assert len(wake(node, COLLECTING_US)) == 1 and not node.generations
 
 
+# --- requests ---
+
+REQUEST_US = 4 * COLLECTING_US
+KEEP_US = COLLECTING_US + 4 * REQUEST_US
+
+
+def request(rank, source=9, sequence=0):
+    return wire.encode_request(wire.Request(source, sequence, rank))
+
+
+def play(node, until_us):
+    """Wake a node whenever it is due; returns (time, destination or None, message) of all that it sends."""
+    played = []
+    while node.next_wake is not None and node.next_wake <= until_us:
+        now = node.next_wake
+        node.wake(now)
+        played += [(now, destination, wire.decode(frame)) for destination, frame in node.take_frames()]
+    return played
+
+
+def requests(played):
+    return [(now, to, message.rank) for now, to, message in played if isinstance(message, wire.Request)]
+
+
+def test_node_short_of_packets_asks_who_sent_the_last_one_and_then_everybody():
+    node = make_node(max_requests=3)
+    hear(node, packets(1), neighbor=7)
+    played = play(node, 3600 * SECOND)
+    assert requests(played) == [(REQUEST_US, 7, 1), (2 * REQUEST_US, None, 1), (3 * REQUEST_US, None, 1)]
+    assert node.next_wake is None and len(node.generations) == 1
+
+
+def test_innovative_packet_puts_requests_off_and_lets_a_node_ask_again():
+    node = make_node(max_requests=1, generation_size=3)
+    frames = packets(3, generation_size=3)
+    hear(node, frames[0])
+    assert requests(play(node, 9 * REQUEST_US)) == [(REQUEST_US, 4, 1)]
+    hear(node, frames[:2], 9 * REQUEST_US, neighbor=5)
+    assert requests(play(node, 20 * REQUEST_US)) == [(10 * REQUEST_US, 5, 2)]
+    hear(node, frames[2], 20 * REQUEST_US)
+    assert requests(play(node, 3600 * SECOND)) == [] and not node.generations
+
+
+def test_decoded_event_is_kept_for_requests_and_then_forgotten():
+    node = make_node(max_requests=3)
+    hear(node, packets(2))
+    assert len(play(node, KEEP_US - 1)) == 1 and list(node.generations) == [(9, 0)]
+    play(node, KEEP_US)
+    assert not node.generations and node.next_wake is None
+    assert reasons(hear(node, request(1), KEEP_US + 1)) == ["not_at_hand"]
+
+
+@pytest.mark.parametrize("is_bootstrap_node", [False, True])
+def test_node_that_has_the_event_sends_what_is_missing_once_for_all_who_ask(is_bootstrap_node):
+    node = make_node(max_requests=3, generation_size=3, bootstrap_factor=1)
+    hear(node, event() if is_bootstrap_node else packets(3, generation_size=3))
+    play(node, SECOND // 10)
+    sent(node), node.take_events()
+    now = SECOND // 10
+    assert hear(node, [request(2), request(0), request(1)], now) == []
+    answer = play(node, SECOND // 2)
+    assert [(sent_us, to) for sent_us, to, _ in answer] == [(now + COLLECTING_US, None)] * 3
+    assert kinds(hear(make_node(), [wire.encode_coded(one) for _, _, one in answer]))[-2:] == [Decoded, Held]
+
+
+def test_request_is_answered_with_what_the_timer_sends_anyway():
+    node = make_node(max_requests=3)
+    hear(node, packets(2))
+    hear(node, request(1), COLLECTING_US // 2)
+    assert [now for now, _, _ in play(node, KEEP_US)] == [COLLECTING_US]
+
+
+def test_node_that_has_not_decoded_answers_when_it_has():
+    node = make_node(max_requests=3, generation_size=4)
+    frames = packets(4, generation_size=4)
+    hear(node, frames[:3])
+    play(node, COLLECTING_US)
+    hear(node, request(0), 2 * COLLECTING_US)
+    assert play(node, REQUEST_US - 1) == []
+    hear(node, frames[3], REQUEST_US - 1)
+    assert len(play(node, REQUEST_US + COLLECTING_US)) == 4
+
+
+def test_answers_end_however_often_a_neighbor_asks():
+    node = make_node(max_requests=3)
+    hear(node, event())
+    answers = 0
+    for now in range(0, 100 * REQUEST_US, COLLECTING_US // 10):
+        hear(node, request(0), now)
+        answers += len(play(node, now))
+    assert answers <= 2 + 2 * (KEEP_US // COLLECTING_US + 1)
+    assert not node.generations and node.next_wake is None
+
+
+def test_request_for_what_a_node_does_not_have_is_dropped():
+    node = make_node(address=9, max_requests=3)
+    node.publish(HOT, 0)
+    hear(node, packets(1, source=8))
+    frames = [request(0), request(0, source=7), request(2, source=8), request(254, source=8)]
+    assert hear(node, frames) == [Dropped(4, "request", one, 0, 0, "not_at_hand") for one in (9, 7, 8, 8)]
+    assert (7, 0) not in node.known
+
+
+def test_node_that_does_as_printed_answers_no_request():
+    node = make_node()
+    hear(node, packets(2))
+    assert reasons(hear(node, request(0), 10)) == ["not_at_hand"]
+    assert len(wake(node, COLLECTING_US)) == 1 and not node.generations
+
+
+def test_what_is_kept_for_others_alone_makes_room_for_a_new_event():
+    node = make_node(max_requests=3, max_events=2)
+    hear(node, [event(sequence=0), event(sequence=1), event(sequence=2)])
+    assert sorted(node.generations) == [(9, 1), (9, 2)]
+    hear(node, packets(1, sequence=3) + packets(1, sequence=4))
+    assert sorted(node.generations) == [(9, 3), (9, 4)]
+    assert reasons(hear(node, packets(1, sequence=5))) == ["full"]
+    # A bootstrap node needs no matrix to send; without one it has no answers.
+    assert kinds(hear(node, event(sequence=6))) == [Held, Forwarded]
+    assert reasons(hear(node, request(0, sequence=6))) == ["not_at_hand"]
+
+
 # --- what is remembered ---
 
 
@@ -409,17 +535,20 @@ def test_no_more_ids_are_known_than_the_setting_says_and_those_gone_quiet_make_r
     assert len(node.known) == 3  # its own it knows anyway
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 3 * SECOND)), max_size=60))
-def test_memory_is_bounded_and_an_event_held_once_while_it_is_known(heard):
-    node = make_node(max_events=2, max_known=4, forget_after_s=1)
+@given(
+    st.sampled_from([0, 1, 3]),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 3 * SECOND)), max_size=60),
+)
+def test_memory_is_bounded_and_an_event_held_once_while_it_is_known(max_requests, heard):
+    node = make_node(max_events=2, max_known=4, forget_after_s=1, max_requests=max_requests)
     now = 0
     held_us = {}
     for sequence, kind, pause_us in heard:
         now += pause_us // 50
         while node.next_wake is not None and node.next_wake <= now:
             wake(node, node.next_wake)
-        frame = event(sequence=sequence) if kind == 0 else packets(2, sequence=sequence)[kind - 1]
-        for one in hear(node, frame, now):
+        others = [event(sequence=sequence), forged(sequence), request(0, 9, sequence)]
+        for one in hear(node, (packets(2, sequence=sequence) + others)[kind], now):
             if isinstance(one, Held):
                 assert sequence not in held_us or now - held_us[sequence] >= SECOND
                 held_us[sequence] = now
@@ -430,51 +559,106 @@ def test_memory_is_bounded_and_an_event_held_once_while_it_is_known(heard):
 # --- what is wrong ---
 
 
-def test_packet_of_another_generation_under_the_same_id_is_malformed_and_changes_nothing():
+def forged(sequence=0, generation_size=2, order=256, length_B=None, seed=0):
+    """A coded packet of random content that says it is of the event; its own checksum is right."""
+    random = draws.Stream(draws.make_key(99, seed, sequence))
+    length_B = len(wire.event_bytes(HOT)) if length_B is None else length_B
+    field = rlnc.Decoder(generation_size, order).field
+    vector = rlnc.draw_coefficients(field, generation_size, random)
+    symbols = 8 * wire.information_B(length_B, generation_size, order) // field.symbol_bits
+    information = bytes(field.pack(rlnc.draw_coefficients(field, symbols, random)))
+    return wire.encode_coded(wire.Coded(9, sequence, 1, generation_size, order, length_B, vector, information))
+
+
+@pytest.mark.parametrize("other", [{"generation_size": 3}, {"order": 16}, {"length_B": 9}])
+def test_packet_of_another_generation_under_the_same_id_begins_anew(other):
     node = make_node()
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
-    first, second = packets(2)
-    hear(node, first)
-    others = packets(1, generation_size=3) + packets(1, order=16) + packets(1, attributes=HOT + HOT)
-    assert reasons(hear(node, others, 10)) == ["malformed"] * 3
-    assert node.next_wake == COLLECTING_US
-    hear(node, second, 20)
+    first, second, third = packets(3)
+    assert kinds(hear(node, forged(**other))) == [Innovative]
+    events = hear(node, first, 10)
+    assert events == [Dropped(4, "coded", 9, 0, 0, "corrupt"), Innovative(4, "coded", 9, 0, 1, "0")]
+    assert kinds(hear(node, second, 20)) == [Innovative, Decoded, Held, Delivered]
+    # What is decoded nobody changes any more.
+    assert reasons(hear(node, [forged(**other), third], 30)) == ["decoded", "decoded"]
     assert wanted.take() == [HOT]
 
 
 @pytest.mark.parametrize("order", FIELDS)
-def test_packets_that_decode_to_no_event_deliver_nothing_and_are_not_begun_again(order):
+def test_generation_with_a_forged_packet_is_dropped_whole_and_collected_anew(order):
     node = make_node(field=order)
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
-    size_B = wire.information_B(5, 2, order)
-    vectors = [(1, 0), (0, 1)]
-    frames = [wire.encode_coded(wire.Coded(9, 0, 1, 2, order, 5, vector, bytes(size_B))) for vector in vectors]
-    events = hear(node, frames)
-    assert kinds(events) == [Innovative, Innovative, Dropped] and reasons(events) == ["malformed"]
-    assert reasons(hear(node, frames, 10)) == ["decoded", "decoded"]
-    assert wanted.take() == [] and node.next_wake is None and not node.generations
+    # Over GF(2) a random vector may be all that an honest one says, so the forged one is given.
+    size_B = wire.information_B(len(wire.event_bytes(HOT)), 2, order)
+    forgery = wire.encode_coded(wire.Coded(9, 0, 1, 2, order, len(wire.event_bytes(HOT)), (1, 1), bytes(size_B)))
+    events = hear(node, [forgery, packets(2, order=order)[0]])
+    assert kinds(events) == [Innovative, Innovative, Dropped] and reasons(events) == ["corrupt"]
+    assert wanted.take() == [] and node.next_wake is None  # what is suspect is not sent on
+    [generation] = node.generations.values()
+    assert generation.decoder.rank == 0
+    assert kinds(hear(node, packets(2, order=order), 10)) == [Innovative, Innovative, Decoded, Held, Delivered]
+    assert wanted.take() == [HOT]
+    assert len(wake(node, 10 + COLLECTING_US)) == 1 and not node.generations
 
 
-def test_chunks_with_more_than_zeros_behind_the_event_are_malformed():
+def test_node_that_dropped_packets_sends_nothing_before_it_has_decoded():
+    node = make_node(generation_size=3)
+    hear(node, [forged(generation_size=3)] + packets(2, generation_size=3))
+    assert node.drops == {"corrupt": 1} and node.next_wake is None
+    hear(node, packets(2, generation_size=3), 10)
+    assert node.next_wake is None
+    hear(node, packets(3, generation_size=3)[2], 20)
+    assert len(wake(node, 20 + COLLECTING_US)) == 2
+
+
+def test_packets_of_another_event_under_this_ones_id_are_not_delivered():
     node = make_node()
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
-    first, second = wire.event_bytes(HOT)[:3], wire.event_bytes(HOT)[3:]
+    renumbered = [wire.decode(frame) for frame in packets(2, sequence=1, attributes=parse("TEMP IS 99"))]
+    frames = [wire.encode_coded(wire.Coded(9, 0, *message[2:])) for message in renumbered]
+    assert reasons(hear(node, frames)) == ["corrupt"]
+    assert wanted.take() == []
+
+
+def test_chunks_with_more_than_zeros_behind_the_event_are_corrupt():
+    node = make_node()
+    wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
     for sequence, padding in enumerate([b"\x01", b"\x00"]):
-        rows = [((1, 0), first), ((0, 1), second + padding)]
+        data = wire.coded_bytes(9, sequence, HOT) + padding
+        rows = [((1, 0), data[:5]), ((0, 1), data[5:])]
         hear(node, [wire.encode_coded(wire.Coded(9, sequence, 1, 2, 256, 5, *row)) for row in rows])
-    assert node.drops == {"malformed": 1} and wanted.take() == [HOT]
+    assert node.drops == {"corrupt": 1} and wanted.take() == [HOT]
 
 
-def test_rows_that_are_of_no_bytes_are_malformed():
+def test_rows_that_are_of_no_bytes_are_corrupt():
     node = make_node(field=257)
     size_B = wire.information_B(5, 1, 257)
     symbols_of_256 = b"\x00\x01" * (size_B // 2)
     frame = wire.encode_coded(wire.Coded(9, 0, 1, 1, 257, 5, (1,), symbols_of_256))
-    assert reasons(hear(node, frame)) == ["malformed"]
-    assert not node.generations
+    assert reasons(hear(node, frame)) == ["corrupt"]
+    assert node.next_wake is None
 
 
-@given(st.binary(max_size=40), st.sampled_from([b"", b"E", b"C"]))
+def test_of_events_beside_one_forged_packet_none_arrives_wrong_and_all_arrive():
+    # The forged packet comes first, second or last; honest ones come once, and again when the node asks.
+    random = draws.Stream(draws.make_key(5))
+    node = make_node(max_requests=3)
+    wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
+    for sequence in range(200):
+        now = sequence * SECOND
+        frames = packets(2, sequence=sequence, seed=1)
+        frames.insert(random.below(3), forged(sequence, seed=2))
+        hear(node, frames, now)
+        while node.next_wake is not None:
+            now = node.next_wake
+            if any(isinstance(message, wire.Request) for message in wake(node, now)):
+                hear(node, packets(4, sequence=sequence, seed=3)[2:], now)
+    samples = wanted.take()
+    assert samples == [HOT] * 200
+    assert node.drops["corrupt"] >= 100
+
+
+@given(st.binary(max_size=40), st.sampled_from([b"", b"E", b"C", b"R"]))
 def test_malformed_frame_is_counted_and_dropped(rest, begin):
     node = make_node()
     node.subscribe(parse("TEMP GE 0"), 0)

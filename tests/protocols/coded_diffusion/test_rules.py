@@ -29,7 +29,16 @@ def test_collecting_time_is_in_whole_microseconds():
 def test_event_is_remembered_until_its_neighbors_are_through_collecting():
     table = [(10.0, 2, 50000, 10000000), (0.0, 2, 50000, 200000), (0.5, 16, 50000, 1600000), (2.0, 16, 50000, 2000000)]
     for forget_after_s, generation_size, collecting_us, forget_after_us in table:
-        assert rules.forget_after_us(forget_after_s, generation_size, collecting_us) == forget_after_us
+        assert rules.forget_after_us(forget_after_s, generation_size, collecting_us, 0) == forget_after_us
+    assert rules.forget_after_us(0.5, 2, 50000, 850000) == 1700000  # longer than what is decoded is kept
+
+
+def test_decoded_event_is_kept_until_the_last_request_for_it_has_come():
+    for collecting_us, max_requests in [(50000, 1), (50000, 3), (1, 255)]:
+        request_after_us = rules.request_after_us(collecting_us)
+        last_request_us = collecting_us + max_requests * request_after_us
+        assert rules.keep_us(max_requests, collecting_us, request_after_us) > last_request_us
+    assert rules.keep_us(0, 50000, 200000) == 0
 
 
 def test_event_is_quiet_from_the_last_microsecond_of_its_time_on():

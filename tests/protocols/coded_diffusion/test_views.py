@@ -94,11 +94,12 @@ def test_who_never_decodes_keeps_its_rank_to_the_end():
     assert seen_of(trace_of((10, 1, "innovative", 1, "0"))) == [(1, 1, "0", 10, 100)]
 
 
-def test_a_generation_that_was_given_up_is_gone_and_its_next_packet_begins_anew():
+@pytest.mark.parametrize("reason", ["expired", "corrupt"])
+def test_a_generation_that_was_given_up_is_gone_and_its_next_packet_begins_anew(reason):
     trace = trace_of(
         (10, 1, "innovative", 1, "0"),
         (20, 1, "innovative", 2, "1"),
-        (40, 1, "dropped", 0, "expired"),
+        (40, 1, "dropped", 0, reason),
         (70, 1, "innovative", 1, "1"),
     )
     assert seen_of(trace) == [(1, 1, "0", 10, 20), (1, 2, "0 1", 20, 40), (1, 1, "1", 70, 100)]
@@ -107,7 +108,7 @@ def test_a_generation_that_was_given_up_is_gone_and_its_next_packet_begins_anew(
 def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
     run = wb.Scenario(
         topology=wb.topology.line(4),
-        protocol=wb.CodedDiffusion(bootstrap_factor=1, max_events=1, forget_after_s=1),
+        protocol=wb.CodedDiffusion(bootstrap_factor=1, max_requests=0, max_events=1, forget_after_s=1),
         workload=[wb.publish(at=0, what="TEMP IS 20", payload=bytes(50), start_s=1, every_s=9)],
         radio=wb.Radio(loss="none"),
         duration_s=20,

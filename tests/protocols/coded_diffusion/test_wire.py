@@ -19,10 +19,14 @@ from workbench.protocols.coded_diffusion.wire import (
     LONGEST_EVENT_B,
     Coded,
     Event,
+    Request,
+    coded_attributes,
+    coded_bytes,
     decode,
     describe,
     encode_coded,
     encode_event,
+    encode_request,
     event_attributes,
     event_bytes,
     information_B,
@@ -31,7 +35,8 @@ from workbench.protocols.coded_diffusion.wire import (
 SOURCE, SEQUENCE = 0x01020304, 0x05060708
 CODED_HEADER_B, CHECKSUM_B = 15, 4
 
-# In hex: header, what follows it, checksum. The event of the coded packets has 5 bytes: 01 33 01 280a.
+# In hex: header, what follows it, checksum. The event of the coded packets has 5 bytes: 01 33 01 280a; they and its
+# checksum are coded.
 GOLDEN = [
     ("45 00000000 00000000  00  92a4199b", Event(0, 0, ())),
     ("45 04030201 08070605  01 33 01 280a  36d69cf5", Event(SOURCE, SEQUENCE, parse("TEMP IS 26"))),
@@ -40,28 +45,30 @@ GOLDEN = [
         Event(0xFFFFFFFF, 0xFFFFFFFF, parse('TEMP IS 26, PAYLOAD IS "hi"')),
     ),
     (
-        "43 04030201 08070605 0700 03 00 0500  05  ff01  5b6ddf07",
-        Coded(SOURCE, SEQUENCE, 7, 3, 2, 5, (1, 0, 1), b"\xff\x01"),
+        "43 04030201 08070605 0700 03 00 0500  05  ff0180  bc3b04c3",
+        Coded(SOURCE, SEQUENCE, 7, 3, 2, 5, (1, 0, 1), b"\xff\x01\x80"),
     ),
     (
-        "43 04030201 08070605 0700 03 01 0500  1f 02  ff01  f5184bf7",
-        Coded(SOURCE, SEQUENCE, 7, 3, 16, 5, (15, 1, 2), b"\xff\x01"),
+        "43 04030201 08070605 0700 03 01 0500  1f 02  ff0180  26219af2",
+        Coded(SOURCE, SEQUENCE, 7, 3, 16, 5, (15, 1, 2), b"\xff\x01\x80"),
     ),
     (
-        "43 04030201 08070605 0700 03 02 0500  01 02 ff  ff01  a37045b3",
-        Coded(SOURCE, SEQUENCE, 7, 3, 256, 5, (1, 2, 255), b"\xff\x01"),
+        "43 04030201 08070605 0700 03 02 0500  01 02 ff  ff0180  8fdbd670",
+        Coded(SOURCE, SEQUENCE, 7, 3, 256, 5, (1, 2, 255), b"\xff\x01\x80"),
     ),
     (
-        "43 04030201 08070605 0700 03 03 0500  0100 0002 ffff  ff01  259f8533",
-        Coded(SOURCE, SEQUENCE, 7, 3, 65536, 5, (1, 512, 65535), b"\xff\x01"),
+        "43 04030201 08070605 0700 03 03 0500  0100 0002 ffff  ff018002  2f86171c",
+        Coded(SOURCE, SEQUENCE, 7, 3, 65536, 5, (1, 512, 65535), b"\xff\x01\x80\x02"),
     ),
     (
-        "43 04030201 08070605 0700 03 04 0500  0100 0200 0001  0001 0100  041d8db5",
-        Coded(SOURCE, SEQUENCE, 7, 3, 257, 5, (1, 2, 256), b"\x00\x01\x01\x00"),
+        "43 04030201 08070605 0700 03 04 0500  0100 0200 0001  0001 0100 ff00  ddf397d5",
+        Coded(SOURCE, SEQUENCE, 7, 3, 257, 5, (1, 2, 256), b"\x00\x01\x01\x00\xff\x00"),
     ),
+    ("52 04030201 08070605 00  ef519605", Request(SOURCE, SEQUENCE, 0)),
+    ("52 ffffffff 00000000 fe  490a981d", Request(0xFFFFFFFF, 0, 254)),
 ]
-ENCODERS = {Event: encode_event, Coded: encode_coded}
-NAMES = {Event: "event", Coded: "coded"}
+ENCODERS = {Event: encode_event, Coded: encode_coded, Request: encode_request}
+NAMES = {Event: "event", Coded: "coded", Request: "request"}
 
 
 def encode(message):
@@ -82,7 +89,7 @@ def test_frame_and_message_are_each_others_translation(text, message):
 
 
 TEMP = Attribute(51, IS, 2600)
-RIGHT_CODED = Coded(1, 2, 3, 2, 256, 5, (1, 2), b"abc")
+RIGHT_CODED = Coded(1, 2, 3, 2, 256, 5, (1, 2), b"abcde")
 FIELDS_OF_CODED = [
     "origin",
     "sequence",
@@ -121,8 +128,11 @@ def but(message, **changes):
         but(RIGHT_CODED, encoding_vector=(0, 0)),
         but(RIGHT_CODED, encoding_vector=(1, 300)),
         but(RIGHT_CODED, encoding_vector=(1, -1)),
-        but(RIGHT_CODED, information_vector=b"ab"),
         but(RIGHT_CODED, information_vector=b"abcd"),
+        but(RIGHT_CODED, information_vector=b"abcdef"),
+        Request(-1, 0, 0),
+        Request(0, 0, 255),
+        Request(0, 0, -1),
     ],
 )
 def test_message_that_does_not_fit_is_an_encode_error(message):
@@ -142,12 +152,15 @@ IMPOSSIBLE = [
     ("an unknown field", CODED_HEADER + "01 05 0100 01 01"),
     ("an event of no bytes", CODED_HEADER + "01 02 0000 01"),
     ("an encoding vector cut off", CODED_HEADER + "09 02 0500 010101"),
-    ("an information vector too short", CODED_HEADER + "02 02 0500 0102 6162"),
-    ("an information vector too long", CODED_HEADER + "02 02 0500 0102 61626364"),
-    ("an encoding vector of zeros", CODED_HEADER + "02 02 0500 0000 616263"),
-    ("bits behind the last coefficient", CODED_HEADER + "02 00 0500 05 616263"),
-    ("a coefficient that is none of GF(257)", CODED_HEADER + "01 04 0100 0101 0000"),
-    ("a symbol that is none of GF(257)", CODED_HEADER + "01 04 0100 0100 0101"),
+    ("an information vector too short", CODED_HEADER + "02 02 0500 0102 61626364"),
+    ("an information vector too long", CODED_HEADER + "02 02 0500 0102 616263646566"),
+    ("an encoding vector of zeros", CODED_HEADER + "02 02 0500 0000 6162636465"),
+    ("bits behind the last coefficient", CODED_HEADER + "02 00 0500 05 6162636465"),
+    ("a coefficient that is none of GF(257)", CODED_HEADER + "01 04 0100 0101 00000000000000000000"),
+    ("a symbol that is none of GF(257)", CODED_HEADER + "01 04 0100 0100 01010000000000000000"),
+    ("a request without a rank", "52 01000000 02000000"),
+    ("a request with a byte behind it", "52 01000000 02000000 01 00"),
+    ("a request of a rank that no generation is short of", "52 01000000 02000000 ff"),
 ]
 
 
@@ -180,13 +193,13 @@ def test_every_one_and_two_flipped_bits_are_a_decode_error(text, message):
                     decode(bytes(flipped))
 
 
-@given(st.binary(max_size=60), st.sampled_from([b"", b"E", b"C"]))
+@given(st.binary(max_size=60), st.sampled_from([b"", b"E", b"C", b"R"]))
 def test_random_bytes_are_a_decode_error(rest, begin):
     with pytest.raises(DecodeError):
         decode(begin + rest)
 
 
-@given(st.binary(max_size=60), st.sampled_from([b"E", b"C"]))
+@given(st.binary(max_size=60), st.sampled_from([b"E", b"C", b"R"]))
 def test_random_bytes_with_a_right_checksum_are_what_they_encode_or_a_decode_error(rest, begin):
     frame = sealed(begin + rest)
     try:
@@ -207,25 +220,45 @@ def payload_event(size_B):
 @pytest.mark.parametrize(("generation_size", "size_B"), [(1, 0), (2, 1024), (5, 3), (64, 1024), (255, 300)])
 def test_coded_packets_of_an_event_decode_to_it(order, generation_size, size_B):
     attributes = payload_event(size_B)
-    data = event_bytes(attributes)
+    data = coded_bytes(1, 2, attributes)
+    length_B = len(event_bytes(attributes))
     random = draws.Stream(draws.make_key(order, generation_size))
     encoder = rlnc.Encoder(rlnc.split(data, generation_size, order), order, random, systematic=True)
     decoder = rlnc.Decoder(generation_size, order)
     for _ in range(generation_size):
         vector, information = encoder.encode()
-        frame = encode_coded(Coded(1, 2, 3, generation_size, order, len(data), vector, information))
+        frame = encode_coded(Coded(1, 2, 3, generation_size, order, length_B, vector, information))
         vector_B = field_of(order).size_B(generation_size)
         assert len(frame) == CODED_HEADER_B + vector_B + len(information) + CHECKSUM_B
         packet = decode(frame)
         decoder.add(packet.encoding_vector, packet.information_vector)
-    assert event_attributes(rlnc.join(decoder.decode(), packet.length_B)) == attributes
-    assert data == bytes([len(attributes)]) + encode_readings(attributes)
+    assert coded_attributes(1, 2, rlnc.join(decoder.decode(), packet.length_B + CHECKSUM_B)) == attributes
 
 
 @given(st.integers(1, 3000), st.integers(1, 255), st.sampled_from(FIELDS))
 def test_information_vectors_are_as_long_as_the_rows_of_the_chunks(length_B, generation_size, order):
-    chunk = rlnc.split(bytes(length_B), generation_size, order)[0]
+    chunk = rlnc.split(bytes(length_B + CHECKSUM_B), generation_size, order)[0]
     assert information_B(length_B, generation_size, order) == len(field_of(order).from_data(chunk))
+
+
+def test_what_is_coded_is_the_event_and_a_checksum_of_it_and_its_id():
+    data = coded_bytes(SOURCE, SEQUENCE, (TEMP,))
+    assert data.hex() == "013301280a" + "ef7049ee"
+    assert data[:-CHECKSUM_B] == event_bytes((TEMP,)) == b"\x01" + encode_readings((TEMP,))
+    assert coded_attributes(SOURCE, SEQUENCE, data) == (TEMP,)
+
+
+def test_decoded_bytes_that_are_not_the_events_are_a_decode_error():
+    data = coded_bytes(SOURCE, SEQUENCE, (TEMP,))
+    wrong = [(SOURCE, SEQUENCE, data[:length]) for length in range(len(data))]
+    wrong += [(SOURCE + 1, SEQUENCE, data), (SOURCE, SEQUENCE - 1, data), (SEQUENCE, SOURCE, data)]
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        wrong.append((SOURCE, SEQUENCE, bytes(flipped)))
+    for one in wrong:
+        with pytest.raises(DecodeError):
+            coded_attributes(*one)
 
 
 def test_no_bytes_are_no_event():

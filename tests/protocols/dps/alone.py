@@ -61,3 +61,55 @@ def subscription(revision, flags, topics=(), mesh_id=HIGH, filter=None):
 
 def acknowledgement(revision, acknowledged, flags=0, mesh_id=HIGH):
     return wire.SubscriptionAcknowledgement(1, None, revision, flags, mesh_id, None, None, acknowledged)
+
+
+class Fuzz:
+    """A node whose application and neighbors do anything at any time."""
+
+    def __init__(self, seed):
+        self.draw = draws.Stream(draws.make_key(seed))
+        self.alone = Alone(update_s=1.0, link_loss_s=5.0, recheck_s=5.0)
+        self.node = self.alone.node
+        self.subscriptions = []
+        self.steps = (self.link, self.unlink, self.subscribe, self.wait, self.subscription, self.acknowledgement)
+
+    def one_of(self, *choices):
+        return choices[self.draw.below(len(choices))]
+
+    def step(self):
+        step = self.steps[min(self.draw.below(12), len(self.steps) - 1)]
+        step(1 + self.draw.below(3))
+
+    def link(self, neighbor):
+        self.node.link(neighbor, self.alone.now)
+
+    def unlink(self, neighbor):
+        self.node.unlink(neighbor, self.alone.now)
+
+    def subscribe(self, neighbor):
+        if len(self.subscriptions) > 3:
+            self.node.unsubscribe(self.subscriptions.pop(0), self.alone.now)
+        self.subscriptions.append(self.node.subscribe_topics(self.one_of("a", "b", "c"), self.alone.now))
+
+    def wait(self, neighbor):
+        self.alone.until(self.alone.now / SECOND + self.one_of(1, 1, 2, 5, 20))
+
+    def mesh_id(self):
+        others = [one.inbound_mesh_id.to_bytes(17, "little")[:16] for one in self.node.links.remotes.values()]
+        return self.one_of(HIGH, LOW, bytes([self.draw.below(9)]) * 16, *others)
+
+    def subscription(self, neighbor):
+        remote = self.node.links.remotes.get(neighbor)
+        newest = 0 if remote is None else remote.inbound_revision
+        flags = SAK | self.one_of(0, CHANGE, CHANGE, wire.UNMUTE, wire.UNLINK)
+        message = subscription(newest + self.one_of(0, 1, 1, 2), flags, ("a",), self.mesh_id())
+        self.alone.says(neighbor, message)
+
+    def acknowledgement(self, neighbor):
+        remote = self.node.links.remotes.get(neighbor)
+        if remote is not None:
+            acknowledged = remote.revision - self.one_of(0, 0, 0, 1)
+            flags = self.one_of(0, CHANGE, wire.MUTE)
+            self.alone.says(
+                neighbor, acknowledgement(remote.inbound_revision, max(0, acknowledged), flags, self.mesh_id())
+            )

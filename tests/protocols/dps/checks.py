@@ -49,6 +49,8 @@ def states(network):
     found = {}
     for address, node in network.nodes.items():
         for neighbor, remote in node.links.remotes.items():
+            if neighbor not in network.nodes:
+                continue
             back = network.nodes[neighbor].links.remotes.get(address)
             ends = (remote.state, None if back is None else back.state)
             found[min(address, neighbor), max(address, neighbor)] = ends

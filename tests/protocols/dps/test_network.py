@@ -171,8 +171,9 @@ def test_a_node_that_restarts_without_its_memory_finds_its_place_again(crashed, 
 
 def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for_again():
     dead_ends = []
-    for count_muted, recheck_s in ((True, 0.0), (False, 0.0), (True, 10.0)):
-        settings = {**QUICK, "count_muted": count_muted, "recheck_s": recheck_s}
+    # Without a recheck a muted link is asked for a sign of life, which ends them too.
+    for count_muted, link_loss_s in ((True, 200.0), (False, 4.0), (True, 4.0)):
+        settings = {**QUICK, "link_loss_s": link_loss_s, "count_muted": count_muted, "recheck_s": 0.0}
         network = mesh(DPS(**settings), SQUARE)
         (subscriber,) = subscribed(network, [(0, "a/b")])
         network.advance(60)

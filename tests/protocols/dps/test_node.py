@@ -589,3 +589,20 @@ def test_damaged_messages_raise_nothing(captured, changes):
         frame[place % len(frame)] = byte
     alone.node.receive(bytes(frame), 1, 1, False)
     alone.until(100)
+
+
+@pytest.mark.parametrize("topic", ["a/\udcff", "\udcff\udc80", "", "a//", "#", "a/\udcff/+"])
+def test_a_topic_that_nobody_should_publish_goes_on_and_is_kept_and_ended_like_any(topic):
+    alone = Alone().linked(1).linked(2, ["a/+"])
+    early = alone.node.subscribe_topics("a/+", 0, expired=True)
+    filter = publication(["a/x"]).filter
+    message = publication(["a/x"])._replace(topics=(topic,), filter=filter, ttl_s=5, lifetime_s=5)
+    onward = [one for to, one in alone.says(1, message) if to == 2 and isinstance(one, wire.Publication)]
+    assert [one.topics for one in onward] == [(topic,)]
+    late = alone.node.subscribe_topics("a/+", alone.now)
+    alone.until(10)
+    wanted = [(topic,)] if topic == "a/\udcff" else []
+    assert [one.topics for one in late] == wanted
+    assert [(one.topics, one.is_expiry) for one in early] == [(one, ends) for one in wanted for ends in (False, True)]
+    assert not len(alone.node.publications.retained)
+    assert alone.drops() == ({} if wanted else {"no_match": 3})

@@ -15,7 +15,7 @@ BOOLEANS = (False, True)
 
 def test_times_follow_from_the_settings():
     times = rules.times_of(wb.DPS(update_s=0.5, link_loss_s=3.0, history_s=7.0))
-    assert times == (500_000, 3_500_000, 7_000_000)
+    assert times == (500_000, 3_500_000, 7_000_000, 500_000)
 
 
 @pytest.mark.parametrize("state", [LINKING, ACTIVE])
@@ -66,8 +66,12 @@ def test_a_message_is_repeated_from_some_tick_on_and_given_up_after_some_repetit
 
 
 def test_flags_say_in_which_state_the_link_is():
-    assert rules.subscription_flags(False, LINKING) == SAK_REQUESTED
-    assert rules.subscription_flags(True, UNMUTING) == SAK_REQUESTED | DELTA | UNMUTE
+    assert rules.subscription_flags(False, LINKING, 0.0) == SAK_REQUESTED
+    assert rules.subscription_flags(True, UNMUTING, 0.0) == SAK_REQUESTED | DELTA | UNMUTE
+    assert [rules.subscription_flags(False, MUTED, recheck_s) for recheck_s in (0.0, 1.0)] == [
+        SAK_REQUESTED | MUTE,
+        SAK_REQUESTED,
+    ]
     assert rules.acknowledgement_flags(True, MUTED, False) == DELTA | MUTE
     assert rules.acknowledgement_flags(False, ACTIVE, True) == SAK_REQUESTED
 
@@ -85,8 +89,19 @@ def test_seconds_that_are_left_are_rounded_up():
 
 
 def test_waits_are_spread_around_the_setting():
-    assert [rules.recheck_after_us(60.0, part) for part in (0.0, 0.5)] == [30 * SECOND_US, 60 * SECOND_US]
     assert [rules.relink_after_us(10.0, part) for part in (0.0, 0.5)] == [5 * SECOND_US, 10 * SECOND_US]
+
+
+@pytest.mark.parametrize(("recheck_s", "longest_s"), [(0.0, 32), (60.0, 32), (8.0, 8)])
+def test_who_asked_for_a_muted_link_asks_again_before_the_other_end_does(recheck_s, longest_s):
+    sign_us = 32 * SECOND_US
+    for counts, part in ((False, 1.0), (True, 0.25)):
+        waits = [
+            rules.ask_muted_after_us(asked, counts, recheck_s, sign_us, drawn)
+            for asked in (True, False)
+            for drawn in (0.0, 1.0)
+        ]
+        assert waits == [part * share * longest_s * SECOND_US for share in (0.625, 0.875, 1.0, 1.25)]
 
 
 def test_history_is_cleared_when_it_has_doubled_or_half_of_it_is_new():

@@ -27,6 +27,35 @@ def crash(node):
     node._shut()
 
 
+# What is known
+
+
+@pytest.mark.parametrize("topics", [("#",), ("+",), ("+", "#")])
+def test_a_wildcard_alone_is_told_to_ask_no_neighbor_for_anything(topics):
+    async def test():
+        async with wb.dps_node() as node:
+            with pytest.warns(UserWarning, match=r"asks no neighbor for anything.*\+/# asks for all"):
+                subscription = await node.subscribe(*topics)
+            await node.publish("here", b"x")
+            assert (await subscription.next(5)).data == b"x"
+            # Nothing is said of what has bits, be it beside a wildcard alone.
+            await node.subscribe("#", "a/b")
+            await node.subscribe("+/#")
+
+    run(test())
+
+
+def test_a_node_that_is_full_is_among_what_is_said_of_no_answer():
+    async def test():
+        async with wb.dps_node(max_links=1) as full, wb.dps_node() as first, wb.dps_node(**SHORT) as second:
+            await first.link(str(full))
+            with pytest.raises(wb.LinkError, match="does not answer: nothing listens there, or the node there is full"):
+                await second.link(str(full))
+            assert full.drops["full"] >= 1
+
+    run(test())
+
+
 # Publications
 
 
@@ -83,7 +112,7 @@ def test_answers_come_to_a_handler_though_nobody_holds_the_series_for_as_many_as
         answers = []
         async with wb.dps_node(max_history=2) as node:
             held = []
-            await node.subscribe("#", handler=held.append)
+            await node.subscribe("a/#", handler=held.append)
             for number in range(3):
                 await node.publish("a/b", b"%d" % number, acknowledge=True, handler=answers.append)
             gc.collect()

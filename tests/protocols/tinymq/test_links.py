@@ -161,17 +161,48 @@ def test_shortcut_leads_to_nobody_who_may_not_hear_this_node():
     assert reached == [1, 2]
 
 
-def test_infos_name_the_neighbors_that_were_not_named_for_longest():
-    node = joined()
+def infos_of(node, count):
+    """The next infos that a node sends."""
+    found = []
+    while len(found) < count:
+        node.wake(node.next_wake)
+        found += [message for _, message in sent(node) if isinstance(message, wire.Info)]
+    return found
+
+
+def test_infos_name_the_neighbors_that_are_not_known_to_hear_those_not_named_for_longest_first():
+    node = joined()  # by node 1, which hears it
     for neighbor in range(10, 40):
         node.receive(info("01", 0), neighbor, node_time(node))
-    named = []
-    while len(named) < 3:
-        node.wake(node.next_wake)
-        named += [message.heard for _, message in sent(node) if isinstance(message, wire.Info)]
+    node.receive(info("01", 0, heard=(5,)), 40, node_time(node))
+    node.overlay.neighbors[40].owed = 0
+    named = [one.heard for one in infos_of(node, 3)]
     assert len(named[0]) == len(named[1]) == 16
-    assert set(named[0]) | set(named[1]) == {1, *range(10, 40)}
+    assert set(named[0]) | set(named[1]) == set(range(10, 40))
     assert list(named[0]) == sorted(named[0])
+
+
+def test_neighbor_that_asks_by_naming_the_node_is_named_three_times_and_then_no_more():
+    node = joined()
+    node.receive(info("01", 0, heard=(5,)), 10, node_time(node))
+    assert [one.heard for one in infos_of(node, 4)] == [(10,), (10,), (10,), ()]
+    node.receive(info("01", 0, heard=(5,)), 10, node_time(node))  # an answer to the answer is none
+    assert [one.heard for one in infos_of(node, 1)] == [()]
+
+
+def test_where_all_know_each_other_infos_name_nobody():
+    network = Network(TinyMQ(roots=(0,)), nx.complete_graph(6).edges)
+    for node in network.nodes.values():
+        node.start(0)
+    network.settle()
+    network.advance(30)
+    sent_before = len(network.sent)
+    network.advance(60)
+    infos = [wire.decode(frame)[1] for _, _, frame in network.sent[sent_before:]]
+    assert [one for one in infos if isinstance(one, wire.Info)]
+    assert not any(one.heard for one in infos if isinstance(one, wire.Info))
+    known = [one.hears_us for node in network.nodes.values() for one in node.overlay.neighbors.values()]
+    assert len(known) == 30 and all(known)
 
 
 def parent_of_6(**options):

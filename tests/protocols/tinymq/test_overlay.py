@@ -2,6 +2,7 @@
 
 import itertools
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -52,6 +53,25 @@ def test_overlay_is_whole_over_the_radio(cls, where, seed):
     scenario = wb.Scenario(graph, cls(roots=roots), duration_s=30, seed=seed)
     nodes = {node.address: node for node in play(scenario, Recorder())}
     assert_overlay_is_whole(nodes, graph, roots, 8, every_tree=cls is Pub2Sub)
+
+
+def assert_ring_is_whole_in_the_end(ring, roots, workload, duration_s, seed):
+    """A cycle of these nodes, played on an ideal channel."""
+    graph, radio = nx.cycle_graph(ring), wb.Radio(loss="none")
+    scenario = wb.Scenario(graph, TinyMQ(roots=roots), workload, radio, duration_s, seed)
+    nodes = {node.address: node for node in play(scenario, Recorder())}
+    assert_overlay_is_whole(nodes, graph, roots, 8)
+
+
+def test_way_whose_epochs_come_slowly_is_no_worse_for_that():
+    # An epoch takes more than lost_after from a root to the far side; the longer way round may bring it sooner.
+    assert_ring_is_whole_in_the_end(range(17), tuple(range(9)), [], 60, seed=0)
+
+
+def test_after_an_outage_a_node_takes_the_shorter_way_round_again_though_its_epochs_come_later():
+    ring = (0, 1, 11, 9, 6, 12, 5, 2, 8, 7, 4, 3, 10)
+    outage = wb.outage(12, start_s=30, stop_s=100)
+    assert_ring_is_whole_in_the_end(ring, (4, 10, 11), [outage], 200, seed=33)
 
 
 @given(where=graphs_with_roots(), seed=st.integers(0, 99))

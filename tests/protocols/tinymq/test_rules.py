@@ -10,8 +10,8 @@ from workbench.protocols.tinymq import TinyMQ, rules
 from workbench.protocols.tinymq.wire import LEASE_FOREVER_S, LONGEST_KEY
 
 SECOND = 1_000_000
-Way = namedtuple("Way", ("epoch", "hops", "next_hop"))
-KNOWN = Way(5, 3, 20)
+Way = namedtuple("Way", ("epoch", "hops", "next_hop", "risen_epoch"))
+KNOWN = Way(5, 3, 20, 3)
 
 
 def test_fast_twin_has_the_rules_themselves_and_all_of_them():
@@ -42,31 +42,53 @@ def test_first_heard_neighbor_becomes_the_parent_and_of_two_the_lower_address():
 
 
 @pytest.mark.parametrize(
-    ("epoch", "hops", "neighbor", "is_stale", "is_better"),
+    ("epoch", "hops", "neighbor", "is_awaited", "is_better"),
     [
-        (4, 1, 7, True, False),  # an older epoch
-        (5, 2, 30, False, True),  # the same epoch, nearer
-        (5, 3, 10, False, True),  # as near, a lower number
+        (4, 1, 7, False, False),  # an older epoch
+        (5, 2, 30, True, True),  # the same epoch, nearer
+        (5, 3, 10, True, True),  # as near, a lower number
         (5, 3, 30, False, False),
-        (5, 4, 10, True, False),
-        (6, 3, 30, False, True),  # a newer epoch, as near
+        (5, 4, 10, False, False),
+        (6, 2, 30, True, True),  # a newer epoch, nearer
+        (6, 3, 30, False, True),  # as near
         (6, 4, 20, False, True),  # farther, but from the next hop itself
-        (6, 4, 30, False, False),  # farther, and the known way may still be good
-        (6, 4, 30, True, True),
+        (6, 4, 30, False, False),  # farther, and the known way is still good
+        (6, 3, 30, True, False),  # no nearer, while a nearer way is behind
+        (6, 3, 20, True, False),
     ],
 )
-def test_way_to_a_root_is_replaced_as_in_dsdv(epoch, hops, neighbor, is_stale, is_better):
-    assert rules.is_better_way(KNOWN, False, epoch, hops, neighbor, is_stale) is is_better
+def test_way_to_a_root_is_replaced_as_in_dsdv(epoch, hops, neighbor, is_awaited, is_better):
+    assert rules.is_better_way(KNOWN, False, epoch, hops, neighbor, is_awaited) is is_better
+
+
+@pytest.mark.parametrize(
+    ("epoch", "hops", "is_late"),
+    [
+        (4, 2, True),
+        (3, 2, True),
+        (2, 2, False),  # in that epoch the known way may have been as near
+        (4, 3, False),
+        (5, 2, False),  # it is to be taken
+    ],
+)
+def test_way_that_is_behind_is_late_if_it_is_shorter_than_all_since_its_epoch(epoch, hops, is_late):
+    assert rules.is_late(KNOWN, epoch, hops) is is_late
+
+
+def test_late_way_is_awaited_until_it_has_not_been_offered_for_long():
+    assert not rules.is_awaited(-1, 10 * SECOND, 40 * SECOND)
+    assert rules.is_awaited(0, 40 * SECOND, 40 * SECOND)
+    assert not rules.is_awaited(0, 40 * SECOND + 1, 40 * SECOND)
 
 
 def test_broken_way_is_mended_by_a_newer_epoch_alone():
     broken = KNOWN._replace(next_hop=None)
-    assert not rules.is_better_way(broken, True, 5, 1, 1, True)
-    assert rules.is_better_way(broken, True, 6, 9, 1, False)
+    assert not rules.is_better_way(broken, True, 5, 1, 1, False)
+    assert rules.is_better_way(broken, True, 6, 9, 1, True)
 
 
 def test_root_needs_no_way_to_its_own_tree():
-    assert not rules.is_better_way(Way(5, 0, NOBODY), False, 6, 1, 1, True)
+    assert not rules.is_better_way(Way(5, 0, NOBODY, 1), False, 6, 1, 1, False)
 
 
 def test_frame_waits_twice_as_long_each_time_up_to_eight_times():
@@ -107,3 +129,9 @@ def test_silent_neighbor_is_asked_when_half_the_time_has_passed_after_which_it_i
 def test_info_of_a_change_names_more_neighbors_and_none_names_any_where_nothing_is_repaired():
     assert rules.most_named(250_000, 10 * SECOND) > rules.most_named(0, 10 * SECOND) > 0
     assert rules.most_named(250_000, 0) == rules.most_named(0, 0) == 0
+
+
+def test_neighbor_that_names_this_node_is_named_in_turn_unless_it_was_named_not_long_ago():
+    assert rules.namings_owed(0, -1, 5, 40 * SECOND) == rules.NAMED_AGAIN
+    assert rules.namings_owed(2, 0, 20 * SECOND, 40 * SECOND) == 2
+    assert rules.namings_owed(0, 0, 20 * SECOND + 1, 40 * SECOND) == rules.NAMED_AGAIN

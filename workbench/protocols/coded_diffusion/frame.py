@@ -1,4 +1,4 @@
-"""Coded diffusion's frames taken apart, field by field: whole events, and coded packets with their coefficients."""
+"""Coded diffusion's frames taken apart, field by field: events, coded packets with their coefficients, requests."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.frame_fields import NODE, Cutter, Field, cut, refused
 
-_MESSAGES = {wire.EVENT: "event", wire.CODED: "coded packet"}
+_MESSAGES = {wire.EVENT: "event", wire.CODED: "coded packet", wire.REQUEST: "request"}
 _EVENT_ID = (("origin", NODE), ("sequence", "{}"))
 
 
@@ -17,13 +17,19 @@ def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 
 def _read(cutter: Cutter) -> None:
-    is_event = cutter.type_of(_MESSAGES) == wire.EVENT
+    kind = cutter.type_of(_MESSAGES)
     with cutter.sealed():
-        if is_event:
+        if kind == wire.EVENT:
             cutter.numbers(wire.EVENT_LAYOUT, ("type", "event"), *_EVENT_ID)
             cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
-        else:
+        elif kind == wire.CODED:
             _coded(cutter)
+        else:
+            cutter.numbers(wire.REQUEST_LAYOUT, ("type", "request"), *_EVENT_ID, ("rank", _rank))
+
+
+def _rank(rank: int) -> str:
+    return f"{rank}" if rank < wire.LARGEST_GENERATION else refused(f"{rank}", "no generation is so large")
 
 
 def _coded(cutter: Cutter) -> None:

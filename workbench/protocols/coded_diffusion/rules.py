@@ -13,9 +13,25 @@ def collecting_us(collecting_time_ms):
     return int(collecting_time_ms * 1000)
 
 
-def forget_after_us(forget_after_s, generation_size, collecting_us):
-    """How long an event is remembered that nothing is heard of: 2 m ΔTC at least, as neighbors may still collect."""
-    return max(int(forget_after_s * SECOND_US), 2 * generation_size * collecting_us)
+def request_after_us(collecting_us):
+    """How long after its last innovative packet a node asks for more.
+
+    A neighbor that collects still sends unasked: on the paper's grid asking after 2 ΔTC costs 1.4 %, after 4 nothing.
+    """
+    return 4 * collecting_us
+
+
+def keep_us(max_requests, collecting_us, request_after_us):
+    """How long a node keeps a decoded event for neighbors that ask: its own timer, and then all their requests."""
+    return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
+
+
+def forget_after_us(forget_after_s, generation_size, collecting_us, keep_us):
+    """How long an event is remembered that nothing is heard of.
+
+    2 m ΔTC at least, as neighbors may still collect, and longer than what is decoded is kept.
+    """
+    return max(int(forget_after_s * SECOND_US), 2 * generation_size * collecting_us, 2 * keep_us)
 
 
 def packets_to_send(forwarding_factor, fresh):

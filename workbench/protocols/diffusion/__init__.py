@@ -103,6 +103,7 @@ class Diffusion(Protocol):
     metrics = "workbench.protocols.diffusion.metrics"
     frame = "workbench.protocols.diffusion.frame"
     explain = "workbench.protocols.diffusion.explain"
+    catalogue = "workbench.protocols.diffusion.filters.catalogue"
     changes = ("filtered", REPLACE)
 
     def __init__(self, **settings):

@@ -14,6 +14,10 @@ How a link is muted
     of that message carries the flag MUTE, by which the other end mutes too. QUIET asks a muted link again now and then
     (NO_LOOP ends the muting), and NEEDED takes it into use when an active link has ended.
 
+How every link ends
+    In each state a message is outstanding, which is answered or LOST, or QUIET comes and sends one. So whoever has
+    gone is forgotten, and what it asked for, be its link muted or half made.
+
 This file is written in MicroPython's subset of Python.
 """
 
@@ -37,6 +41,7 @@ STATE_MEANINGS = (
     END,
     END_WAITS,
     BEGUN,
+    RESTARTED,
     UNMUTED,
     LOOP,
     NO_LOOP,
@@ -47,12 +52,13 @@ STATE_MEANINGS = (
     OVERDUE,
     LOST,
     NEEDED,
-) = range(14)
+) = range(15)
 INPUT_NAMES = (
     "asked",
     "end",
     "end waits",
     "begun",
+    "restarted",
     "unmuted",
     "loop",
     "no loop",
@@ -69,13 +75,14 @@ INPUT_MEANINGS = (
     "the application ends it, and no answer is outstanding",
     "the application ends it, while an answer is outstanding",
     "a neighbor tells its interests as for the first time: it is new, has given the link up, or has restarted",
+    "a neighbor acknowledges what it was told as if it were the first: it has restarted, and has nothing else",
     "a neighbor takes a muted link into use again (flag UNMUTE)",
     "a message shows a loop, or that the link is muted at the other end (flag MUTE)",
     "the answer to what a muted link asked shows no loop any more",
     "what was told last is acknowledged",
     "a neighbor ends the link (flag UNLINK)",
     "what is asked for behind the other links may have changed",
-    "the link was silent for link_loss_s, or muted for about recheck_s",
+    "the link was silent for link_loss_s, or is muted and was silent for about as long, or for recheck_s",
     "a message is not answered: it is time to repeat it",
     "a message is not answered, however often it was repeated",
     "an active link has ended, and this one is to take its place",
@@ -179,6 +186,7 @@ def _never(why):
 _TOLD_ANEW = (FORGET_REVISION, FORGET_MESH_ID, FORGET_HEARD, FORGET_SENT, STOP_WAITING)
 _UNMUTED_HERE = (FORGET_HEARD, FORGET_SENT, STOP_WAITING)
 _MUTED_NOW = (FORGET_TOLD, FORGET_MUTED, SETTLE)
+_TOLD_AGAIN = (FORGET_REVISION, FORGET_MESH_ID, FORGET_HEARD, STOP_WAITING, TELL_IN_FULL)
 _TAKEN_INTO_USE = (NEW_MESH_ID, FORGET_HEARD, STOP_WAITING, TELL_IN_FULL)
 _ENDED = (REMOVE, ASK_LATER, UPDATE)
 _GIVEN_UP = (NOTE_REVISION, REMOVE, ASK_LATER, UPDATE_LATER)
@@ -187,11 +195,13 @@ _NO_LINK = _never("there is no link that it could be about")
 _KEPT = "there is a link; it is not ended after all"
 _NOT_MUTED = _never("only a muted link is asked whether there is a loop")
 _NOT_NEEDED = _never("only muted links take another's place")
+_NOT_ACTIVE = _never("only over an active link it makes a difference: else what is told is told in full")
 _WAITING = _never("its first message is answered before")
 _OUTSTANDING = "first comes the answer that is outstanding"
 _SILENT = _never("it waits for an answer, which is repeated or overdue before")
 _ANEW = "the neighbor has nothing of ours: it is told everything, and what it told before is void"
 _DEAF = "the neighbor has gone; its interests are not asked for any more"
+_DEAF_AND_OLD = "the same; its mesh id may go round a loop, which an id below that one shows"
 
 TABLE = {
     GONE: {
@@ -199,6 +209,7 @@ TABLE = {
         END: _NO_LINK,
         END_WAITS: _NO_LINK,
         BEGUN: Entry(ACTIVE, (TELL_AGAINST_NOTHING, ANSWER_IN_FULL), "a neighbor asks for a link, and has one"),
+        RESTARTED: _NO_LINK,
         UNMUTED: _never("what comes without a link is BEGUN first"),
         LOOP: _never("what comes without a link is BEGUN first"),
         NO_LOOP: _NO_LINK,
@@ -215,6 +226,7 @@ TABLE = {
         END: _WAITING,
         END_WAITS: Entry(LINKING, (END_LATER,), _OUTSTANDING),
         BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), _ANEW),
+        RESTARTED: _NOT_ACTIVE,
         UNMUTED: Entry(ACTIVE, _UNMUTED_HERE + (ANSWER_IN_FULL,), "both sides begin anew"),
         LOOP: Entry(MUTED, _MUTED_NOW, "the neighbor is joined elsewhere: the new link would close a loop"),
         NO_LOOP: _NOT_MUTED,
@@ -231,6 +243,7 @@ TABLE = {
         END: Entry(UNLINKING, (SAY_END, REPLACE), "it ends when the neighbor answers; a muted link takes its place"),
         END_WAITS: Entry(ACTIVE, (END_LATER,), _OUTSTANDING),
         BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), _ANEW),
+        RESTARTED: Entry(ACTIVE, _TOLD_AGAIN, "it has taken a change for all interests, or that there are none"),
         UNMUTED: Entry(ACTIVE, _UNMUTED_HERE + (ANSWER_IN_FULL,), "it was muted at the other end only"),
         LOOP: Entry(MUTED, _MUTED_NOW, "interests and publications would go round: the link over which it shows waits"),
         NO_LOOP: _NOT_MUTED,
@@ -239,7 +252,7 @@ TABLE = {
         CHANGED: Entry(ACTIVE, (TELL_CHANGES,), "the neighbor is told what is asked for behind it"),
         QUIET: Entry(ACTIVE, (TELL,), "a sign of life, which wants its answer"),
         OVERDUE: Entry(ACTIVE, (REPEAT,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, (NOTE_REVISION, REMOVE, REPLACE, ASK_LATER, UPDATE_LATER), _DEAF),
+        LOST: Entry(GONE, (NOTE_REVISION, REMOVE, NEW_MESH_ID, REPLACE, ASK_LATER, UPDATE_LATER), _DEAF_AND_OLD),
         NEEDED: _NOT_NEEDED,
     },
     MUTED: {
@@ -247,22 +260,24 @@ TABLE = {
         END: Entry(UNLINKING, (SAY_END,), "it ends when the neighbor answers"),
         END_WAITS: Entry(MUTED, (END_LATER,), _OUTSTANDING),
         BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), "the neighbor asks again, and there is no loop any more"),
+        RESTARTED: _NOT_ACTIVE,
         UNMUTED: Entry(UNMUTING, _TAKEN_INTO_USE + (ANSWER_IN_FULL,), "the neighbor needs it, and both sides tell all"),
         LOOP: Entry(MUTED, _MUTED_NOW, "the answer shows that there is still a loop"),
         NO_LOOP: Entry(ACTIVE, (FORGET_HEARD,), "the ids that showed a loop were late, or the loop has been cut"),
         ANSWERED: Entry(MUTED, (SETTLE,), "it waits until it is asked again"),
         UNLINKED: Entry(GONE, _ENDED, _DEAF),
         CHANGED: Entry(MUTED, (), "a muted link is told nothing"),
-        QUIET: Entry(MUTED, (FORGET_HEARD, FORGET_REVISION, TELL_NOTHING), "is there still a loop?"),
+        QUIET: Entry(MUTED, (FORGET_HEARD, FORGET_REVISION, TELL_NOTHING), "is there still a loop, and a neighbor?"),
         OVERDUE: Entry(MUTED, (REPEAT,), "it may be lost, or its answer"),
         LOST: Entry(GONE, _GIVEN_UP, _DEAF),
-        NEEDED: Entry(UNMUTING, _TAKEN_INTO_USE, "the mesh may be in parts; this link joins them"),
+        NEEDED: Entry(UNMUTING, (FORGET_REVISION,) + _TAKEN_INTO_USE, "the mesh may be in parts; this link joins them"),
     },
     UNMUTING: {
         ASKED: Entry(UNMUTING, (KEEP,), _KEPT),
         END: _WAITING,
         END_WAITS: Entry(UNMUTING, (END_LATER,), _OUTSTANDING),
         BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), _ANEW),
+        RESTARTED: _NOT_ACTIVE,
         UNMUTED: Entry(UNMUTING, (), "both sides need it, or this is the neighbor's answer in kind"),
         LOOP: Entry(UNMUTING, (), "ids on their way are from before"),
         NO_LOOP: _NOT_MUTED,
@@ -279,6 +294,7 @@ TABLE = {
         END: _SILENT,
         END_WAITS: Entry(UNLINKING, (), "it ends already"),
         BEGUN: Entry(ACTIVE, _TOLD_ANEW + (END_LATER, ANSWER_IN_FULL), "the neighbor has restarted: it is told again"),
+        RESTARTED: _NOT_ACTIVE,
         UNMUTED: Entry(
             ACTIVE, _UNMUTED_HERE + (END_LATER, ANSWER_IN_FULL), "the neighbor begins anew: it is told again"
         ),

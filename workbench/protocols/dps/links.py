@@ -10,9 +10,10 @@ Theory of operation
     Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
     publications and no interests, and waits. When an active link is given up, a muted one is *unmuted*, with a new
-    mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s`` the one that
-    asked for a muted link asks again: ids that are late may have shown a loop that was none. That also ends what
-    either side has told the other before.
+    mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s``, or
+    ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late may have shown a
+    loop that was none. That also ends what either side has told the other before. The other one asks if that does not
+    come, so both find out when their neighbor has gone.
 
     An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
@@ -39,6 +40,7 @@ from workbench.protocols.dps.automaton import (
     NEEDED,
     NOTHING,
     QUIET,
+    RESTARTED,
     STATE_NAMES,
     TABLE,
     UNLINKED,
@@ -50,7 +52,7 @@ from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, Remote
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, SUBSCRIPTION, Remote
 
 _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT]
 
@@ -67,6 +69,7 @@ class Links:
         self.mesh_ids = MeshIds(self.remotes)
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
+        self._ids_us = None  # when neighbors are told ids that have changed
         self._out = Outgoing(node, self.interests, self.mesh_ids)
 
     def start(self, mesh_id):
@@ -119,6 +122,10 @@ class Links:
         if self._update_us is None:
             self._update_us = now + self.node.times.update_us
 
+    def _tell_ids_later(self, now):
+        if self._ids_us is None:
+            self._ids_us = now + self.node.times.ids_us
+
     def _is_full(self):
         return len(self.remotes) >= self.settings.max_links
 
@@ -151,7 +158,7 @@ class Links:
         elif self._has_begun_anew(remote, message):
             self._come(remote, BEGUN, now)
         self._take(remote, message, None, now)
-        if remote.state == ACTIVE and remote.pending is None and remote.keep_alive_us is None:
+        if remote.pending is None and (remote.state == MUTED or remote.keep_alive_us is None):
             remote.keep_alive_us = self._next_sign_us(remote, now)
         self._go_on(remote, now)
 
@@ -161,7 +168,7 @@ class Links:
             message.sequence,
             remote.inbound_revision,
             remote.pending == ACKNOWLEDGEMENT,
-            remote.state == MUTED and number_of(message.mesh_id) == self.mesh_ids.lowest_but(remote),
+            remote.state == MUTED and self.mesh_ids.shows_loop(number_of(message.mesh_id), remote),
         )
 
     def _take_unlink(self, remote, neighbor, message, now):
@@ -184,12 +191,28 @@ class Links:
             return
         # A number that is old says nothing of what it acknowledges.
         is_answer = message.acknowledged == remote.revision and remote.pending is not None
+        has_restarted = is_answer and self._has_restarted(remote, message)
+        if has_restarted:
+            self._come(remote, RESTARTED, now)
         self._take(remote, message, message.acknowledged, now)
+        if has_restarted:
+            return
         if is_answer:
             self._come(remote, ANSWERED, now)
             self._go_on(remote, now)
         elif not message.flags & wire.SAK_REQUESTED:
             self._drop(neighbor, _SAK, message, "stale")
+
+    def _has_restarted(self, remote, message):
+        if remote.state != ACTIVE or remote.pending != SUBSCRIPTION:
+            return False
+        return rules.has_restarted(
+            message.flags,
+            message.sequence,
+            remote.inbound_revision,
+            remote.is_delta and remote.vector.is_empty,
+            number_of(message.mesh_id) != remote.inbound_mesh_id,
+        )
 
     def _take(self, remote, message, acknowledged, now):
         """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB."""
@@ -210,12 +233,14 @@ class Links:
             self._look_for_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
         elif not is_known:
             self._come(remote, UNMUTED, now)
-        remote.inbound_mesh_id = mesh_id
+        if mesh_id != remote.inbound_mesh_id:
+            remote.inbound_mesh_id = mesh_id
+            self._tell_ids_later(now)
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
-        is_lowest = mesh_id == self.mesh_ids.lowest_but(remote)
+        is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
         is_news = mesh_id != remote.inbound_mesh_id
         is_reply = is_acknowledgement and remote.pending is not None
         what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
@@ -274,11 +299,22 @@ class Links:
         if self._update_us is not None and self._update_us <= now:
             self._update_us = None
             self.update(now)
+        if self._ids_us is not None and self._ids_us <= now:
+            self._ids_us = None
+            self._tell_ids(now)
         for remote in list(self.remotes.values()):
             if remote.tick_us is not None and remote.tick_us <= now:
                 self._tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._come(remote, QUIET, now)
+
+    def _tell_ids(self, now):
+        """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
+        for remote in self.mesh_ids.told_otherwise():
+            if remote.pending is None:
+                self._come(remote, QUIET, now)
+            else:
+                self._tell_ids_later(now)
 
     def _tick(self, remote, now):
         """A unit of waiting for an answer is over."""
@@ -289,16 +325,19 @@ class Links:
             self._come(remote, what, now)
 
     def _next_sign_us(self, remote, now):
-        """When a link that is silent has to be heard of again, None for never."""
+        """When a link that is silent has to be heard of again."""
+        sign_us = self.node.times.sign_us
         if remote.state != MUTED:
-            return now + self.node.times.sign_us
-        if not rules.asks_again(remote.asked, self.settings.recheck_s):
-            return None
-        return now + rules.recheck_after_us(self.settings.recheck_s, self.node.random.uniform())
+            return now + sign_us
+        uniform = self.node.random.uniform()
+        counts = remote.inbound is not None
+        return now + rules.ask_muted_after_us(remote.asked, counts, self.settings.recheck_s, sign_us, uniform)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""
         due = self._update_us
+        if self._ids_us is not None and (due is None or self._ids_us < due):
+            due = self._ids_us
         for remote in self.remotes.values():
             for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us):
                 if time_us is not None and (due is None or time_us < due):
@@ -314,6 +353,7 @@ class Links:
             remote.state = entry.state
             name = STATE_NAMES[remote.state]
             self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
+            self._tell_ids_later(now)
         for action in entry.does:
             _ACTIONS[action](self, remote, now)
 

@@ -9,8 +9,7 @@ This file is written in MicroPython's subset of Python.
 """
 
 from workbench.protocols.dps.remotes import NO_MESH_ID
-from workbench.protocols.dps.rules import joins
-from workbench.protocols.dps.wire.fields import ID_B
+from workbench.protocols.dps.rules import joins, takes_publications
 
 
 def number_of(mesh_id):
@@ -38,11 +37,30 @@ class MeshIds:
                 lowest = other.inbound_mesh_id
         return lowest
 
-    def told(self, remote):
-        """What goes to a neighbor: 16 bytes."""
-        return self.lowest_but(remote).to_bytes(ID_B, "little")
+    def shows_loop(self, mesh_id, remote):
+        """Whether an id from a neighbor is this node's own, or the lowest that another neighbor has told."""
+        return mesh_id in (self.own, self.lowest_but(remote))
+
+    def told_otherwise(self):
+        """The active remotes that were told another id than they would be told now."""
+        lowest = second = NO_MESH_ID
+        source = None
+        for one in self._remotes.values():
+            if not joins(one.state):
+                continue
+            if one.inbound_mesh_id < lowest:
+                lowest, second, source = one.inbound_mesh_id, lowest, one
+            elif one.inbound_mesh_id < second:
+                second = one.inbound_mesh_id
+        active = [one for one in self._remotes.values() if takes_publications(one.state)]
+        return [one for one in active if one.told_mesh_id != min(self.own, second if one is source else lowest)]
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""
-        self.own = max(0, min(self._lowest_seen, self.own) - random.bits() - 1)
+        lowest, by = min(self._lowest_seen, self.own), random.bits() + 1
+        if by > lowest:
+            # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
+            self._lowest_seen = self.own = random.bits() << 64 | random.bits()
+            return
+        self.own = lowest - by
         self.heard(self.own)

@@ -6,6 +6,7 @@ This file is written in MicroPython's subset of Python.
 from workbench.protocols.dps import wire
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import acknowledgement_flags, subscription_flags
+from workbench.protocols.dps.wire.fields import ID_B
 
 
 class Outgoing:
@@ -50,7 +51,7 @@ class Outgoing:
 
     def subscription(self, remote, now):
         """Send what `find_changes` found, or send it again."""
-        flags = subscription_flags(remote.is_delta, remote.state)
+        flags = subscription_flags(remote.is_delta, remote.state, self._node.settings.recheck_s)
         self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
         remote.await_answer(SUBSCRIPTION, now + self._wait_us)
 
@@ -75,5 +76,7 @@ class Outgoing:
             self.subscription(remote, now)
 
     def _send(self, remote, kind, flags, needs, vector, rest):
-        message = kind(self._node.port, None, remote.revision, flags, self._mesh_ids.told(remote), needs, vector, *rest)
+        remote.told_mesh_id = lowest = self._mesh_ids.lowest_but(remote)
+        mesh_id = lowest.to_bytes(ID_B, "little")
+        message = kind(self._node.port, None, remote.revision, flags, mesh_id, needs, vector, *rest)
         self._node.outbox.append((remote.address, wire.encode(message)))

@@ -36,6 +36,7 @@ class Remote:
         "state",
         "tick_us",
         "ticks",
+        "told_mesh_id",
         "unlinks",
         "vector",
     )
@@ -57,6 +58,7 @@ class Remote:
         self.tick_us = None
         self.keep_alive_us = None
         self.resend_us = None  # when it is sent what is retained, None if its interests have not changed since
+        self.told_mesh_id = NO_MESH_ID  # with what was sent last
         self.inbound = None  # (interests, needs), None if there are no interests
         self.inbound_mesh_id = NO_MESH_ID
         self.inbound_revision = 0

@@ -18,17 +18,15 @@ MOST_STRANGERS = 16  # of one publication's entry in the history: the way back n
 
 # Derived from the settings. update_us: how long what was learnt waits, what was told is not repeated, and what is
 # retained is not sent again; sign_us: how long a link may be silent; history_us: how long a publication is remembered
-# beyond its lifetime.
-Times = namedtuple("Times", ("update_us", "sign_us", "history_us"))
+# beyond its lifetime; ids_us: how long a mesh id that has changed waits for a message that it can go with.
+Times = namedtuple("Times", ("update_us", "sign_us", "history_us", "ids_us"))
 
 
 def times_of(settings):
     """The times that follow from a protocol's settings."""
-    return Times(
-        int(settings.update_s * SECOND_US),
-        int((settings.link_loss_s + settings.update_s) * SECOND_US),
-        int(settings.history_s * SECOND_US),
-    )
+    update_us = int(settings.update_s * SECOND_US)
+    sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
+    return Times(update_us, sign_us, int(settings.history_s * SECOND_US), max(update_us, sign_us // 10))
 
 
 # States of links
@@ -47,9 +45,14 @@ def joins(state):
 # Messages of links
 
 
-def subscription_flags(is_delta, state):
-    """The flags of a subscription over a link in this state; ``is_delta``: its interests are what has changed."""
-    return SAK_REQUESTED | (DELTA if is_delta else 0) | (UNMUTE if state == UNMUTING else 0)
+def subscription_flags(is_delta, state, recheck_s):
+    """The flags of a subscription over a link in this state; ``is_delta``: its interests are what has changed.
+
+    A link that is to stay muted (``recheck_s`` 0) says so, when all it wants to know is whether the neighbor is there.
+    """
+    stays_muted = state == MUTED and recheck_s == 0
+    flags = (UNMUTE if state == UNMUTING else 0) | (MUTE if stays_muted else 0)
+    return SAK_REQUESTED | (DELTA if is_delta else 0) | flags
 
 
 def acknowledgement_flags(is_delta, state, with_interests):
@@ -76,8 +79,10 @@ def lacks_base(flags, state, revision, newest):
 def opens_link(flags):
     """Whether a subscription from a neighbor without a link begins one; what changed in unknown interests does not.
 
-    Without an answer the neighbor gives its link up, and begins anew.
+    Nor does one of a neighbor that has it muted. Without an answer it gives its link up, and begins anew.
     """
+    if (flags & MUTE) != 0:
+        return False
     return (flags & DELTA) == 0 or (flags & UNMUTE) != 0
 
 
@@ -87,9 +92,25 @@ def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted):
     ``is_acknowledging``: the acknowledgement with interests that it may not have got is what is outstanding here;
     ``stays_muted``: the link is muted, and the neighbor's mesh id shows that it has to be.
     """
-    if (flags & DELTA) != 0 or (flags & UNMUTE) != 0 or newest == 0 or stays_muted:
+    if (flags & (DELTA | UNMUTE | MUTE)) != 0 or newest == 0 or stays_muted:
         return False
     return revision != newest or not is_acknowledging
+
+
+def has_restarted(flags, revision, newest, is_sign, is_news):
+    """Whether the acknowledgement of a subscription over an active link is the first of a neighbor that has restarted.
+
+    The reference makes a link of any subscription. It takes what has changed for all interests, nothing of a sign of
+    life, and acknowledges with revision 1 and its interests, or with 0 if it has none: what it has told before is not
+    told in an acknowledgement. ``is_sign``: what it acknowledges is a sign of life; ``is_news``: its mesh id is another
+    than before, which alone shows a neighbor that has never told interests.
+    """
+    brings_interests = (flags & SAK_REQUESTED) != 0
+    if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
+        return False
+    if revision < newest:
+        return True
+    return (is_sign or is_news) if brings_interests else (is_sign and is_news)
 
 
 # Loops
@@ -118,14 +139,17 @@ def after_tick(ticks, retry_ticks, retries):
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
-def asks_again(asked, recheck_s):
-    """Whether this end of a muted link asks whether it still closes a loop: the one that asked for the link does."""
-    return asked and recheck_s > 0
+def ask_muted_after_us(asked, counts, recheck_s, sign_us, uniform):
+    """How long a muted link may be silent until this end asks whether it still closes a loop, and has a neighbor.
 
-
-def recheck_after_us(recheck_s, uniform):
-    """How long a muted link waits until it asks again; spread, as others were muted when it was. 0 <= uniform < 1."""
-    return int(recheck_s * SECOND_US * (0.5 + uniform))
+    Spread, as others were muted when it was: 0 <= uniform < 1. The end that asked for the link asks first. The other
+    one asks if nothing was heard of that: the neighbor has gone, or is none that asks. Where interests from before the
+    muting still count (``counts``), it is sooner: they may be those of who has gone, and come round the loop.
+    """
+    silent_us = sign_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), sign_us)
+    if counts:
+        silent_us //= 4
+    return int(silent_us * ((0.625 if asked else 1.0) + uniform / 4))
 
 
 def relink_after_us(relink_s, uniform):

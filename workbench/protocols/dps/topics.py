@@ -149,6 +149,17 @@ def check_subscription_topic(topic: str | bytes, separators: str | bytes = SEPAR
     return data
 
 
+def asks_nobody(topics: Iterable[str], separators: str = SEPARATORS) -> str:
+    """What to say of a subscription to topics that have no items, wildcards alone; empty if some have."""
+    if any(subscription_items(topic, separators) for topic in topics):
+        return ""
+    return (
+        f"a subscription to {' and '.join(topics)} alone asks no neighbor for anything, as a wildcard alone sets no "
+        f"bit of a filter: it is given what is published at this node, and nothing over links; +{separators[0]}# asks "
+        "for all topics of two levels and more"
+    )
+
+
 def separator_bytes(separators: str | bytes) -> bytes:
     """The separators as bytes; ParameterError unless they are up to 12 and none is a wildcard."""
     data = _bytes(separators)

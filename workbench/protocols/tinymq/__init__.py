@@ -22,10 +22,11 @@ Messages (protocols/tinymq/wire.py)
 Where each rule stands
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
     which key a child gets                     `zones.free_slot`, `rules.longest_slot`; `Overlay.take_info` corrects it
-    which way to a root is better              `rules.is_better_way`
+    which way to a root is better              `rules.is_better_way`; which one is waited for: `rules.is_late`
     when a neighbor, a place or a way is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
     when a silent neighbor is asked            `rules.is_in_doubt`
-    which links work both ways                 `Overlay.take_info`, `Overlay.answered`; `rules.most_named`
+    which links work both ways                 `Overlay.take_info`, `Overlay.answered`
+    whom an info names                         `Overlay.named`; `rules.most_named`, `rules.namings_owed`
     whose message a node does not take         `routing.is_astray`; `routing.leads_to` says where it goes instead
     how many frames a call sends               `rules.MOST_AT_ONCE`, `rules.PACE_US`
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
@@ -45,6 +46,7 @@ Limits
     -   What a node that dies had stored is missed until the sinks have sent their queries again (``refresh_s``).
     -   A neighbor is lost after ``lost_after`` times ``info_s``. With the defaults its subtree has settled after 7 or 8
         epochs in all. Where nodes join a subtree that is cut off already, it takes 15.
+    -   After an outage a node may keep a longer way for some epochs more: it waits for those of the shorter one.
     -   An event that overtakes a query is not matched with it: only queries are stored.
     -   A node without a key, or without a way to a tree, keeps ``max_waiting`` messages for later. It drops them as
         "waited" after ``lost_after``.
@@ -68,14 +70,15 @@ Differs from the original in
     C7   h(v) = floor((v - lo) / (hi - lo) * 2^l), clamped.
     C8   a query covers every cell that it touches; the exact match is made at the rendezvous node, and at the sink.
     C9   ``publish="own"`` sends an event to the publisher's own tree alone: queries are in all trees, so they meet.
-    C10  distances have epochs, so that they can rise; of equal ones the neighbor with the lowest number counts.
+    C10  distances have epochs, so that they can rise; of equal ones the neighbor with the lowest number counts. A node
+         waits with newer epochs for a shorter way that is behind: epochs take longer on some ways than on others.
     C11  notifications, leases, unsubscribing, repair and hand-over are ours: on a join stored queries go to the child,
          on a new key to where they now belong.
     C12  events are not stored.
-    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node. Infos name neighbors
-         that their senders hear, those not named for longest: 16 of them after a change, else 4, of 4 bytes each. So
-         this costs few frames, but longer ones. To ask each neighbor for an answer would cost two frames for each way.
-         A unicast frame tells it too.
+    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node. A unicast frame tells
+         it, and infos do by naming neighbors that their senders hear: who is not known to hear the sender, and in three
+         infos who has named it itself; after a change 16 at most, else 4, of 4 bytes each. Once all know each other
+         infos name nobody. To ask each neighbor by a frame of its own would cost two frames for each way.
     --   a message within a tree says for what its sender takes the receiver, in a bit of its type: a receiver that is
          not that does not take it. A child that claims another parent is forgotten at once, unless its grant is
          pending.

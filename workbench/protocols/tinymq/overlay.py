@@ -16,8 +16,10 @@ Theory of operation
 
     Distances are kept as DSDV does: of a newer epoch, or of the same and strictly smaller, or equal and from a
     neighbor with a lower number. So they rise after failures, and next hops never form a loop. A newer epoch with a
-    larger distance counts only where it comes from the next hop or the old one is stale: epochs run down the trees at
-    different speeds, and distances would swing with each.
+    larger distance counts only where it comes from the next hop, or the next hop is lost: epochs run down the trees at
+    different speeds, some hops in a minute, and distances would swing with each. A way is as fresh as its next hop,
+    however old its epoch. After a repair the shorter of two ways may bring each epoch later than the longer one. Then
+    the node takes no newer epoch until the shorter way has come to its own, and takes that.
 
 Repair
     A neighbor is lost if it does not acknowledge, or is not heard of for ``lost_after`` times ``info_s``. A node whose
@@ -36,16 +38,19 @@ from workbench.protocols.tinymq.events import KeySet
 from workbench.protocols.tinymq.place import Place
 from workbench.protocols.tinymq.rules import (
     FIRST_REPEAT_US,
+    is_awaited,
     is_better_parent,
     is_better_way,
     is_cut_off,
     is_in_doubt,
     is_info_due,
+    is_late,
     is_repeated,
     is_silent,
     longest_slot,
     may_be_parent,
     most_named,
+    namings_owed,
 )
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
 
@@ -54,7 +59,7 @@ class Neighbor:
     """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard.
 
     hears_us: whether it is known to hear this node; distances: what it said of them while it was not; named_us: when an
-    info of this node last named it, or -1.
+    info of this node last named it, or -1; owed: how many infos still are to name it because it has named this node.
     """
 
     def __init__(self):
@@ -62,18 +67,23 @@ class Neighbor:
         self.hears_us = False
         self.distances = ()
         self.named_us = -1
+        self.owed = 0
         self.places = {}
         self.since_us = {}
 
 
 class Distance:
-    """How far a root is; next_hop None: the way is broken, and only a newer epoch mends it."""
+    """How far a root is; next_hop None: the way is broken, and only a newer epoch mends it.
 
-    def __init__(self, epoch, hops, next_hop, now):
+    risen_epoch: the epoch in which hops last rose; late_us: when a shorter way was last offered that is late, or -1.
+    """
+
+    def __init__(self, epoch, hops, next_hop):
         self.epoch = epoch
         self.hops = hops
         self.next_hop = next_hop
-        self.heard_us = now
+        self.risen_epoch = epoch
+        self.late_us = -1
 
 
 class Joining:
@@ -110,7 +120,7 @@ class Overlay:
             tree = roots.index(self.node.address)
             epoch = self.node.first_number + 1
             self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
-            self.distances[tree] = Distance(epoch, 0, NOBODY, now)
+            self.distances[tree] = Distance(epoch, 0, NOBODY)
             self._tell_key(self.places[tree])
             self._tell_change(now)
         info_us = self.times.info_us
@@ -192,6 +202,8 @@ class Overlay:
         known.since_us = {tree: known.since_us.get(tree, now) for tree in places}
         known.places = places
         own = self.node.address
+        if own in info.heard:
+            known.owed = namings_owed(known.owed, known.named_us, now, self.times.lost_after_us)
         if own in info.heard or any([place.parent == own for place in info.places]):
             known.hears_us = True
         known.distances = () if self.is_two_way(known) else info.distances
@@ -213,21 +225,26 @@ class Overlay:
             if tree >= len(self.node.settings.roots) or hops >= wire.U16:
                 continue
             told.add(tree)
-            if self._is_better(self.distances.get(tree), epoch, hops + 1, neighbor, now):
+            known = self.distances.get(tree)
+            if known is None or self._is_better(known, epoch, hops + 1, neighbor, now):
                 self._set_distance(tree, epoch, hops + 1, neighbor, now)
+            elif is_late(known, epoch, hops + 1):
+                known.late_us = now
         for tree in sorted(self.distances):
             if tree not in told and self.distances[tree].next_hop == neighbor:
                 self._break(tree, now)
 
     def _is_better(self, known, epoch, hops, neighbor, now):
-        if known is None:
-            return True
-        is_stale = is_silent(known.heard_us, now, self.times.lost_after_us)
-        return is_better_way(known, known.next_hop is None, epoch, hops, neighbor, is_stale)
+        waits = is_awaited(known.late_us, now, self.times.lost_after_us)
+        return is_better_way(known, known.next_hop is None, epoch, hops, neighbor, waits)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)
-        self.distances[tree] = Distance(epoch, hops, neighbor, now)
+        found = self.distances[tree] = Distance(epoch, hops, neighbor)
+        if known is not None and hops <= known.hops:
+            found.risen_epoch = known.risen_epoch
+        if known is not None and hops == known.hops:
+            found.late_us = known.late_us
         if known is None or known.next_hop is None:
             self.node.tree_found(now)
         if known is None or known.next_hop is None or known.hops != hops:
@@ -294,12 +311,21 @@ class Overlay:
         self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances), heard))))
 
     def named(self, now):
-        """The neighbors that this info names, so that they know that they are heard: those not named for longest."""
+        """The neighbors that this info names: those that may not know yet that they are heard.
+
+        A neighbor that is not known to hear this node is asked so, and one that has asked is answered. If there are too
+        many, those come first that were not named for longest.
+        """
         count = most_named(self._repeat_after_us, self.times.info_us)
-        longest = sorted([(known.named_us, address) for address, known in self.neighbors.items()])
-        found = sorted([address for _, address in longest[:count]])
+        unsure = [
+            (known.named_us, address)
+            for address, known in self.neighbors.items()
+            if known.owed or not self.is_two_way(known)
+        ]
+        found = sorted([address for _, address in sorted(unsure)[:count]])
         for address in found:
-            self.neighbors[address].named_us = now
+            known = self.neighbors[address]
+            known.named_us, known.owed = now, max(0, known.owed - 1)
         return tuple(found)
 
     def _plan_repetition(self, now):
@@ -482,7 +508,7 @@ class Overlay:
         for place in self.places.values():
             if place.parent == NOBODY and place.key is not None:
                 place.epoch, place.epoch_us = place.epoch + 1, now
-                self.distances[place.tree] = Distance(place.epoch, 0, NOBODY, now)
+                self.distances[place.tree] = Distance(place.epoch, 0, NOBODY)
                 self.info_soon(now)
         silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:

@@ -18,6 +18,7 @@ HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between
 PATIENCE = 3  # times as many frames to a neighbor that is heard
 MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
 PACE_US = 20000  # until what is left is sent: some frames' airtime
+NAMED_AGAIN = 3  # infos that name a neighbor which has named this node: two of them may be lost
 MOST_NAMED = 16  # neighbors that an info names if it tells of a change, or repeats one that did
 FEW_NAMED = 4  # and if it tells of none
 MOST_DOUBLINGS = 3  # of retry_ms
@@ -79,17 +80,34 @@ def longest_slot(key_length):
 # Ways to the roots
 
 
-def is_better_way(known, is_broken, epoch, hops, neighbor, is_stale):
+def is_better_way(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Whether a way that a neighbor offers to a root replaces the one that is ``known``: its epoch, hops and next_hop.
 
-    The next hop of a root itself is NOBODY. ``is_broken``: that next hop is lost; ``is_stale``: it has offered nothing
-    for so long that it may be. As in DSDV, equal or newer epochs and shorter ways alone never form a loop.
+    The next hop of a root itself is NOBODY. ``is_broken``: that next hop is lost; ``is_awaited``: another neighbor's
+    shorter way (`is_late`) has still to come to this epoch. As in DSDV, equal or newer epochs and shorter ways alone
+    never form a loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
     if epoch == known.epoch:
         return not is_broken and (hops < known.hops or (hops == known.hops and neighbor < known.next_hop))
-    return is_broken or neighbor == known.next_hop or hops <= known.hops or is_stale
+    if is_broken or hops < known.hops:
+        return True
+    return not is_awaited and (neighbor == known.next_hop or hops == known.hops)
+
+
+def is_late(known, epoch, hops):
+    """Whether a way of an older epoch is shorter than any that this node had in that epoch or has had since.
+
+    ``known``: its epoch, its hops, and the epoch in which they last rose. To take such a way could form a loop. But it
+    is better than the known way as soon as it comes to the same epoch, so this node waits for that with its own.
+    """
+    return known.risen_epoch <= epoch < known.epoch and hops < known.hops
+
+
+def is_awaited(late_us, now, lost_after_us):
+    """Whether a late way was offered not long ago; ``late_us``: when it last was, negative if never."""
+    return late_us >= 0 and not is_silent(late_us, now, lost_after_us)
 
 
 # Infos, and what their absence means
@@ -125,6 +143,14 @@ def most_named(repeat_after_us, info_us):
     if not info_us:
         return 0
     return MOST_NAMED if repeat_after_us else FEW_NAMED
+
+
+def namings_owed(owed, named_us, now, lost_after_us):
+    """How many infos still are to name a neighbor that has just named this node; ``owed``: how many were before.
+
+    It may not know that it is heard. But its name may be an answer as well: who was named not long ago is owed no more.
+    """
+    return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else owed
 
 
 # Frames to one neighbor

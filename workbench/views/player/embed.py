@@ -22,7 +22,7 @@ from functools import cache
 from importlib.resources import files
 
 # In this order; nothing in them is imported or exported, so that one page needs one script.
-PARTS = ("parcel", "paint", "map", "timeline", "words", "player")
+PARTS = ("parcel", "paint", "theme", "map", "timeline", "words", "player")
 FALLBACK = "A run of the workbench: it plays where scripts may run. Trust this notebook, or run the cell again."
 FAST, SMALL = 1, 9  # levels of gzip
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
-from workbench.views.ground import hops_to
+from workbench.views.ground import Plan, hops_to
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
 from workbench.views.player.columns import Columns
@@ -89,12 +89,7 @@ def pack(
         "tick_s": tick_us / 1e6,
         "poster_s": poster_us(seen) / 1e6,
         "picked": _first_picked(seen),
-        "colours": {name: _pair(colour) for name, colour in _COLOURS.items()},
-        "link_shades": _link_shades(),
-        "plain_node": _look(NODE_LOOK),
-        "node_level": LEVELS["node"],
-        "lost_at": LOST_AT,
-        "plan": _plan(seen, buffer),
+        **ground_of(seen.plan, buffer),
         "film": {"time": buffer.column(seen.film.knots_us / 1e6), "moment": buffer.column(seen.film.knots_s)},
         "running": _running(columns, seen, buffer),
         "counts": (counts := _counts(columns, seen, buffer)),
@@ -109,6 +104,11 @@ def pack(
         "now_s": now_s,
         "notes": [*notes, *seen.notes, *_rounded(counts["step"])],
     }
+    return written(header, buffer)
+
+
+def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
+    """The parcel of a header and the columns that it speaks of."""
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))
 
@@ -132,7 +132,8 @@ def _link_shades() -> list[list[str]]:
     return [shades, [palette.in_dark(shade) for shade in shades]]
 
 
-def _look(look: Look) -> dict[str, Any]:
+def look_of(look: Look) -> dict[str, Any]:
+    """A look as the browser's part takes it."""
     return {**look._asdict(), "colour": _pair(look.colour)}
 
 
@@ -145,8 +146,19 @@ def _scale(scale: Scale | None) -> dict[str, Any] | None:
 # The network
 
 
-def _plan(seen: Seen, buffer: Buffer) -> dict[str, Any]:
-    plan = seen.plan
+def ground_of(plan: Plan, buffer: Buffer) -> dict[str, Any]:
+    """What a map needs of a header before there is anything to see on it: the network, and how it is painted."""
+    return {
+        "colours": {name: _pair(colour) for name, colour in _COLOURS.items()},
+        "link_shades": _link_shades(),
+        "plain_node": look_of(NODE_LOOK),
+        "node_level": LEVELS["node"],
+        "lost_at": LOST_AT,
+        "plan": _plan(plan, buffer),
+    }
+
+
+def _plan(plan: Plan, buffer: Buffer) -> dict[str, Any]:
     forth, back = plan.links["pdr_ab"], plan.links["pdr_ba"]
     columns = {
         "x": plan.x_m,
@@ -193,7 +205,7 @@ def _layer(layer: Layer, seen: Seen, panels: list[Panel], tick_us: int, buffer: 
     return {
         "name": layer.name,
         "mark": layer.mark,
-        "looks": [_look(look) for look in layer.looks],
+        "looks": [look_of(look) for look in layer.looks],
         "used": np.unique(looks).tolist() if layer.looks else [],
         "scale": _scale(layer.scale),
         "section": layer.section and layer.section._asdict(),

@@ -1,16 +1,18 @@
 """The twin of `workbench.protocols.coded_diffusion.node`: bootstrap nodes, intermediate nodes, timers.
 
-A frame's message is one coded packet with its encoding vector, its word the hops. Of the definition this leaves out the
-information vectors, whose combinations follow from those of the encoding vectors, and what cannot happen in a run of a
-scenario: frames that are malformed, and packets of another generation under the same id.
+A frame's message is one coded packet with its encoding vector, its word the hops; or a request, its word the rank. Of
+the definition this leaves out the information vectors, whose combinations follow from those of the encoding vectors,
+and what cannot happen in a run of a scenario: frames that are malformed, and packets that do not belong together.
 
 What nodes remember is laid out in `state`; encoding vectors are computed in `algebra`.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from workbench.protocols.coded_diffusion import wire
-from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, insert
+from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, fill, insert
 from workbench.protocols.coded_diffusion.fast.names import (
     DECODED,
     DECODED_ALREADY,
@@ -18,6 +20,7 @@ from workbench.protocols.coded_diffusion.fast.names import (
     EXPIRED,
     FULL,
     INNOVATIVE,
+    NOT_AT_HAND,
     NOT_INNOVATIVE,
     REASONS,
 )
@@ -30,6 +33,7 @@ from workbench.protocols.coded_diffusion.fast.state import (
     MESSAGES,
     NO_GENERATION,
     PUBLISHED,
+    REQUEST_MESSAGE,
     longest_frame_B,
     make_state,
     needs,
@@ -98,6 +102,7 @@ def _is_over(core, state, i, origin, event, now):
     if not pair.knows or (generation != NO_GENERATION and state.generations[generation].rank < state.generation_size):
         return False
     if is_quiet(now, pair.heard_us, state.forget_after_us):
+        _forget(core, state, i, event)
         pair.knows = 0
         state.nodes[i].known -= 1
         return False
@@ -114,9 +119,26 @@ def _is_full(state, i, matrices):
 @inlined
 def _can_know_another(core, state, i, matrices, now):
     """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
+    if matrices:
+        _make_room(core, state, i)
     if _is_full(state, i, matrices) and now >= state.nodes[i].all_known_until_us:
         _forget_the_quiet(core, state, i, now)
     return not _is_full(state, i, matrices)
+
+
+@outlined
+def _make_room(core, state, i):
+    """Where another matrix has no room, forget the oldest event that is kept for neighbors alone."""
+    node = state.nodes[i]
+    if node.generations.count < state.max_events:
+        return
+    generation = node.generations.first
+    while generation != NONE:
+        it = state.generations[generation]
+        if it.rank == state.generation_size and it.send_us == NONE:
+            _forget(core, state, i, it.event)
+            return
+        generation = it.next
 
 
 @outlined
@@ -173,7 +195,11 @@ def _begin(state, i, event):
     it.fresh = 0
     it.rank = 0
     it.send_us = NONE
+    it.due_us = NONE
     it.has_sent = 0
+    it.requests = 0
+    it.peer = NONE
+    it.owed = 0
     append(state.nodes[i].generations, state.generations, generation)
     state.pairs[event, i].generation = generation
     clear(state, generation)
@@ -199,6 +225,8 @@ def _plan_wake(core, state, i):
         it = state.generations[generation]
         if it.send_us != NONE and (earliest_us == NONE or it.send_us < earliest_us):
             earliest_us = it.send_us
+        if it.due_us != NONE and (earliest_us == NONE or it.due_us < earliest_us):
+            earliest_us = it.due_us
         generation = it.next
     core.next_wake[i] = earliest_us
 
@@ -211,6 +239,26 @@ def _plan_sending(core, state, i, generation, now):
     # Drawn even where it is certain: a node draws the same whatever its parameters are.
     if stream_uniform(core, i) < state.forwarding_probability:
         it.send_us = now + state.collecting_us
+
+
+@inlined
+def _plan_answer(state, generation, now):
+    it = state.generations[generation]
+    if it.send_us == NONE:
+        it.send_us = now + state.collecting_us
+        it.due_us = max(it.due_us, it.send_us)
+
+
+@inlined
+def _plan_forgetting(core, state, i, generation, now):
+    """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""
+    it = state.generations[generation]
+    if state.keep_us:
+        it.due_us = now + state.keep_us
+        if it.owed:
+            _plan_answer(state, generation, now)
+    elif it.send_us == NONE:
+        _forget(core, state, i, it.event)
 
 
 # Packets
@@ -232,18 +280,6 @@ def _tell_forwarded(core, state, i, peer, event, count, now):
         it = state.events[event]
         detail = state.first_text + count
         add_row(core, now, i, FORWARDED, peer, CODED_MESSAGE, it.origin, it.sequence, 0, 0, detail)
-
-
-@outlined
-def _bootstrap(core, state, i, event, now):
-    """Broadcast combinations of an event's chunks."""
-    for _ in range(state.bootstrap_factor):
-        message = _make_packet(core, state, event)
-        draw_coefficients(core, state, i, state.generation_size)
-        for k in range(state.generation_size):
-            state.vectors[message, k] = state.coefficients[k]
-        send(core, now, i, BROADCAST, message, 1)
-        let_go(core, message)
 
 
 @outlined
@@ -270,8 +306,20 @@ def _receive_event(core, state, i, sender, message, event, now):
     _forget(core, state, i, event)
     _know(state, i, event, now)
     hold(core, state.pairs, i, peer, message, event, 1, now)
-    _bootstrap(core, state, i, event, now)
+    _make_room(core, state, i)
+    is_kept = state.keep_us and state.nodes[i].generations.count < state.max_events
+    generation = _begin(state, i, event)
+    fill(state, generation)
+    it = state.generations[generation]
+    it.rank = state.generation_size
+    it.hops = 1
+    _send_combinations(core, state, i, generation, state.bootstrap_factor, now)
     _tell_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
+    if is_kept:
+        it.due_us = now + state.keep_us
+        _plan_wake(core, state, i)
+    else:
+        _forget(core, state, i, event)
 
 
 @hot
@@ -295,15 +343,33 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     it.rank += 1
     it.hops = min(it.hops, hops + 1)
     it.fresh += 1
+    it.requests = 0
+    it.peer = sender
     tell(core, now, i, INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
     is_complete = it.rank == state.generation_size
     if is_complete:
         tell(core, now, i, DECODED, peer, message, state.generation_size, NO_REASON)
         hold(core, state.pairs, i, peer, message, event, it.hops, now)
+    elif state.keep_us:
+        it.due_us = now + state.request_after_us
     _plan_sending(core, state, i, generation, now)
-    if is_complete and it.send_us == NONE:
-        _forget(core, state, i, event)
+    if is_complete:
+        _plan_forgetting(core, state, i, generation, now)
     _plan_wake(core, state, i)
+
+
+@inlined
+def _receive_request(core, state, i, sender, message, rank, event, now):
+    generation = state.pairs[event, i].generation
+    if generation == NO_GENERATION:
+        drop(core, now, i, core.addresses[sender], message, NOT_AT_HAND)
+        return
+    _know(state, i, event, now)
+    it = state.generations[generation]
+    it.owed = max(it.owed, state.generation_size - rank)
+    if it.rank == state.generation_size:
+        _plan_answer(state, generation, now)
+        _plan_wake(core, state, i)
 
 
 # What the loop calls
@@ -328,30 +394,65 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's event or coded packet; its ``word`` is the hops."""
+    """Take a neighbor's event, coded packet or request; its ``word`` is the hops or the rank."""
     event = state.events_of[message]
-    if core.messages[message].name == EVENT_MESSAGE:
+    name = core.messages[message].name
+    if name == EVENT_MESSAGE:
         _receive_event(core, state, i, sender, message, event, now)
-    else:
+    elif name == CODED_MESSAGE:
         _receive_coded(core, state, i, sender, message, word, event, now)
+    else:
+        _receive_request(core, state, i, sender, message, word, event, now)
+
+
+@inlined
+def _send_planned(core, state, i, generation, now):
+    it = state.generations[generation]
+    it.send_us = NONE
+    it.has_sent = 1
+    _know(state, i, it.event, now)
+    count = np.int64(state.sends[it.fresh])
+    it.fresh = 0
+    if it.rank == state.generation_size:
+        count = max(count, np.int64(it.owed))
+        it.owed = 0
+    _send_combinations(core, state, i, generation, count, now)
+    _tell_forwarded(core, state, i, NONE, it.event, count, now)
+
+
+@inlined
+def _request(core, state, i, generation, now):
+    """Ask for more packets: the neighbor that sent the last innovative one, and then all of them."""
+    it = state.generations[generation]
+    if it.requests == state.max_requests:
+        it.due_us = NONE
+        return
+    it.requests += 1
+    it.due_us = now + state.request_after_us
+    _know(state, i, it.event, now)
+    its = state.events[it.event]
+    size_B, airtime_us = state.request_size_B, state.request_airtime_us
+    message = take_message(core, REQUEST_MESSAGE, its.origin, its.sequence, its.content, size_B, airtime_us)
+    state.events_of[message] = it.event
+    send(core, now, i, BROADCAST if it.peer == NONE else it.peer, message, it.rank)
+    let_go(core, message)
+    it.peer = NONE
 
 
 @inlined
 def wake(core, state, i, now):
-    """Send for the events whose collecting time is over."""
+    """Send for the events whose collecting time is over, ask for more of others, forget those that were kept."""
     generation = state.nodes[i].generations.first
     while generation != NONE:
         it = state.generations[generation]
         behind = it.next
         if it.send_us != NONE and it.send_us <= now:
-            it.send_us = NONE
-            it.has_sent = 1
-            _know(state, i, it.event, now)
-            count = state.sends[it.fresh]
-            it.fresh = 0
-            _send_combinations(core, state, i, generation, count, now)
-            _tell_forwarded(core, state, i, NONE, it.event, count, now)
-            if it.rank == state.generation_size:
-                _forget(core, state, i, it.event)
+            _send_planned(core, state, i, generation, now)
+        is_complete = it.rank == state.generation_size
+        # Without requests a decoded event is over when its timer has fired.
+        if is_complete and it.send_us == NONE and (it.due_us == NONE or it.due_us <= now):
+            _forget(core, state, i, it.event)
+        elif not is_complete and it.due_us != NONE and it.due_us <= now:
+            _request(core, state, i, generation, now)
         generation = behind
     _plan_wake(core, state, i)

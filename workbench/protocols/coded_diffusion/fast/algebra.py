@@ -151,3 +151,10 @@ def clear(state, generation):
     for p in range(state.generation_size):
         for k in range(state.generation_size):
             state.matrices[generation, p, k] = 0
+
+
+@inlined
+def fill(state, generation):
+    """Make a matrix without rows the identity."""
+    for p in range(state.generation_size):
+        state.matrices[generation, p, p] = 1

@@ -16,10 +16,12 @@ REASONS = (
     "full",
     "not_innovative",
     "decoded",
+    "not_at_hand",
 )
 (
     EXPIRED,
     FULL,
     NOT_INNOVATIVE,
     DECODED_ALREADY,
+    NOT_AT_HAND,
 ) = range(FIRST_REASON, FIRST_REASON + len(REASONS))

@@ -18,15 +18,21 @@ from workbench.attributes.model import Attribute
 from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.fast.algebra import SYMBOL, tables
-from workbench.protocols.coded_diffusion.rules import collecting_us, forget_after_us, packets_to_send
+from workbench.protocols.coded_diffusion.rules import (
+    collecting_us,
+    forget_after_us,
+    keep_us,
+    packets_to_send,
+    request_after_us,
+)
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool, grown, make
 from workbench.sim.fast.layout import Needs
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.rows import LIST, NO_ROWS
 
-MESSAGES = ("", "event", "coded")
-EVENT_MESSAGE, CODED_MESSAGE = 1, 2
+MESSAGES = ("", "event", "coded", "request")
+EVENT_MESSAGE, CODED_MESSAGE, REQUEST_MESSAGE = 1, 2, 3
 
 NO_GENERATION = 0
 MOST_PAIRS = 1 << 27  # 2 GiB
@@ -37,15 +43,19 @@ EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.i
 # ``heard_us``: when a node last heard of an event or sent it, if it ``knows`` it; ``held``: whether it ever held it.
 PAIR = np.dtype([("heard_us", np.int64), ("generation", np.int32), ("knows", np.int16), ("held", np.int16)], align=True)
 
-# ``send_us`` is NONE without a timer.
+# ``send_us`` and ``due_us`` are NONE without a timer, ``peer`` without a neighbor; it is an index.
 GENERATION = np.dtype(
     [
         ("send_us", np.int64),
+        ("due_us", np.int64),
         ("event", np.int32),
         ("hops", np.int32),
         ("fresh", np.int32),
         ("rank", np.int32),
         ("has_sent", np.int32),
+        ("requests", np.int32),
+        ("peer", np.int32),
+        ("owed", np.int32),
         ("next", np.int32),
         ("previous", np.int32),
     ],
@@ -71,6 +81,9 @@ FIELDS: Fields = {
     "max_events": GIVEN,
     "max_known": GIVEN,
     "forget_after_us": GIVEN,
+    "max_requests": GIVEN,
+    "request_after_us": GIVEN,
+    "keep_us": GIVEN,
     "sends": GIVEN,  # packets to send after 0, 1, ... innovative ones
     # The finite field: see `algebra`.
     "order": GIVEN,
@@ -81,6 +94,8 @@ FIELDS: Fields = {
     # Coded packets of each content: bytes of the frame and its airtime; the number of the first detail.
     "sizes_B": GIVEN,
     "airtimes_us": GIVEN,
+    "request_size_B": GIVEN,
+    "request_airtime_us": GIVEN,
     "first_text": GIVEN,
     # Messages on their way: their event, their encoding vector.
     "events_of": Array(np.int32, "messages"),
@@ -121,9 +136,15 @@ def _coded_size_B(length_B: int, size: int, order: int) -> int:
     return len(wire.encode_coded(wire.Coded(0, 0, 0, size, order, length_B, vector, information)))
 
 
+def request_size_B() -> int:
+    """Bytes of a request."""
+    return len(wire.encode_request(wire.Request(0, 0, 0)))
+
+
 def longest_frame_B(setup: Setup) -> int:
     """Bytes of the longest frame that can be sent."""
-    return int(max(setup.work.contents["size_B"].max(initial=1), coded_sizes_B(setup).max(initial=1)))
+    longest = max(setup.work.contents["size_B"].max(initial=1), coded_sizes_B(setup).max(initial=1))
+    return int(max(longest, request_size_B()))
 
 
 def sends(protocol: Any) -> np.ndarray:
@@ -137,10 +158,11 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     protocol, _, work, _ = setup
     deliveries = work.most_subscriptions * work.most_samples
     generations = min(protocol.max_events, work.publications)
-    packets = generations * int(sends(protocol).max())
+    # A node that is asked may send a whole generation.
+    packets = generations * (protocol.generation_size if protocol.max_requests else int(sends(protocol).max()))
     return (
         Needs(4 + deliveries + generations, protocol.bootstrap_factor, protocol.bootstrap_factor),
-        Needs(0, 0, 0),
+        Needs(1, 0, 0),
         Needs(2 + deliveries + generations, 1 + packets, 1 + packets),
     )
 
@@ -157,6 +179,8 @@ def make_state(setup: Setup, messages: int) -> Any:
     powers, logarithms = tables(field.order)
     sizes_B = coded_sizes_B(setup)
     collects_us = collecting_us(protocol.collecting_time_ms)
+    asks_after_us = request_after_us(collects_us)
+    keeps_us = keep_us(protocol.max_requests, collects_us, asks_after_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
     pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
     return make(
@@ -170,7 +194,10 @@ def make_state(setup: Setup, messages: int) -> Any:
         rearm=protocol.rearm,
         max_events=protocol.max_events,
         max_known=protocol.max_known,
-        forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us),
+        forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us, keeps_us),
+        max_requests=protocol.max_requests,
+        request_after_us=asks_after_us,
+        keep_us=keeps_us,
         sends=sends(protocol),
         order=field.order,
         modulus=field.order if field.characteristic > 2 else 0,
@@ -179,6 +206,8 @@ def make_state(setup: Setup, messages: int) -> Any:
         logarithms=logarithms,
         sizes_B=sizes_B,
         airtimes_us=np.array([radio.airtime_us(one) for one in sizes_B.tolist()], np.int32),
+        request_size_B=request_size_B(),
+        request_airtime_us=radio.airtime_us(request_size_B()),
         first_text=len(work.texts),
         most_new=most_new,
     )

@@ -5,6 +5,8 @@ Of one event of a run, out of ``ranks.progress(trace, event)``::
     decoding_maps(run, ...)               how an event spread: small maps colored by rank, at several times
     decoding_matrices(run, nodes)         the decoding matrices of some nodes, packet by packet
     coverage_chart({name: runs})          share of nodes that hold an event, against its age
+    pollution_chart({name: runs}, node)   share of nodes whose packets a hostile node spoiled, against their distance
+                                          from it (`pollution.PollutedDiffusion` makes such runs)
 
 Of algebra, without a run::
 
@@ -21,6 +23,7 @@ VIEWS = {
     "decoding_maps": "figures",
     "decoding_matrices": "figures",
     "coverage_chart": "figures",
+    "pollution_chart": "pollution",
     "decoding_steps": "steps",
     "step_through": "steps",
     "completion_chart": "chances",
@@ -33,4 +36,5 @@ VIEWS = {
 MESSAGE_COLOURS = {
     "event": palette.DATA,
     "coded": palette.CODED,
+    "request": palette.INTEREST,
 }

@@ -8,8 +8,8 @@
 Theory of operation
     An ``innovative`` row says that a node's rank of an event is ``value`` and that the new row of its matrix has its
     pivot in the column ``detail``. The rank lasts until the next row about that node and event. ``held`` ends the
-    decoding: the node has the event. So does the row that says when it was given up (``dropped``, "expired"), and then
-    the node has nothing of it; a rank of 1 always begins anew.
+    decoding: the node has the event. So does the row that says when it was given up (``dropped``, "expired") or its
+    packets did not belong together ("corrupt"), and then the node has nothing of it; a rank of 1 always begins anew.
 
 Limits
     A trace tells pivots, not coefficients. The generation size is told when somebody decodes; of an event that nobody
@@ -39,7 +39,7 @@ MOST_WORDS = 20_000
 
 def lasting(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rows of innovative packets, when the rank that they made ended, whether it was one more than a rank before)."""
-    given_up = columns.where(event="dropped", detail="expired")
+    given_up = columns.where(event="dropped", detail=("expired", "corrupt"))
     rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
     key = groups(*(columns[name][rows] for name in ("node", "origin", "sequence")))
     until = until_next(key, columns["time_us"][rows], FOREVER_US)

@@ -13,12 +13,13 @@ Theory of operation
     ``on_node.py``     the filters at work on one node
     ``built_in.py``    the built-in filters (`BUILT_IN`)
     ``registered.py``  what users have registered
+    ``catalogue.py``   all of them as forms need them, and what they do while somebody watches
 
 Differs from the original in
     Filters were compiled in through filters.h; here they are registered by name before the run.
     A22 The original forwards "a copy" to the filter yet lets it drop the message: the filter owns the message.
 
-The files of this folder run on a mote too, but for `value.py` and this one.
+The files of this folder run on a mote too, but for `value.py`, `catalogue.py` and this one.
 """
 
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN

@@ -57,12 +57,17 @@ class FiltersOnNode:
         for one in self._filters:
             if not one.wants(messages, attributes):
                 continue
-            answer, attributes = one.decide(attributes, origin, now)
-            if answer != PASS:
-                self.node.events.append(Filtered(NOBODY, messages, origin, sequence, one.key, answer))
+            before = attributes
+            answer, attributes = one.decide(before, origin, now)
+            self.tell(one, answer, origin, sequence, now, before, attributes)
             if answer == DROP:
                 return ()
         return attributes
+
+    def tell(self, one, answer, origin, sequence, now, before, after):
+        """Report what a filter made of a message; whoever watches a node (`catalogue.watch`) stands in for this."""
+        if answer != PASS:
+            self.node.events.append(Filtered(NOBODY, one.messages, origin, sequence, one.key, answer))
 
 
 class FilterOnNode:

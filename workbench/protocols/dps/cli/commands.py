@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import signal
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -98,7 +99,11 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
     sets = ([options.topics] if options.topics else []) + options.sets
     if not sets:
         raise ParameterError("name a topic to subscribe to, as in: workbench dps subscribe a/+/c")
-    subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]
+    for warning in told:
+        output.complain(str(warning.message))
     await asyncio.sleep(options.wait)
     for address in options.link:
         await node.keep_linked(address)

@@ -56,7 +56,12 @@ def add_parser(commands: Any) -> None:
 
 def _add_subscribe(which: Any) -> None:
     parser = which.add_parser("subscribe", help="print what is published on topics, and acknowledge it if asked to")
-    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="all must match; + is a level, # the rest")
+    parser.add_argument(
+        "topics",
+        nargs="*",
+        metavar="TOPIC",
+        help="all must match; + is a level, # the rest; alone they get nothing over links",
+    )
     parser.add_argument(
         "-s",
         dest="sets",

@@ -100,7 +100,7 @@ def start(core, state, i, now):
 @outlined
 def _plan_wake(core, state, i):
     node = state.nodes[i]
-    earliest_us = _earlier(node.update_us, node.next_end_us)
+    earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]

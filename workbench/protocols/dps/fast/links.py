@@ -36,6 +36,7 @@ from workbench.protocols.dps.automaton import (
     REMOVE,
     REPEAT,
     REPLACE,
+    RESTARTED,
     SAY_END,
     SEND_RETAINED,
     SETTLE,
@@ -52,7 +53,13 @@ from workbench.protocols.dps.automaton import (
     UPDATE_LATER,
 )
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
-from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_lowest
+from workbench.protocols.dps.fast.mesh_ids import (
+    forget_mesh,
+    go_below,
+    heard,
+    shows_loop,
+    was_told_otherwise,
+)
 from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
@@ -66,7 +73,7 @@ from workbench.protocols.dps.fast.outgoing import (
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, ask_at, forget_outbound, set_state, settle
 from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
@@ -76,8 +83,9 @@ from workbench.sim.fast.rows import remove
 
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
-loop_shown, after_tick, asks_again = inlined(rules.loop_shown), inlined(rules.after_tick), inlined(rules.asks_again)
-recheck_after_us, relink_after_us = inlined(rules.recheck_after_us), inlined(rules.relink_after_us)
+has_restarted = inlined(rules.has_restarted)
+loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
+ask_muted_after_us, relink_after_us = inlined(rules.ask_muted_after_us), inlined(rules.relink_after_us)
 
 _INPUTS = len(INPUT_NAMES)
 # What no run of a scenario has: links are not ended on purpose, and a link's row keeps its last revision.
@@ -116,8 +124,11 @@ def _come_in_its_place(core, state, i, link, now):
 @inlined
 def _enter(core, state, i, link, what, now):
     """Change a link's state; returns the number of the table's entry."""
-    entry = np.int64(state.links[link].state) * _INPUTS + what
+    before = np.int64(state.links[link].state)
+    entry = before * _INPUTS + what
     set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
+    if state.next_states[entry] != before:
+        _tell_ids_later(state, i, now)
     return entry
 
 
@@ -244,6 +255,12 @@ def _update_later(state, i, now):
         state.nodes[i].update_us = now + state.update_after_us
 
 
+@inlined
+def _tell_ids_later(state, i, now):
+    if state.nodes[i].ids_us == NONE:
+        state.nodes[i].ids_us = now + state.ids_after_us
+
+
 # Messages
 
 
@@ -260,7 +277,7 @@ def take_subscription(core, state, i, link, message, now):
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
     _take(core, state, i, link, message, False, now)
-    if it.state == ACTIVE and not it.pending and it.keep_alive_us == NONE:
+    if not it.pending and (it.state == MUTED or it.keep_alive_us == NONE):
         it.keep_alive_us = _next_sign_us(core, state, i, link, now)
     _go_on(state, i, link, now)
 
@@ -268,7 +285,7 @@ def take_subscription(core, state, i, link, message, now):
 @inlined
 def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
-    stays_muted = it.state == MUTED and is_lowest(state, i, link, message)
+    stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
     return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted)
 
@@ -282,12 +299,27 @@ def take_acknowledgement(core, state, i, link, message, now):
         return
     # A number that is old says nothing of what it acknowledges.
     is_answer = letter.acknowledged == it.revision and it.pending != 0
+    restarted = is_answer and _has_restarted(core, state, link, message)
+    if restarted:
+        come(core, state, i, link, np.int64(RESTARTED), now)
     _take(core, state, i, link, message, True, now)
+    if restarted:
+        return
     if is_answer:
         come(core, state, i, link, np.int64(ANSWERED), now)
         _go_on(state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
         drop(core, now, i, address_of(core, state, link), message, STALE)
+
+
+@inlined
+def _has_restarted(core, state, link, message):
+    it, letter = state.links[link], state.letters[message]
+    if it.state != ACTIVE or it.pending != SUBSCRIPTION:
+        return False
+    is_sign = it.is_delta != 0 and it.vector == EMPTY
+    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
 @outlined
@@ -309,7 +341,9 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
         come(core, state, i, link, np.int64(UNMUTED), now)
-    it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+    if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
+        it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+        _tell_ids_later(state, i, now)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
 
@@ -319,7 +353,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
     is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
     is_reply = is_acknowledgement and it.pending != 0
-    what = loop_shown(letter.flags, it.state, is_reply, is_lowest(state, i, link, message), is_news)
+    what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
@@ -385,6 +419,9 @@ def wake_links(core, state, i, now):
     if node.update_us != NONE and node.update_us <= now:
         node.update_us = NONE
         update(core, state, i, now)
+    if node.ids_us != NONE and node.ids_us <= now:
+        node.ids_us = NONE
+        _tell_ids(core, state, i, now)
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
@@ -394,6 +431,19 @@ def wake_links(core, state, i, now):
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
             come(core, state, i, link, np.int64(QUIET), now)
         link = behind
+
+
+@outlined
+def _tell_ids(core, state, i, now):
+    """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
+    link = np.int64(state.nodes[i].links.first)
+    while link != NONE:
+        if was_told_otherwise(state, i, link):
+            if state.links[link].pending:
+                _tell_ids_later(state, i, now)
+            else:
+                come(core, state, i, link, np.int64(QUIET), now)
+        link = np.int64(state.links[link].next)
 
 
 @inlined
@@ -409,10 +459,10 @@ def _tick(core, state, i, link, now):
 
 @inlined
 def _next_sign_us(core, state, i, link, now):
-    """When a link that is silent has to be heard of again, NONE for never."""
+    """When a link that is silent has to be heard of again."""
     it = state.links[link]
     if it.state != MUTED:
         return now + state.keep_alive_after_us
-    if not asks_again(it.asked != 0, state.recheck_s):
-        return np.int64(NONE)
-    return now + recheck_after_us(state.recheck_s, stream_uniform(core, i))
+    uniform = stream_uniform(core, i)
+    counts, sign_us = it.inbound != NONE, state.keep_alive_after_us
+    return now + ask_muted_after_us(it.asked != 0, counts, state.recheck_s, sign_us, uniform)

@@ -7,11 +7,12 @@ import numpy as np
 
 from workbench.protocols.dps.fast.state import NO_MESH
 from workbench.protocols.dps.rules import joins as _joins
+from workbench.protocols.dps.rules import takes_publications as _takes_publications
 from workbench.sim.fast.draws import bits
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined
 
-joins = inlined(_joins)
+joins, takes_publications = inlined(_joins), inlined(_takes_publications)
 
 _UNTOLD = np.uint64(NO_MESH)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
@@ -42,10 +43,8 @@ def is_less(high, low, than_high, than_low):
 
 @inlined
 def _below(high, low, by):
-    """The mesh id that is ``by`` and one below another, no less than 0."""
+    """The mesh id that is ``by`` and one below another."""
     borrow = _ONE if low <= by else _NOTHING
-    if high < borrow:
-        return _NOTHING, _NOTHING
     return high - borrow, low - by - _ONE
 
 
@@ -54,6 +53,13 @@ def forget_mesh(it):
     """A neighbor has told no mesh id."""
     it.mesh_high = _UNTOLD
     it.mesh_low = _UNTOLD
+
+
+@inlined
+def forget_told(it):
+    """A neighbor has been told no mesh id."""
+    it.told_high = _UNTOLD
+    it.told_low = _UNTOLD
 
 
 @inlined
@@ -72,11 +78,20 @@ def lowest_but(state, i, but):
 
 
 @inlined
-def is_lowest(state, i, link, message):
-    """Whether a message from a neighbor has the lowest mesh id on this side of its link."""
-    letter = state.letters[message]
+def shows_loop(state, i, link, message):
+    """Whether a message from a neighbor has this node's own mesh id, or the lowest that another neighbor has told."""
+    letter, node = state.letters[message], state.nodes[i]
     high, low = lowest_but(state, i, link)
-    return letter.mesh_high == high and letter.mesh_low == low
+    is_own = letter.mesh_high == node.mesh_high and letter.mesh_low == node.mesh_low
+    return is_own or (letter.mesh_high == high and letter.mesh_low == low)
+
+
+@inlined
+def was_told_otherwise(state, i, link):
+    """Whether an active neighbor was told another id than it would be told now."""
+    it = state.links[link]
+    high, low = lowest_but(state, i, link)
+    return takes_publications(it.state) and (it.told_high != high or it.told_low != low)
 
 
 @inlined
@@ -92,6 +107,12 @@ def go_below(core, state, i):
     """Take an own id below all that were seen, by 64 random bits."""
     node = state.nodes[i]
     heard(state, i, node.mesh_high, node.mesh_low)
-    high, low = _below(node.lowest_high, node.lowest_low, stream_bits(core, i))
-    node.mesh_high, node.mesh_low = high, low
-    heard(state, i, high, low)
+    by = stream_bits(core, i)
+    if node.lowest_high == _NOTHING and node.lowest_low <= by:
+        # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
+        node.mesh_high = stream_bits(core, i)
+        node.mesh_low = stream_bits(core, i)
+        node.lowest_high, node.lowest_low = node.mesh_high, node.mesh_low
+        return
+    node.mesh_high, node.mesh_low = _below(node.lowest_high, node.lowest_low, by)
+    heard(state, i, node.mesh_high, node.mesh_low)

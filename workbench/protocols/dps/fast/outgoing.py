@@ -91,6 +91,7 @@ def find_changes(state, i, link):
 def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
+    it.told_high, it.told_low = high, low
     if name == SUBSCRIPTION_MESSAGE:
         size_B = state.subscription_B
     else:
@@ -114,7 +115,7 @@ def _send(core, state, i, link, now, name, flags, with_interests):
 def send_subscription(core, state, i, link, now):
     """Send what `find_changes` found, or send it again."""
     it = state.links[link]
-    flags = subscription_flags(it.is_delta, it.state)
+    flags = subscription_flags(it.is_delta, it.state, state.recheck_s)
     _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
     await_answer(it, SUBSCRIPTION, now + state.update_after_us)
 

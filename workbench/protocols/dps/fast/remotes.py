@@ -3,7 +3,7 @@
 import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY
-from workbench.protocols.dps.fast.mesh_ids import forget_mesh
+from workbench.protocols.dps.fast.mesh_ids import forget_mesh, forget_told
 from workbench.protocols.dps.fast.names import LINK_SET
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
@@ -77,6 +77,7 @@ def add_link(state, i, link, asked):
     it.inbound = NONE
     it.inbound_revision = 0
     forget_mesh(it)
+    forget_told(it)
 
 
 @inlined

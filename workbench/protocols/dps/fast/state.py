@@ -51,6 +51,8 @@ LINK = np.dtype(
     [
         ("mesh_high", np.uint64),
         ("mesh_low", np.uint64),
+        ("told_high", np.uint64),
+        ("told_low", np.uint64),
         ("tick_us", np.int64),
         ("keep_alive_us", np.int64),
         ("resend_us", np.int64),
@@ -92,6 +94,7 @@ NODE = np.dtype(
         ("lowest_high", np.uint64),
         ("lowest_low", np.uint64),
         ("update_us", np.int64),
+        ("ids_us", np.int64),
         ("next_end_us", np.int64),
         ("links", LIST),
         ("asked", LIST),
@@ -109,6 +112,7 @@ _NEW_NODE = {
     "lowest_high": NO_MESH,
     "lowest_low": NO_MESH,
     "update_us": NONE,
+    "ids_us": NONE,
     "next_end_us": NONE,
     "links": NO_ROWS,
     "asked": NO_ROWS,
@@ -161,6 +165,7 @@ FIELDS: Fields = {
     # The parameters.
     "update_after_us": GIVEN,
     "keep_alive_after_us": GIVEN,
+    "ids_after_us": GIVEN,
     "retry_ticks": GIVEN,
     "retries": GIVEN,
     "count_muted": GIVEN,
@@ -367,6 +372,7 @@ def _settings(protocol: Any) -> dict[str, Any]:
     return {
         "update_after_us": times.update_us,
         "keep_alive_after_us": times.sign_us,
+        "ids_after_us": times.ids_us,
         "retry_ticks": protocol.retry_ticks,
         "retries": protocol.retries,
         "count_muted": protocol.count_muted,

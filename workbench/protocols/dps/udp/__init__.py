@@ -43,6 +43,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ from workbench.protocols.dps.bloom import HASHES, LENGTH
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.rules import SECOND_US
-from workbench.protocols.dps.topics import SEPARATORS
+from workbench.protocols.dps.topics import SEPARATORS, asks_nobody
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, count, tell_of
@@ -263,10 +264,15 @@ class UDPNode:
 
         ``expired``: also be told when a retained one is ended. ``handler`` is called with each as it comes, from within
         the event loop, and the subscription stays empty then; if it raises, the event loop's exception handler is told
-        and all goes on. AttributeFormatError for a topic that is none.
+        and all goes on. AttributeFormatError for a topic that is none. Of wildcards alone, ``#`` or ``+``, no neighbor
+        can be told: a UserWarning says so, unless the node receives multicasts, which are matched here.
         """
         self._check_open()
-        subscription = self.hold_subscription(self.core.subscribe_topics(topics, now_us(), expired), handler)
+        core = self.core.subscribe_topics(topics, now_us(), expired)
+        said = asks_nobody(topics, self.protocol.separators)
+        if said and not (self._multicast and self._multicast.receives):
+            warnings.warn(said, stacklevel=2)
+        subscription = self.hold_subscription(core, handler)
         if self._discovery is not None:
             self._discovery.announce_soon()
         return subscription

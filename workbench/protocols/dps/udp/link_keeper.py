@@ -64,8 +64,8 @@ class LinkKeeper:
         if self._is_open and state == GONE:
             self.end(neighbor)
             raise LinkError(
-                f"{addresses.as_text(neighbor)} does not answer; is a node listening there, with filters of "
-                f"{self.node.protocol.filter_bits} bits?"
+                f"{addresses.as_text(neighbor)} does not answer: nothing listens there, or the node there is full (it "
+                f"has its max_links), or its filters have other than {self.node.protocol.filter_bits} bits"
             )
 
     def end(self, neighbor: Address) -> None:

@@ -98,17 +98,25 @@ JOINING = np.dtype(
     align=True,
 )
 
+# ``risen_epoch``: the epoch in which ``hops`` last rose; ``late_us``: when a shorter way was last offered that is late.
 DISTANCE = np.dtype(
-    [("epoch", np.int64), ("heard_us", np.int64), ("hops", np.int64), ("next_hop", np.int64)],
+    [
+        ("epoch", np.int64),
+        ("risen_epoch", np.int64),
+        ("late_us", np.int64),
+        ("hops", np.int64),
+        ("next_hop", np.int64),
+    ],
     align=True,
 )
 
 # ``numbered``: frames to this neighbor that were given a number; ``hears_us``: whether it is known to hear this node;
-# ``named_us``: when an info of this node last named it.
+# ``named_us``: when an info of this node last named it; ``owed``: how many infos still are to name it.
 NEIGHBOR = np.dtype(
     [
         ("heard_us", np.int64),
         ("named_us", np.int64),
+        ("owed", np.int64),
         ("numbered", np.int64),
         ("is_known", np.int32),
         ("hears_us", np.int32),
@@ -255,7 +263,7 @@ FIELDS: Fields = {
     "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, NO_ROWS)),
     "places": Array(PLACE, "places", {"children": NO_ROWS}),
     "joinings": Array(JOINING, "places"),
-    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY}),
+    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY, "late_us": NONE}),
     "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a place that was given up
     "in_first": GIVEN,
     "senders": GIVEN,

@@ -33,16 +33,19 @@ from workbench.protocols.tinymq.fast.places import (
     seat_of,
 )
 from workbench.protocols.tinymq.fast.rules import (
+    is_awaited,
     is_better_parent,
     is_better_way,
     is_cut_off,
     is_in_doubt,
     is_info_due,
+    is_late,
     is_repeated,
     is_silent,
     longest_slot,
     may_be_parent,
     most_named,
+    namings_owed,
 )
 from workbench.protocols.tinymq.fast.unicast import is_granting, is_waiting_for, send_to
 from workbench.protocols.tinymq.rules import FIRST_REPEAT_US
@@ -70,7 +73,6 @@ def start(core, state, i, now):
         distance.epoch = 1
         distance.hops = 0
         distance.next_hop = NONE
-        distance.heard_us = now
         _tell_key(core, state, i, place, now)
         _tell_change(core, state, i, now)
     if state.info_us:
@@ -116,7 +118,11 @@ def take_info(core, state, i, sender, link, message, now):
     state.neighbors[link].heard_us = now
     for seat in range(state.seats):
         _note_place(state, link, seat, message, now)
-    if state.info_us == 0 or _names(state, i, message):
+    is_named = _is_named(state, message, state.info_heard_counts[message], i)
+    if is_named:
+        it = state.neighbors[link]
+        it.owed = namings_owed(it.owed, it.named_us, now, state.lost_after_us)
+    if state.info_us == 0 or is_named or _is_parent(state, i, message):
         state.neighbors[link].hears_us = 1
         _forget_distances(state, link)
     is_two_way = state.neighbors[link].hears_us
@@ -150,16 +156,13 @@ def _note_place(state, link, seat, message, now):
 
 
 @inlined
-def _names(state, i, message):
-    """Whether an info's sender says that it hears node ``i``, or calls it its parent."""
-    for k in range(state.info_heard_counts[message]):
-        if state.info_heard[message, k] == i:
-            return True
+def _is_parent(state, i, message):
+    """Whether an info's sender calls node ``i`` its parent."""
+    found = False
     for seat in range(state.seats):
         told = state.info_places[message, seat]
-        if told.is_told and told.parent == i:
-            return True
-    return False
+        found |= told.is_told and told.parent == i
+    return found
 
 
 @inlined
@@ -174,9 +177,12 @@ def _told_seat(state, message, tree):
 def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
         told = distances[tree]
-        is_told = told.is_told and told.hops < U16
-        if is_told and _is_better(state, i, tree, told.epoch, told.hops + 1, sender, now):
+        if not (told.is_told and told.hops < U16):
+            continue
+        if _is_better(state, i, tree, told.epoch, told.hops + 1, sender, now):
             _set_distance(core, state, i, tree, told.epoch, told.hops + 1, sender, now)
+        elif is_late(state.distances[i, tree], told.epoch, told.hops + 1):
+            state.distances[i, tree].late_us = now
     for tree in range(state.trees):
         told = distances[tree]
         if not (told.is_told and told.hops < U16) and state.distances[i, tree].next_hop == sender:
@@ -188,8 +194,8 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_WAY:
         return True
-    is_stale = is_silent(known.heard_us, now, state.lost_after_us)
-    return is_better_way(known, known.next_hop == BROKEN_WAY, epoch, hops, neighbor, is_stale)
+    waits = is_awaited(known.late_us, now, state.lost_after_us)
+    return is_better_way(known, known.next_hop == BROKEN_WAY, epoch, hops, neighbor, waits)
 
 
 @outlined
@@ -197,10 +203,13 @@ def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     is_found = known.next_hop == NO_WAY or known.next_hop == BROKEN_WAY
     is_change = is_found or known.hops != hops
+    if known.next_hop == NO_WAY or hops > known.hops:
+        known.risen_epoch = epoch
+    if known.next_hop == NO_WAY or hops != known.hops:
+        known.late_us = NONE
     known.epoch = epoch
     known.hops = hops
     known.next_hop = neighbor
-    known.heard_us = now
     if is_found:
         tree_found(core, state, i, now)
     if is_change:
@@ -315,7 +324,7 @@ def _write_info(state, i, message):
 
 @outlined
 def _name_neighbors(state, i, message, now):
-    """Write the neighbors into an info that were not named for longest; returns how many bytes they take.
+    """Write the neighbors into an info that may not know that they are heard; returns how many bytes they take.
 
     They stand in the order in which they were found; in the definition's frame they are sorted.
     """
@@ -324,7 +333,8 @@ def _name_neighbors(state, i, message, now):
         longest = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
             it = state.neighbors[link]
-            is_free = it.is_known and not _is_named(state, message, count, state.senders[link])
+            is_unsure = it.is_known and (it.owed > 0 or not it.hears_us)
+            is_free = is_unsure and not _is_named(state, message, count, state.senders[link])
             if is_free and (longest == NONE or it.named_us < state.neighbors[longest].named_us):
                 longest = link
         if longest == NONE:
@@ -333,7 +343,9 @@ def _name_neighbors(state, i, message, now):
         count += 1
     for link in range(state.in_first[i], state.in_first[i + 1]):
         if _is_named(state, message, count, state.senders[link]):
-            state.neighbors[link].named_us = now
+            it = state.neighbors[link]
+            it.named_us = now
+            it.owed = max(0, it.owed - 1)
     state.info_heard_counts[message] = count
     return state.named_count_B + count * state.named_B if count else 0
 
@@ -506,6 +518,7 @@ def lose(core, state, i, neighbor, now):
     state.neighbors[link].is_known = 0
     state.neighbors[link].hears_us = 0
     state.neighbors[link].named_us = NONE
+    state.neighbors[link].owed = 0
     _forget_distances(state, link)
     for seat in range(state.seats):
         state.told_places[link, seat].is_there = 0
@@ -597,7 +610,6 @@ def _tick(core, state, i, now):
         it.epoch += 1
         it.epoch_us = now
         distance.epoch = it.epoch
-        distance.heard_us = now
         info_soon(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]

@@ -302,7 +302,7 @@ class NetworkMap {
     for (const one of this.canvases) context.drawImage(one, 0, 0)
     const link = document.createElement("a")
     link.href = canvas.toDataURL("image/png")
-    link.download = `run-${writeTime(this.player.time)}s.png`
+    link.download = `${this.player.fileName()}.png`
     link.click()
   }
 

@@ -129,19 +129,8 @@ class Player {
     delete this.root.workbenchPlayer
   }
 
-  // Of JupyterLab or VS Code if this is one of them, else of the page, else of the reader's system.
-  findTheme() {
-    const { body, documentElement } = document
-    if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight == "false"
-    if (body.classList.contains("vscode-dark") || body.classList.contains("vscode-high-contrast")) return true
-    if (body.classList.contains("vscode-light")) return false
-    const told = this.root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
-    if (told) return told == "dark"
-    return DARK_SYSTEM.matches
-  }
-
   retheme() {
-    const isDark = this.findTheme() ? 1 : 0
+    const isDark = isDarkAt(this.root) ? 1 : 0
     if (isDark === this.isDark) return
     this.isDark = isDark
     this.root.classList.toggle("wb-dark", !!isDark)
@@ -153,6 +142,10 @@ class Player {
     this.curves.forEach((one) => one.feed(one.curves))
     this.writeLegend()
     this.wantPicture()
+  }
+
+  fileName() {
+    return `run-${writeTime(this.time)}s`
   }
 
   colour(name) {
@@ -577,30 +570,6 @@ class Player {
     const text = node < 0 ? '<p class="wb-hint">Click a node to see what it knew and had counted at this time.</p>' : nodeText(this.picture, node, this.tick, role)
     if (text !== this.inspectorText) this.inspector.innerHTML = this.inspectorText = text
   }
-}
-
-// One watcher for all players of a page. It refers to them weakly: a notebook forgets the outputs that it replaces, and
-// does not say so.
-const DARK_SYSTEM = matchMedia("(prefers-color-scheme: dark)")
-
-function watchThemes(player) {
-  // In a page there may be several copies of this module: they share the watcher.
-  const watching = (globalThis.workbenchPlayers ??= new Set())
-  if (!globalThis.workbenchThemes) {
-    const tell = () => {
-      for (const reference of watching) {
-        const one = reference.deref()
-        if (!one || one.isGone) watching.delete(reference)
-        else one.retheme()
-      }
-    }
-    const themes = (globalThis.workbenchThemes = new MutationObserver(tell))
-    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] })
-    themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class"] })
-    DARK_SYSTEM.addEventListener("change", tell)
-  }
-  for (const reference of watching) if (!reference.deref()) watching.delete(reference)
-  watching.add(new WeakRef(player))
 }
 
 // A player in an element; `data`: a parcel. One that is there already is fed.

@@ -1,0 +1,50 @@
+"""Why a run of coded diffusion delivered little: each sentence is said where it is true."""
+
+import networkx as nx
+import pytest
+
+import workbench as wb
+
+IDEAL = wb.Radio(loss="none")
+WORKLOAD = (wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", start_s=10))
+LINE = wb.topology.line(4)
+
+
+def explained(graph=LINE, workload=WORKLOAD, radio=IDEAL, record="trace", **settings):
+    scenario = wb.Scenario(graph, wb.CodedDiffusion(**settings), workload, radio, duration_s=20, seed=1)
+    return scenario.run(engine="reference", record=record).explain().sentences
+
+
+def test_sink_that_may_not_ask_is_said_to_be_short():
+    few, short = explained(max_requests=0)
+    assert few == (
+        "Events of node 3 begin with 2 combinations (1 neighbor, bootstrap_factor 2), and have 2 chunks: none may be "
+        "lost or depend on others."
+    )
+    assert short == (
+        "Node 0 had 1 of 2 combinations of what node 3 published at 10 s and got no more: it hears 1 neighbor, and "
+        "with max_requests=0 it asks none of them."
+    )
+
+
+def test_sink_that_nobody_hears_is_said_to_be_unable_to_ask():
+    graph = nx.DiGraph(LINE)
+    graph.remove_edge(0, 1)
+    sentence = explained(graph)[-1]
+    assert sentence.endswith("it hears 1 neighbor, and none that it hears hears it, so it cannot ask.")
+
+
+def test_sink_whose_requests_are_lost_is_said_to_get_no_answer():
+    graph = nx.DiGraph(LINE)
+    graph.edges[0, 1]["pdr"] = 0.001
+    sentences = explained(graph, radio=wb.Radio(loss="links"))
+    assert sentences[-1].endswith("it hears 1 neighbor, and no answer to its requests came.")
+
+
+@pytest.mark.parametrize("record", ["trace", "metrics"])
+def test_source_whose_neighbors_send_too_few_combinations_is_named_where_events_do_not_arrive(record):
+    few = explained(generation_size=3, max_requests=0, record=record)[0]
+    assert few.startswith("Events of node 3 begin with 2 combinations") and few.endswith(
+        "nobody who hears them alone decodes one."
+    )
+    assert explained(generation_size=3, record=record) == ()

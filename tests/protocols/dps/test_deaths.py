@@ -1,0 +1,232 @@
+"""Neighbors that die, restart at once, or do not ask: each link ends or lives again, whatever its state."""
+
+import pytest
+
+from tests.network import SECOND
+from tests.protocols.dps.alone import CHANGE, HIGH, LOW, SAK, Alone, Fuzz, acknowledgement, subscription
+from workbench.protocols.dps import DPS, wire
+from workbench.protocols.dps.automaton import ACTIVE, MUTED
+from workbench.protocols.dps.series import subscription_filter
+
+SIGN_S = 32  # link_loss_s and update_s
+GIVEN_UP_S = 10
+OTHER = b"\xfe" * 16
+
+
+class ReferenceNeighbor:
+    """What the reference implementation answers, by its code: src/sub.c. ``topics``: what it asks for.
+
+    It takes any subscription from a stranger for the beginning of a link. A delta is then all there is. It tells its
+    interests in that acknowledgement alone, against none, and drops what is older than what it has.
+    """
+
+    def __init__(self, topics=(), mesh_id=HIGH):
+        self.topics, self.mesh_id = topics, mesh_id
+        self.inbound = None  # revision and interests
+        self.revision = 0
+
+    def restart(self, mesh_id=OTHER):
+        """It loses its memory, and is back on its port."""
+        self.__init__(self.topics, mesh_id)
+
+    def hears(self, message):
+        """Its answer, None if it has none."""
+        if isinstance(message, wire.SubscriptionAcknowledgement) and not message.flags & SAK:
+            return None
+        is_new = self.inbound is None
+        revision, interests = self.inbound or (0, subscription_filter((), DPS()))
+        if message.sequence < revision:
+            return None
+        if message.sequence > revision:
+            is_change = message.flags & CHANGE and not is_new
+            self.inbound = message.sequence, message.interests ^ interests if is_change else message.interests
+        if not (is_new and self.topics):
+            return acknowledgement(self.revision, message.sequence, CHANGE, self.mesh_id)
+        self.revision = 1
+        vector = subscription_filter(self.topics, DPS())
+        return wire.SubscriptionAcknowledgement(
+            1, None, 1, SAK | CHANGE, self.mesh_id, vector.fuzzy_hash(), vector, message.sequence
+        )
+
+
+def talk(alone, neighbor, messages):
+    """Both say what they have to say, in turn; returns what the node has said."""
+    said = list(messages)
+    for message in said:
+        answer = neighbor.hears(message)
+        if answer is not None:
+            said += [one for to, one in alone.says(1, answer) if to == 1]
+        assert len(said) < 20, "they never fall silent"
+    return said
+
+
+def live(alone, neighbor, until_s):
+    """Time passes, and whatever the node says to the neighbor is answered; returns [(second, message)] of that."""
+    said = []
+    while alone.now < until_s * SECOND:
+        for second, to, message in alone.until(alone.now / SECOND + 0.1):
+            if to == 1:
+                said += [(second, one) for one in talk(alone, neighbor, [message])]
+    return said
+
+
+def loop(topics=()):
+    """A node with an active link to 1 and a muted one to 2, which has asked for it."""
+    alone = Alone().linked(1, mesh_id=LOW)
+    alone.says(2, subscription(1, SAK, topics, LOW))
+    assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
+    return alone
+
+
+def with_1_alive(alone, seconds):
+    """Time passes, and 1 acknowledges what it is told; returns [(second, message)] of what 2 is told."""
+    asked = []
+    for second in range(int(alone.now / SECOND) + 1, int(alone.now / SECOND + seconds) + 1):
+        for at, to, message in alone.until(second):
+            if to == 1:
+                alone.says(1, acknowledgement(1, message.sequence, 0, LOW))
+            else:
+                asked.append((at, message))
+    return asked
+
+
+def linked(topics, revisions):
+    """A node that asks for x and a neighbor as the reference is, after some changes of its interests."""
+    alone, neighbor = Alone(), ReferenceNeighbor(topics)
+    alone.node.subscribe_topics("x", 0)
+    alone.node.link(1, 0)
+    talk(alone, neighbor, [message for _, message in alone.sent()])
+    for revision in range(2, revisions + 1):
+        neighbor.revision = revision
+        alone.says(1, subscription(revision, SAK | CHANGE))
+    assert alone.state() == ACTIVE
+    return alone, neighbor
+
+
+# The dead
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_who_falls_silent_is_forgotten_in_every_state(seed):
+    fuzz = Fuzz(seed)
+    for _ in range(80):
+        fuzz.step()
+    node, settings = fuzz.node, fuzz.node.settings
+    silent_s = 1.25 * (settings.link_loss_s + settings.update_s)
+    given_up_s = (settings.retry_ticks + settings.retries) * settings.update_s
+    fuzz.alone.until(fuzz.alone.now / SECOND + silent_s + 2 * given_up_s)
+    assert node.links.remotes == {}
+    own = subscription_filter([topic for one in fuzz.subscriptions for topic in one.topics], DPS())
+    assert node.links.interests.all_but(None)[0] == own
+
+
+@pytest.mark.parametrize("recheck_s", [0.0, 60.0])
+def test_forged_neighbors_are_forgotten_and_there_is_room_again(recheck_s):
+    alone = Alone(recheck_s=recheck_s)
+    alone.node.subscribe_topics("x", 0)
+    for neighbor in range(256):
+        alone.says(neighbor, subscription(1, SAK, [f"only/{neighbor}"], LOW))
+    assert [remote.state for remote in alone.node.links.remotes.values()].count(MUTED) == 255
+    alone.says(256, subscription(1, SAK))
+    assert alone.drops() == {"full": 1}
+    alone.until(1.25 * SIGN_S + GIVEN_UP_S)
+    assert alone.node.links.remotes == {}
+    assert alone.linked(256).state(256) == ACTIVE
+
+
+@pytest.mark.parametrize("recheck_s", [0.0, 60.0])
+def test_a_muted_neighbor_that_answers_is_kept_and_stays_muted_while_there_is_a_loop(recheck_s):
+    alone = Alone(recheck_s=recheck_s).linked(1, mesh_id=LOW)
+    alone.says(2, subscription(1, SAK, ["c/d"], LOW))
+    for _ in range(20):
+        for _, to, message in alone.until(alone.now / SECOND + 1):
+            if isinstance(message, wire.Subscription):
+                assert to == 1 or bool(message.flags & wire.MUTE) == (not recheck_s)
+                alone.says(to, acknowledgement(1, message.sequence, wire.MUTE if to == 2 else 0, LOW))
+    assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
+
+
+def test_what_a_muted_neighbor_asked_for_does_not_count_for_long():
+    alone = loop(["c/d"])
+    asked = with_1_alive(alone, 1.25 * SIGN_S / 4)
+    assert asked[0][1].interests.is_empty and alone.node.links.remotes[2].inbound is None
+
+
+# Who asks
+
+
+def test_a_muted_link_is_asked_for_by_the_other_end_when_the_one_that_asked_does_not():
+    alone = loop()
+    asked = with_1_alive(alone, 1.25 * SIGN_S)
+    assert {message.flags for _, message in asked} == {SAK} and asked[0][0] >= SIGN_S
+    # The loop has been cut meanwhile.
+    alone.says(2, acknowledgement(1, asked[0][1].sequence, 0, OTHER))
+    assert alone.state(2) == ACTIVE
+
+
+def test_the_other_end_of_a_muted_link_stays_silent_as_long_as_it_is_asked():
+    alone = loop()
+    for revision in range(2, 12):
+        assert with_1_alive(alone, 0.875 * SIGN_S) == []
+        alone.says(2, subscription(revision, SAK, (), LOW))
+        assert alone.state(2) == MUTED
+
+
+# Restarts
+
+
+@pytest.mark.parametrize(("topics", "revisions"), [(("a/b",), 1), (("a/b",), 3), ((), 1), ((), 3)])
+def test_a_reference_neighbor_that_restarts_at_once_is_heard_and_hears_again(topics, revisions):
+    alone, neighbor = linked(topics, revisions)
+    live(alone, neighbor, 20)
+    neighbor.restart()
+    said = live(alone, neighbor, 20 + SIGN_S + 5)
+    remote = alone.node.links.remotes[1]
+    assert neighbor.inbound[1] == subscription_filter(["x"], DPS())
+    assert (
+        remote.inbound == ((heard := subscription_filter(topics, DPS())), heard.fuzzy_hash())
+        if topics
+        else (remote.inbound is None)
+    )
+    assert (alone.state(), remote.pending) == (ACTIVE, None)
+    # A sign of life, and then all interests.
+    told = [message for _, message in said if isinstance(message, wire.Subscription)]
+    assert [(message.flags, message.interests.is_empty) for message in told] == [(SAK | CHANGE, True), (SAK, False)]
+    after = live(alone, neighbor, 20 + 3 * SIGN_S)
+    assert {message.flags for _, message in after} == {SAK | CHANGE}, "from then on signs of life"
+
+
+def test_a_reference_neighbor_that_restarts_before_a_change_is_told_is_told_all():
+    alone, neighbor = linked(("a/b",), 2)
+    neighbor.restart()
+    alone.node.subscribe_topics("y", alone.now)
+    talk(alone, neighbor, [message for _, message in alone.sent()])
+    assert neighbor.inbound[1] == subscription_filter(("x", "y"), DPS())
+    assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
+
+
+def test_answers_of_a_neighbor_that_lives_are_none_of_a_restart():
+    alone, neighbor = linked(("a/b",), 1)
+    told = [message for _, message in live(alone, neighbor, 10 * SIGN_S)]
+    assert len(told) >= 8 and {message.flags for message in told} == {SAK | CHANGE}
+    # One that has never told interests acknowledges as it did at first; another mesh id alone shows nothing either.
+    alone, neighbor = linked((), 1)
+    told = [message for _, message in live(alone, neighbor, 5 * SIGN_S)]
+    neighbor.mesh_id = OTHER
+    alone.node.subscribe_topics("y", alone.now)
+    told += talk(alone, neighbor, [message for _, message in alone.sent()])
+    assert {message.flags for message in told} == {SAK | CHANGE}
+
+
+def test_an_own_restarted_neighbor_that_is_needed_is_heard():
+    alone = loop()
+    alone.says(2, subscription(5, SAK, (), LOW))
+    assert alone.state(2) == MUTED
+    sent = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))
+    ((_, asked),) = [one for one in sent if one[0] == 2]
+    vector = subscription_filter(["c/d"], DPS())
+    alone.says(
+        2,
+        wire.SubscriptionAcknowledgement(1, None, 1, SAK, OTHER, vector.fuzzy_hash(), vector, asked.sequence),
+    )
+    assert alone.state(2) == ACTIVE and alone.node.links.remotes[2].inbound[0] == vector

@@ -1,0 +1,152 @@
+"""The part that edits attributes: rows and text both ways, errors beside the field, and what matches."""
+
+import pytest
+from ipywidgets.widgets.widget import _instances
+
+import workbench as wb
+from workbench.attributes import keys
+from workbench.widgets import controls
+from workbench.widgets.attributes import Attributes
+
+
+def rows(part):
+    return [(row.key.value, row.operator.value, row.number.value) for row in part.rows]
+
+
+def test_a_value_is_shown_as_rows_and_as_text():
+    part = Attributes("TEMP GE 20, TEMP LE 30")
+    assert rows(part) == [("TEMP", "GE", "20"), ("TEMP", "LE", "30")]
+    part.value = "APP EQ Humidity, HUMIDITY EQ_ANY"
+    assert rows(part) == [("APP", "EQ", "Humidity"), ("HUMIDITY", "EQ_ANY", "")]
+    assert part._text.value == part.value
+
+
+def test_rows_that_are_edited_make_the_text_and_text_makes_rows():
+    part = Attributes("TEMP GE 20, TEMP LE 30")
+    part.rows[1].number.value = "31.5"
+    assert part.value == part._text.value == "TEMP GE 20, TEMP LE 31.5"
+    part._text.value = "HUMIDITY > 40"
+    assert part.value == "HUMIDITY > 40"
+    assert rows(part) == [("HUMIDITY", "GT", "40")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("warm", "it must be a number"), ("9999", "it must be from"), ("1, TEMP GE 2", "more than one")]
+)
+def test_a_wrong_value_stays_in_its_row_with_a_sentence_and_the_value_is_the_last_right_one(text, said):
+    part = Attributes("TEMP GE 20, TEMP LE 30")
+    part.rows[0].number.value = text
+    assert said in part.rows[0].error
+    assert part.rows[0].number.value == text
+    part.rows[1].number.value = "29"
+    assert part.value == "TEMP GE 20, TEMP LE 30"
+    part.rows[0].number.value = "21"
+    assert part.value == "TEMP GE 21, TEMP LE 29"
+    assert not part.rows[0].error
+
+
+def test_text_that_cannot_be_read_stays_with_a_sentence():
+    part = Attributes("TEMP GE 20")
+    part._text.value = "TEMP ABOVE 20"
+    assert "operators are" in part.error
+    assert part.value == "TEMP GE 20"
+    part.value = "TEMP GE 22"
+    assert not part.error
+
+
+def test_a_subscription_has_to_constrain_and_a_publication_to_state():
+    asks, states = Attributes("TEMP GE 20"), Attributes("TEMP IS 20", kind="publication")
+    asks.rows[0].operator.value = "IS"
+    assert "constrains nothing" in asks.error
+    assert asks.value == "TEMP GE 20"
+    assert [name for _, name in states.rows[0].operator.options] == ["IS"]
+    asks.match_all = True
+    assert asks.value == "TEMP IS 20"
+
+
+def test_attributes_are_added_and_taken_away():
+    part = Attributes("TEMP GE 20")
+    part._add.click()
+    part.rows[1].operator.value = "LE"
+    part.rows[1].number.value = "30"
+    assert part.value == "TEMP GE 20, TEMP LE 30"
+    part.rows[0].remove.click()
+    assert part.value == "TEMP LE 30"
+    part.rows[0].remove.click()
+    assert part.value == "TEMP LE 30"
+    assert "constrains nothing" in part.error
+
+
+def test_a_key_of_text_takes_text_without_quotes():
+    part = Attributes("TEMP GE 20")
+    part.rows[0].key.value = "TOPIC"
+    part.rows[0].number.value = "hall/1"
+    assert part.value == 'TOPIC EQ "hall/1"'
+
+
+def test_keys_of_the_users_are_in_the_list_and_have_their_unit(monkeypatch):
+    monkeypatch.setattr(keys, "_keys_by_name", dict(keys._keys_by_name))
+    monkeypatch.setattr(keys, "_keys_by_number", dict(keys._keys_by_number))
+    part = Attributes("TEMP GE 20")
+    wb.register_key(177, "CO2_TRY", unit="ppm", minimum=0)
+    part.refresh()
+    part.rows[0].key.value = "CO2_TRY"
+    assert part.value == "CO2_TRY GE 20"
+    assert "ppm, 0 to 32767" in part.rows[0]._unit.value
+
+
+def test_what_does_not_match_is_told_by_the_attribute_that_fails():
+    others = [("a", "TEMP IS 25"), ("b", "TEMP IS 35"), ("c", "HUMIDITY IS 40"), ("d", "nonsense")]
+    part = Attributes("TEMP GE 20, TEMP LE 30", against=others)
+    found = {label: (is_match, why) for label, is_match, why in part.matches()}
+    assert found["a"] == (True, "")
+    assert found["b"] == (False, "TEMP LE 30 fails, for what is published is TEMP IS 35")
+    assert found["c"] == (False, "nothing published has what TEMP GE 20 asks for")
+    assert "no attribute" in found["d"][1]
+    assert "Matches 1 of 4 publications" in part._matches.value
+    part.rows[1].number.value = "36"
+    assert "Matches 2 of 4 publications" in part._matches.value
+
+
+def test_a_publication_is_compared_with_subscriptions_by_the_rule_of_the_protocol():
+    part = Attributes('TOPIC IS "hall/1"', "publication", [("a", 'TOPIC EQ "hall/+"')], protocol=wb.DPS())
+    assert part.matches() == (("a", True, ""),)
+    part.protocol = wb.Flooding()
+    assert "compares topics byte by byte" in part.matches()[0][2]
+    assert "Matches 0 of 1 subscriptions" in part._matches.value
+
+
+def test_many_edits_make_no_further_widgets():
+    part = Attributes("TEMP GE 20, TEMP LE 30")
+    before = len(_instances)
+    for number in range(20):
+        part._text.value = f"TEMP GE {number}" if number % 2 else f"TEMP GE {number}, TEMP LE 99"
+    assert len(_instances) == before
+
+
+class Shell:
+    """As much of IPython's shell as parts ask for."""
+
+    def __init__(self):
+        self.events = self
+        self.callbacks = {"post_run_cell": []}
+
+    def register(self, event, callback):
+        self.callbacks[event].append(callback)
+
+
+def test_parts_look_for_what_is_new_after_each_cell_until_they_are_closed(monkeypatch):
+    shell = Shell()
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    controls._wanting.clear()
+    asked = []
+    monkeypatch.setattr(Attributes, "refresh", lambda self: asked.append(self.value))
+    part, other = Attributes("TEMP GE 1"), Attributes("TEMP GE 2")
+    (after_cell,) = shell.callbacks["post_run_cell"]
+    after_cell()
+    assert sorted(asked) == ["TEMP GE 1", "TEMP GE 2"]
+    other.close()
+    asked.clear()
+    after_cell()
+    assert asked == ["TEMP GE 1"]
+    part.close()

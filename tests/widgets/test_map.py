@@ -1,0 +1,181 @@
+"""The map in the browser: what mouse and keys send, in Chromium, with a model that only remembers."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from workbench import topology
+from workbench.widgets.network.map import NetworkMap, packed
+
+CHROMIUM = Path("/usr/bin/chromium")
+MODEL = """
+const model = {
+  state: STATE, sent: [], acts: {},
+  get(name) { return this.state[name] },
+  set(name, value) { this.state[name] = value; this.tell(name) },
+  tell(name) { for (const act of this.acts["change:" + name] ?? []) act() },
+  save_changes() {},
+  on(name, act) { (this.acts[name] ??= []).push(act) },
+  off(name, act) { this.acts[name] = this.acts[name].filter((one) => one !== act) },
+  send(edit) { this.sent.push(edit) },
+}
+model.state.parcel = new DataView(Uint8Array.from(atob("PARCEL"), (sign) => sign.charCodeAt(0)).buffer)
+window.model = model
+"""
+STATE = (
+    '{"roles": [[0, "sink"]], "picked": [], "tool": "select", "asks": ["sink"], "history": {"undo": true}, "said": "x"}'
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api").sync_playwright().start()
+    browser = playwright.chromium.launch(executable_path=str(CHROMIUM))
+    yield browser
+    browser.close()
+    playwright.stop()
+
+
+@pytest.fixture
+def page(chromium):
+    """A grid of nine nodes, 10 m apart, on the map."""
+    parcel = base64.b64encode(packed(topology.grid(3, 3))).decode()
+    script = NetworkMap._esm.replace("export default { render }", "")
+    model = MODEL.replace("STATE", STATE).replace("PARCEL", parcel)
+    opened = chromium.new_page(viewport={"width": 800, "height": 900})
+    complaints = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    body = f'<div id="here"></div><style>{NetworkMap._css}</style>'
+    start = 'window.end = render({ model, el: document.getElementById("here") })'
+    opened.set_content(f"<!doctype html><body>{body}<script type='module'>{script}\n{model}\n{start}</script></body>")
+    opened.wait_for_function("() => document.querySelector('.wb-network')?.workbenchEditor.map.nodeLooks")
+    yield opened
+    assert complaints == []
+    opened.close()
+
+
+def at(page, node):
+    """Where a node is in the page."""
+    found = page.evaluate(
+        "(node) => { const { map, box } = document.querySelector('.wb-network').workbenchEditor;"
+        " const { left, top } = box.getBoundingClientRect(); const i = map.placeOf(node);"
+        " return [left + map.px[i], top + map.py[i]] }",
+        node,
+    )
+    return tuple(found)
+
+
+def drag(page, start, end):
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    page.mouse.move(*end)
+    page.mouse.up()
+
+
+def sent(page):
+    """What has been sent since the last time."""
+    return page.evaluate("() => model.sent.splice(0)")
+
+
+def picked(page):
+    return page.evaluate("() => model.state.picked")
+
+
+def test_dragging_a_node_sends_where_it_is_put_and_a_picked_group_goes_along(page):
+    (x4, y4), (x5, _) = at(page, 4), at(page, 5)
+    drag(page, (x4, y4), ((x4 + x5) / 2, y4))
+    (moved,) = sent(page)
+    assert moved == {"kind": "move", "nodes": [4], "x": [pytest.approx(15, abs=0.2)], "y": [10]}
+    assert at(page, 4)[0] == pytest.approx((x4 + x5) / 2, abs=3)
+    page.mouse.click(*at(page, 0))
+    page.keyboard.down("Shift")
+    page.mouse.click(*at(page, 1))
+    page.keyboard.up("Shift")
+    assert picked(page) == [0, 1]
+    x, y = at(page, 0)
+    drag(page, (x, y), (x, y - 50))
+    (moved,) = sent(page)
+    assert moved["nodes"] == [0, 1] and moved["x"] == [0, 10] and moved["y"][0] == moved["y"][1] > 0
+
+
+def test_tools_add_link_and_erase(page):
+    page.get_by_role("button", name="Add nodes").click()
+    (x0, y0), (x4, y4) = at(page, 0), at(page, 4)
+    page.mouse.click((x0 + x4) / 2, (y0 + y4) / 2)
+    (added,) = sent(page)
+    assert added == {"kind": "add", "x": pytest.approx(5, abs=0.2), "y": pytest.approx(5, abs=0.2)}
+    page.get_by_role("button", name="Add links").click()
+    assert page.evaluate("() => model.state.tool") == "link"
+    drag(page, (x0, y0), (x4, y4))
+    page.mouse.click(*at(page, 8))
+    page.mouse.click(*at(page, 4))
+    assert sent(page) == [{"kind": "join", "links": [[0, 4]]}, {"kind": "join", "links": [[8, 4]]}]
+    page.get_by_role("button", name="Erase").click()
+    page.mouse.click(x0, y0)
+    (x7, y7), (x8, y8) = at(page, 7), at(page, 8)
+    page.mouse.click((x7 + x8) / 2, (y7 + y8) / 2)
+    assert sent(page) == [
+        {"kind": "erase", "nodes": [0], "links": []},
+        {"kind": "erase", "nodes": [], "links": [[7, 8]]},
+    ]
+
+
+def test_a_link_that_is_picked_has_a_slider_for_each_direction(page):
+    (x0, y0), (x1, y1) = at(page, 0), at(page, 1)
+    page.mouse.click((x0 + x1) / 2, (y0 + y1) / 2)
+    there = page.get_by_label("delivery ratio 0 → 1")
+    there.fill("60")
+    assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": 0.6, "ba": 0.6}]
+    page.get_by_label("both alike").uncheck()
+    page.get_by_label("delivery ratio 1 → 0").fill("20")
+    assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ba": 0.2}]
+    assert there.input_value() == "60"
+    page.get_by_role("button", name="Remove both").click()
+    assert sent(page) == [{"kind": "erase", "nodes": [], "links": [[0, 1]]}]
+    assert not there.is_visible()
+
+
+def test_everything_can_be_done_with_the_keyboard(page):
+    page.locator(".wb-map").focus()
+    page.keyboard.press("n")
+    page.keyboard.press("n")
+    assert picked(page) == [1]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function("() => model.sent.length")
+    (moved,) = sent(page)
+    assert moved["nodes"] == [1] and moved["x"] == [10] and 0 < moved["y"][0] < 5
+    page.keyboard.press("Shift+N")
+    page.keyboard.press("Shift+N")
+    page.keyboard.press("l")
+    assert sent(page) == [{"kind": "join", "links": [[1, 2], [2, 3]]}]
+    page.keyboard.press("Escape")
+    page.keyboard.press("p")
+    page.get_by_role("button", name="Make the picked nodes sinks").click()
+    page.locator(".wb-map").focus()
+    page.keyboard.press("Delete")
+    page.keyboard.press("Control+z")
+    assert sent(page) == [
+        {"kind": "ask", "do": "sink", "nodes": [8]},
+        {"kind": "erase", "nodes": [8], "links": []},
+        {"kind": "undo"},
+    ]
+
+
+def test_what_comes_from_the_kernel_keeps_the_section_that_is_looked_at(page):
+    page.evaluate("() => document.querySelector('.wb-network').workbenchEditor.map.zoom(2)")
+    before = at(page, 4)
+    parcel = base64.b64encode(packed(topology.edits.with_node(topology.grid(3, 3), (30, 30)))).decode()
+    feed = (
+        "(text) => model.set('parcel', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
+    )
+    page.evaluate(feed, parcel)
+    assert at(page, 4) == before
+    page.evaluate(feed, base64.b64encode(packed(topology.grid(5, 5, 40))).decode())
+    assert at(page, 4) != before
+    page.evaluate("() => window.end()")
+    assert page.locator(".wb-network canvas").count() == 0

@@ -1,0 +1,324 @@
+"""The network part: sources with sliders, tables, edits of the map, picks, roles and undo. Without a browser."""
+
+import asyncio
+import json
+import struct
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench import topology
+from workbench.errors import DataError, ScenarioError
+from workbench.widgets import Network
+from workbench.widgets.network import sources
+from workbench.widgets.network.map import MOST_LINKS, packed
+
+LINKS = "transmitter,receiver,pdr\n0,1,0.9\n1,0,0.8\n1,2,0.7\n"
+PLACES = "node,x_m,y_m\n0,0,0\n1,10,0\n2,10,10\n"
+
+
+@pytest.fixture
+def network():
+    return Network(topology.grid(3, 3))
+
+
+def hear(network, kind, **rest):
+    """The map says that the user has done something."""
+    network._hear(network.map, {"kind": kind, **rest}, [])
+
+
+def header_of(parcel):
+    size = struct.unpack("<I", parcel[4:8])[0]
+    return json.loads(parcel[8 : 8 + size])
+
+
+def said(network):
+    return network.sources._said.value
+
+
+# Sources
+
+
+def test_moving_a_slider_makes_the_network_anew_and_observers_hear_of_it(network):
+    heard = []
+    network.observe(lambda change: heard.append(change.new), "value")
+    network.sources.fields["rows"].value = 4
+    assert network.value.graph["recipe"] == {"kind": "grid", "rows": 4, "columns": 3, "spacing_m": 10.0}
+    assert heard == [network.value]
+    assert header_of(network.map.parcel)["plan"]["x"]["rows"] == 12
+
+
+def test_the_form_shows_the_recipe_of_a_network_from_elsewhere_and_offers_nothing(network):
+    heard = []
+    value = topology.disc(30, 80, 60, radius_m=25, seed=4)
+    network.observe(lambda change: heard.append(change.new), "value")
+    network.value = value
+    assert network.sources.choice.value == ("disc", "")
+    assert {name: field.value for name, field in network.sources.fields.items()} == {
+        "nodes": 30, "width_m": 80, "height_m": 60, "radius_m": 25, "seed": 4,
+    }  # fmt: skip
+    assert heard == [value] and network.value is value
+
+
+def test_what_the_browser_makes_of_a_sliders_place_is_no_wish(network):
+    """It puts a slider on one of its steps and sends that back."""
+    network.value = value = topology.disc(60, 83, 61.7, radius_m=21, seed=4)
+    for name in ("nodes", "width_m", "height_m", "radius_m"):
+        slider = network.sources.fields[name].children[1]
+        slider.value += slider.step / 8
+        assert network.value is value
+    slider.value += 2 * slider.step
+    assert network.value is not value
+
+
+def test_choosing_a_generator_makes_its_network(network):
+    network.sources.choice.value = ("ring", "")
+    assert network.value.graph["recipe"]["kind"] == "ring"
+    assert list(network.sources.fields) == ["nodes", "spacing_m"]
+
+
+def test_what_a_generator_refuses_is_said_and_the_network_stays(network):
+    network.sources.choice.value = ("office", "")
+    value = network.value
+    network.sources.fields["rooms"].value = 7
+    assert network.value is value
+    assert "wb-error" in said(network) and "must be even" in said(network)
+    network.sources.fields["rooms"].value = 8
+    assert network.value.graph["recipe"]["rooms"] == 8
+    assert said(network) == ""
+
+
+def test_of_many_moves_of_a_slider_the_newest_makes_a_network(network, monkeypatch):
+    made = []
+    monkeypatch.setattr(sources.parameters, "made", lambda *given: made.append(given) or topology.line(2))
+
+    async def pull():
+        for rows in (4, 5, 6, 7):
+            network.sources.fields["rows"].value = rows
+        await asyncio.sleep(0.1)
+
+    asyncio.run(pull())
+    assert [values["rows"] for _, values, _ in made] == [7]
+
+
+def test_testbeds_of_this_machine_can_be_chosen(real_data):
+    names = [value[1] for _, value in sources.choices() if value[0] == "testbed"]
+    assert "iotlab/strasbourg" in names and "ulb-library" not in names
+    network = Network(topology.testbed("strasbourg", max_range_m=4))
+    assert network.sources.choice.value == ("testbed", "iotlab/strasbourg")
+    assert network.sources.fields["max_range_m"].value == 4
+    network.sources.fields["max_range_m"].value = 0.0
+    assert network.value.number_of_edges() == 4032
+
+
+def test_a_table_that_is_pasted_becomes_the_network(network):
+    table = network.sources.table
+    network.sources.choice.value = sources.TABLE
+    assert network.sources.form.children == (table,)
+    table.text.value = LINKS
+    table.use.click()
+    assert dict(network.value.edges) == {(0, 1): {"pdr": 0.9}, (1, 0): {"pdr": 0.8}, (1, 2): {"pdr": 0.7}}
+    table.text.value = LINKS + "\n" + PLACES
+    table.use.click()
+    assert network.value.nodes[2]["pos"] == (10, 10) and network.value.number_of_edges() == 3
+    assert table.text.value == LINKS + "\n" + PLACES
+
+
+def test_positions_alone_are_linked_within_the_radius():
+    assert sources.network_of(PLACES, 10.0).number_of_edges() == 4
+    assert sources.network_of(PLACES, 20.0).number_of_edges() == 6
+
+
+def test_files_that_are_uploaded_are_put_into_the_text(network):
+    table = network.sources.table
+    uploaded = [{"content": memoryview(text.encode())} for text in ("\ufeff" + LINKS, PLACES)]
+    table._uploaded(type("Change", (), {"new": uploaded}))
+    assert table.text.value == LINKS + "\n" + PLACES
+    assert network.value.number_of_edges() == 3
+
+
+@pytest.mark.parametrize("separator", [", ", ";", "\t", "   "])
+def test_columns_may_be_separated_in_several_ways(separator):
+    assert sources.network_of(LINKS.replace(",", separator), 1).number_of_edges() == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "no table yet"),
+        ("1,2,0.5\n2,1,0.5", "there may be one of links"),
+        ("transmitter,receiver,pdr\n0,1,7", "row 2.*must be a number from 0 to 1"),
+        ("transmitter,receiver\n0,1", "no column 'pdr'"),
+        ("transmitter,receiver,pdr\n0,1", "row 2"),
+        (LINKS + LINKS, "there may be one of links"),
+        ("node,x_m,y_m\n0,1,zwei", "two finite numbers"),
+        ("node,node,x_m,y_m\n0,1,zwei,3", "two finite numbers"),
+        ("\0", "there may be one of links"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_in_a_sentence(network, text, sentence):
+    with pytest.raises(DataError, match=sentence):
+        sources.network_of(text, 20.0)
+    value = network.value
+    network.sources.table.text.value = text
+    network.sources.table.make()
+    assert network.value is value and "wb-error" in said(network)
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet="transmier,pdnodexy_0129.-\n \"'", max_size=200) | st.text(max_size=60))
+def test_any_text_makes_a_network_or_a_sentence(text):
+    try:
+        assert isinstance(sources.network_of(text, 20.0), nx.DiGraph)
+    except DataError as error:
+        assert str(error)
+
+
+# The map
+
+
+def test_edits_of_the_map_make_new_networks(network):
+    before = network.value
+    hear(network, "move", nodes=[0, 4], x=[1.5, 2], y=[3, 4])
+    assert network.value.nodes[0]["pos"] == (1.5, 3.0) and network.value.nodes[4]["pos"] == (2.0, 4.0)
+    hear(network, "add", x=-5, y=7)
+    assert network.value.nodes[9]["pos"] == (-5.0, 7.0) and network.picked == [9]
+    hear(network, "join", links=[[9, 0]])
+    assert network.value.edges[9, 0] == network.value.edges[0, 9] == {"pdr": 1.0}
+    hear(network, "quality", a=9, b=0, ab=0.4, ba=0)
+    assert network.value.edges[9, 0] == {"pdr": 0.4} and not network.value.has_edge(0, 9)
+    hear(network, "erase", nodes=[8], links=[[0, 1]])
+    assert 8 not in network.value and not network.value.has_edge(1, 0)
+    assert before.graph["recipe"]["kind"] == "grid" and before.nodes[0]["pos"] == (0.0, 0.0)
+    assert "Changed by hand" in said(network)
+
+
+def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
+    hear(network, "quality", a=0, b=1, ab=0.3)
+    value = network.value
+    hear(network, "join", links=[[0, 1]])
+    assert network.value is value
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ({"kind": "move", "nodes": [77], "x": [1], "y": [1]}, "no node 77"),
+        ({"kind": "erase", "nodes": list(range(9))}, "at least one node"),
+        ({"kind": "quality", "a": 0, "b": 1, "ab": 2}, "from 0 to 1"),
+        ({"kind": "move", "nodes": [0], "x": [None], "y": [1]}, "two finite numbers"),
+        ({"kind": "move", "nodes": [0], "x": [], "y": []}, "could not be changed"),
+        ({"kind": "dance"}, "could not be changed"),
+        ({"kind": ["move"]}, "could not be changed"),
+        ({"kind": "join", "links": [[[], {}]]}, "could not be changed"),
+        ({"kind": "ask", "do": "dance", "nodes": []}, "cannot ask for"),
+        ([], "could not be changed"),
+        (None, "could not be changed"),
+    ],
+)
+def test_an_edit_that_cannot_be_changes_nothing_and_is_said(network, message, sentence):
+    value = network.value
+    network._hear(network.map, message, [])
+    assert network.value is value
+    assert network.map.is_error and sentence in network.map.said
+    hear(network, "add", x=0, y=0)
+    assert not network.map.is_error
+
+
+def test_picks_go_both_ways_and_nodes_that_are_gone_are_not_picked(network):
+    network.map.picked = [3, 4]
+    assert network.picked == [3, 4]
+    hear(network, "erase", nodes=[3])
+    assert network.picked == network.map.picked == [4]
+    network.picked = [1]
+    assert network.map.picked == [1]
+
+
+def test_the_tool_can_be_set_from_outside(network):
+    network.tool = "erase"
+    assert network.map.tool == "erase"
+
+
+def test_asked_says_which_role_is_wanted_for_which_nodes_every_time():
+    network = Network(topology.line(3), asks=("fail", "sink"))
+    assert network.map.asks == ["sink", "fail"]
+    heard = []
+    network.observe(lambda change: heard.append(change.new), "asked")
+    hear(network, "ask", do="sink", nodes=[1, 55])
+    hear(network, "ask", do="sink", nodes=[1])
+    assert heard == [{"do": "sink", "nodes": [1], "count": 1}, {"do": "sink", "nodes": [1], "count": 2}]
+
+
+def test_marks_are_drawn_and_unknown_ones_left_out(network):
+    network.marks = {0: "sink", 4: "down", 5: "king"}
+    assert network.map.roles == [[0, "sink"], [4, "down"]]
+
+
+def test_undo_and_redo_go_through_what_was_done(network):
+    assert network.map.history == {"undo": False, "redo": False}
+    first = network.value
+    hear(network, "add", x=0, y=0)
+    second = network.value
+    hear(network, "erase", nodes=[0])
+    third = network.value
+    hear(network, "undo")
+    assert network.value is second
+    network.undo()
+    assert network.value is first and network.map.history == {"undo": False, "redo": True}
+    network.undo()
+    network.redo()
+    network.redo()
+    assert network.value is third
+    network.undo()
+    hear(network, "add", x=1, y=1)
+    assert network.map.history == {"undo": True, "redo": False}
+
+
+def test_one_pull_at_a_slider_is_one_step_for_undo(network):
+    first = network.value
+    for rows in (4, 5, 6):
+        network.sources.fields["rows"].value = rows
+    network.undo()
+    assert network.value is first and network.sources.fields["rows"].value == 3
+
+
+def test_without_undo_of_its_own_there_are_no_buttons_for_it():
+    network = Network(topology.line(3), undo=False)
+    hear(network, "add", x=0, y=0)
+    value = network.value
+    hear(network, "undo")
+    assert network.value is value and network.map.history == {}
+
+
+# Values
+
+
+def test_any_usable_graph_is_shown_in_normal_form():
+    network = Network(nx.path_graph(4))
+    assert network.value.number_of_edges() == 6 and "pos" in network.value.nodes[3]
+    with pytest.raises(ScenarioError, match="no nodes"):
+        network.value = nx.DiGraph()
+
+
+def test_a_value_that_is_shown_already_is_not_sent_again(network):
+    sent = []
+    network.map.observe(sent.append, "parcel")
+    hear(network, "move", nodes=[0], x=[3], y=[4])
+    network.value = topology.check(network.value)  # as it comes back out of a scenario
+    assert len(sent) == 1
+
+
+def test_the_sentence_says_when_not_all_reach_each_other(network):
+    assert network.map.said == "9 nodes, 24 links"
+    hear(network, "add", x=0, y=0)
+    assert "2 parts" in network.map.said
+
+
+def test_of_very_many_links_the_best_of_each_node_are_drawn_and_the_map_says_so():
+    graph = topology.disc(400, 100, 100, radius_m=35)
+    assert graph.number_of_edges() > 2 * MOST_LINKS
+    header = header_of(packed(graph))
+    assert header["plan"]["a"]["rows"] <= 8 * 400
+    assert "8 best" in header["notes"][0]

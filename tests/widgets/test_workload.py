@@ -1,0 +1,182 @@
+"""The part that edits the workload: items in a list, a form for each kind, and what the map's buttons do."""
+
+import pytest
+
+import workbench as wb
+from workbench.sim.workload import ALL
+from workbench.widgets.controls import nodes_of, nodes_text
+from workbench.widgets.workload import Workload, line_of
+
+ITEMS = (wb.subscribe(0, "TEMP GE 20"), wb.publish(8, "TEMP IS 25", every_s=5))
+
+
+@pytest.fixture
+def part():
+    return Workload(ITEMS, nodes=range(9))
+
+
+def form(part):
+    (shown,) = part._shown.children
+    return shown
+
+
+@pytest.mark.parametrize("at", [(0,), (0, 5), (3, 4, 5, 6), (9, 1, 2, 3, 7), ALL])
+def test_nodes_are_text_both_ways(at):
+    assert nodes_of(nodes_text(at)) == at
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "7-3", "1.5", "-2", "0-99999999", "²"])
+def test_text_that_names_no_nodes_is_refused(text):
+    with pytest.raises(wb.ParameterError):
+        nodes_of(text)
+
+
+def test_each_item_is_a_line():
+    assert [line_of(one) for one in (*ITEMS, wb.outage([1, 2, 3], 10, 20))] == [
+        "node 0 subscribes to TEMP GE 20, from 0 s",
+        "node 8 publishes TEMP IS 25 every 5 s, from 0 s",
+        "nodes 1-3 off from 10 s to 20 s",
+    ]
+
+
+def test_the_form_edits_the_item_that_is_selected(part):
+    form(part).at.text = "3-5"
+    form(part).times["start_s"].text = "7"
+    form(part).what.attributes.rows[0].number.value = "22"
+    assert part.value == (wb.subscribe([3, 4, 5], "TEMP GE 22", start_s=7), ITEMS[1])
+    part.selected = 1
+    form(part).times["every_s"].text = "2.5"
+    form(part).flag.value = True
+    form(part).times["payload"].text = "00ff"
+    assert part.value[1] == wb.publish(8, "TEMP IS 25", every_s=2.5, stagger=True, payload=b"\0\xff")
+    assert part._lines._list.options == tuple(line_of(one) for one in part.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("at", "99", "there is no node 99"),
+        ("at", "x", "names no node"),
+        ("start_s", "soon", "it must be a number"),
+        ("stop_s", "-1", "it must be a number of seconds"),
+        ("expires_s", "nan", "it must be a number of seconds"),
+    ],
+)
+def test_what_is_wrong_stays_in_its_field_with_a_sentence_and_the_item_as_it_was(part, field, text, said):
+    here = form(part)._texts()[field]
+    here.text = text
+    assert said in here.error
+    assert here.text == text
+    assert part.value == ITEMS
+    here.text = "2" if field != "at" else "2, 4"
+    assert not here.error
+    assert part.value != ITEMS
+
+
+def test_every_name_of_a_field_is_one_of_the_item(part):
+    part.add("outage")
+    for place, item in enumerate(part.value):
+        part.selected = place
+        for name in form(part)._texts():
+            assert hasattr(item, name)
+
+
+def test_a_subscription_may_match_all_if_that_is_said(part):
+    what = form(part).what.attributes
+    what._text.value = ""
+    assert "constrains nothing" in what.error
+    form(part).flag.value = True
+    assert part.value[0] == wb.subscribe(0, "", match_all=True)
+
+
+def test_a_publication_may_be_of_a_sensor_field(part):
+    part.selected = 1
+    form(part).what.source.value = True
+    form(part).what.field["base"].value = 30.0
+    assert part.value[1].what == wb.SensorField(base=30.0)
+    form(part).what.field["key"].value = "TOPIC"
+    assert "TOPIC, which is a blob" in form(part)._said.value
+    assert part.value[1].what == wb.SensorField(base=30.0)
+    form(part).what.source.value = False
+    assert part.value[1].what == "TEMP IS 25"
+
+
+def test_what_is_selected_is_compared_with_the_others(part):
+    assert form(part).what.attributes.matches() == (("node 8: TEMP IS 25", True, ""),)
+    part.value = (ITEMS[0], wb.publish([1, 2], "HUMIDITY IS 40"), wb.publish(4, wb.SensorField(base=30.0)))
+    part.selected = 0
+    assert [one[:2] for one in form(part).what.attributes.matches()] == [
+        ("nodes 1, 2: HUMIDITY IS 40", False),
+        ("node 4: readings of a field of TEMP", True),
+    ]
+    part.selected = 1
+    assert [one[1] for one in form(part).what.attributes.matches()] == [False]
+
+
+def test_items_are_added_at_the_picked_nodes_or_where_there_is_a_way_to_go():
+    part = Workload((), nodes=range(9))
+    for kind in ("subscribe", "publish", "outage"):
+        part.add(kind)
+    assert [one.at for one in part.value] == [(0,), (8,), (8,)]
+    assert part.selected == 2
+    part.picked = (4, 5)
+    part.add("publish")
+    assert part.value[3] == wb.publish([4, 5], "TEMP IS 25", every_s=5)
+
+
+def test_items_are_duplicated_moved_removed_and_put_onto_picked_nodes(part):
+    duplicate, remove, up, down = part._lines._buttons
+    duplicate.click()
+    assert part.value == (ITEMS[0], *ITEMS)
+    assert part.selected == 1
+    down.click()
+    assert part.value == (ITEMS[0], ITEMS[1], ITEMS[0])
+    up.click()
+    part.picked = (6, 7)
+    part._put.click()
+    assert part.value[1] == wb.subscribe([6, 7], "TEMP GE 20")
+    remove.click()
+    assert part.value == ITEMS
+    remove.click()
+    remove.click()
+    assert part.value == ()
+    assert all(one.disabled for one in (duplicate, remove, up, down, part._put))
+    remove.click()
+
+
+def test_the_map_makes_sinks_and_sources_and_takes_that_away(part):
+    part.toggle("subscribe", [2, 0])
+    assert part.value[0].at == (0, 2)
+    part.toggle("subscribe", [0, 2])
+    assert part.value == ITEMS[1:]
+    part.toggle("subscribe", [4])
+    assert part.value == (ITEMS[1], wb.subscribe(4, "TEMP GE 20"))
+    part.toggle("publish", [])
+    assert len(part.value) == 2
+
+
+def test_a_node_is_taken_out_of_all():
+    part = Workload((wb.publish("all", "TEMP IS 1"),), nodes=range(4))
+    part.toggle("publish", [2])
+    assert part.value == (wb.publish([0, 1, 3], "TEMP IS 1"),)
+
+
+def test_a_node_fails_at_a_time_and_no_more(part):
+    part.toggle("outage", [3], 12.5)
+    assert part.value[2:] == (wb.outage(3, 12.5),)
+    part.toggle("outage", [4], 12.5)
+    assert part.value[2:] == (wb.outage([3, 4], 12.5),)
+    part.toggle("outage", [3], 20)
+    assert part.value[2:] == (wb.outage(4, 12.5),)
+    part.toggle("outage", [4], 5)
+    assert part.value[2:] == (wb.outage(4, 12.5), wb.outage(4, 5))
+
+
+def test_a_value_from_elsewhere_is_shown_and_offered_by_nobody(part):
+    seen = []
+    part.observe(lambda change: seen.append(change.new), "value")
+    part.selected = 1
+    part.value = (wb.outage(1, 3),)
+    assert seen == [(wb.outage(1, 3),)]
+    assert part.selected == 0
+    assert form(part).times["start_s"].text == "3"

@@ -1,0 +1,86 @@
+"""``workbench lab`` opens JupyterLab on the first notebook; ``workbench app`` serves the lab without code.
+
+Both listen on this machine's loopback only.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import workbench
+
+FIRST_NOTEBOOK = "00-start.ipynb"
+_APP = "import workbench as wb\n\nwb.lab(name='app')"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the two commands."""
+    lab = commands.add_parser("lab", help="open JupyterLab on the first notebook")
+    lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    lab.set_defaults(command=open_lab)
+    app = commands.add_parser("app", help="serve the lab in the browser, without code")
+    app.add_argument("--no-browser", action="store_true", help="only print the address")
+    app.add_argument(
+        "--port", type=int, default=None, help="where to listen (default: the first free one from 8866 on)"
+    )
+    app.set_defaults(command=open_app)
+
+
+def open_lab(options: argparse.Namespace) -> int:
+    """Replace this process by JupyterLab."""
+    command = lab_command(options.no_browser, _is_root())
+    os.execv(command[0], command)
+
+
+def open_app(options: argparse.Namespace) -> int:
+    """Replace this process by Voilà, which serves a notebook of one cell: the lab.
+
+    What is composed is kept in the folder ``.workbench`` below the current one.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="workbench-app-"))
+    command = app_command(write_app(folder), options.no_browser, options.port)
+    os.execv(command[0], command)
+
+
+def write_app(folder: Path) -> Path:
+    """Write the app's notebook, whose kernel works in the current folder; returns its path."""
+    source = f"import os\n\nos.chdir({str(Path.cwd())!r})\n{_APP}"
+    cell = {"cell_type": "code", "execution_count": None, "id": "lab", "metadata": {}, "outputs": [], "source": source}
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path = folder / "lab.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+def app_command(notebook: Path, no_browser: bool, port: int | None) -> list[str]:
+    """How Voilà is started."""
+    command = [sys.executable, "-m", "voila", str(notebook), "--Voila.ip=127.0.0.1", "--show_tracebacks=True"]
+    command += ["--no-browser"] if no_browser else []
+    command += [f"--port={port}"] if port is not None else []
+    return command
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0 if hasattr(os, "geteuid") else False
+
+
+def notebooks() -> Path | None:
+    """The folder with the notebooks; None where the workbench was installed without them."""
+    folder = Path(workbench.__file__).parents[1] / "notebooks"
+    return folder if (folder / FIRST_NOTEBOOK).is_file() else None
+
+
+def lab_command(no_browser: bool, as_root: bool) -> list[str]:
+    """How JupyterLab is started: in the notebooks' folder, on the first of them if it is there."""
+    folder = notebooks()
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
+    command.append(f"--ServerApp.root_dir={folder or Path.cwd()}")
+    command += [f"--LabApp.default_url=/lab/tree/{FIRST_NOTEBOOK}"] if folder else []
+    command += ["--no-browser"] if no_browser else []
+    command += ["--allow-root"] if as_root else []
+    return command

@@ -1,0 +1,211 @@
+"""What parts that hold lists are made of: a list with its buttons, a field of text, nodes as text."""
+
+from __future__ import annotations
+
+import html
+import re
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+from workbench.errors import ParameterError
+from workbench.sim.workload import ALL
+from workbench.widgets.part import Part
+
+MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
+_NAME_WIDTH, _TEXT_WIDTH = "7em", "12em"  # names of fields, their text
+
+# Items of a tuple
+
+
+def without(items: tuple, place: int) -> tuple:
+    """The items but the one at a place."""
+    return (*items[:place], *items[place + 1 :])
+
+
+def moved(items: tuple, place: int, to: int) -> tuple:
+    """The items with the one at a place moved to another."""
+    rest = without(items, place)
+    return (*rest[:to], items[place], *rest[to:])
+
+
+def replaced(items: tuple, place: int, item: Any) -> tuple:
+    """The items with another one at a place."""
+    return (*items[:place], item, *items[place + 1 :])
+
+
+# Nodes
+
+
+def nodes_of(text: str) -> str | tuple[int, ...]:
+    """The nodes that a text names: "all", "0, 5" or "3-7, 9"; ParameterError for any other text."""
+    if text.strip().lower() == ALL:
+        return ALL
+    nodes: dict[int, None] = {}  # in their order, each once
+    for part in filter(None, re.split(r"[,;\s]+", text.strip())):
+        found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", part, re.ASCII)
+        if not found:
+            raise ParameterError(f'{part!r:.40} names no node; write numbers, as in "0, 5" or "3-7", or "all"')
+        first, last = int(found[1]), int(found[2] or found[1])
+        if not 0 <= last - first < 100_000:
+            raise ParameterError(f"{part} is no range of nodes; it must go from a lower number to a higher one")
+        nodes.update(dict.fromkeys(range(first, last + 1)))
+    if not nodes:
+        raise ParameterError('no node is named; write numbers, as in "0, 5" or "3-7", or "all"')
+    return tuple(nodes)
+
+
+def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[int, ...]:
+    """``at``, if there are such nodes; ParameterError otherwise. Without known ``nodes`` any will do."""
+    known = set(nodes)
+    missing = [] if at == ALL or not known else [node for node in at if node not in known]
+    if missing:
+        raise ParameterError(
+            f"there is no node {missing[0]}; the {len(known)} nodes are numbered {min(known)} to {max(known)}"
+        )
+    return at
+
+
+def nodes_text(at: str | tuple[int, ...] | None) -> str:
+    """The text of nodes, which `nodes_of` reads back: "all", "0, 5", "3-7"; None is all."""
+    if at is None or isinstance(at, str):
+        return ALL
+    runs: list[list[int]] = []
+    for node in at:
+        if runs and node == runs[-1][-1] + 1:
+            runs[-1].append(node)
+        else:
+            runs.append([node])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+# Controls
+
+
+@contextmanager
+def quiet(part: Any) -> Iterator[None]:
+    """Set controls of a part without taking that for the user's doing."""
+    before, part._is_drawing = part._is_drawing, True
+    try:
+        yield
+    finally:
+        part._is_drawing = before
+
+
+def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:
+    """A button with a tooltip, as wide as its label, that calls ``action()``."""
+    made = widgets.Button(description=label, tooltip=reason, layout={"width": "auto", **layout})
+    made.on_click(lambda _: action())
+    return made
+
+
+def error_html(sentence: str) -> str:
+    """An error as a sentence beside a field; "" without one."""
+    return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
+
+
+class TextField(widgets.HBox):
+    """A name, a text, its unit, and what is wrong with it. ``text``: what stands there; ``error``: a sentence or ""."""
+
+    text = traitlets.Unicode()
+    error = traitlets.Unicode()
+
+    def __init__(self, name: str, unit: str = "", reason: str = "", placeholder: str = "") -> None:
+        label = f"<span title='{html.escape(reason, quote=True)}'>{html.escape(name)}</span>"
+        self._text = widgets.Text(
+            continuous_update=False, placeholder=placeholder, tooltip=reason, layout={"width": _TEXT_WIDTH}
+        )
+        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
+        units = widgets.HTML(f"<span class='wb-unit'>{html.escape(unit)}</span>")
+        super().__init__((widgets.HTML(label, layout={"width": _NAME_WIDTH}), self._text, units, self._said))
+        self.add_class("wb-field")
+        traitlets.link((self, "text"), (self._text, "value"))
+        self.observe(self._tell, "error")
+
+    def _tell(self, change: Any) -> None:
+        self._said.value = error_html(change.new)
+
+
+class Lines(widgets.VBox):
+    """Items, a line each, one of them selected, with buttons. ``selected``: its place, or -1.
+
+    ``buttons``: (label, tooltip, what to call); they are off where nothing is selected.
+    """
+
+    selected = traitlets.Int(-1)
+
+    def __init__(self, name: str, buttons: Iterable[tuple[str, str, Callable[[], None]]], empty: str) -> None:
+        self._list = widgets.Select(rows=6, layout={"width": "100%"}, tooltip=name)
+        self._buttons = tuple(button(*one) for one in buttons)
+        self._empty = widgets.HTML(html.escape(empty))
+        self._more = widgets.HTML()
+        row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
+        super().__init__((self._empty, self._list, self._more, row))
+        self._is_setting = False
+        self._list.observe(self._picked, "index")
+        self.observe(self._shown, "selected")
+
+    def show(self, lines: list[str], selected: int) -> None:
+        """Show these lines with that one selected."""
+        shown = lines[:MOST_LINES]
+        self._is_setting = True
+        try:
+            if self._list.options != tuple(shown):
+                self._list.options = tuple(shown)
+            self._list.rows = min(10, max(3, len(shown)))
+        finally:
+            self._is_setting = False
+        rest = len(lines) - len(shown)
+        self._more.value = f"{rest:,} more are not listed." if rest else ""
+        self.selected = min(selected, len(lines) - 1)
+        self._shown()
+
+    def _picked(self, change: Any) -> None:
+        if not self._is_setting:
+            self.selected = -1 if change.new is None else change.new
+
+    def _shown(self, _: Any = None) -> None:
+        self._is_setting = True
+        try:
+            count = len(self._list.options)
+            self._list.index = self.selected if 0 <= self.selected < count else None
+        finally:
+            self._is_setting = False
+        self._list.layout.display = None if count else "none"
+        self._empty.layout.display = "none" if count else None
+        for one in self._buttons:
+            one.disabled = self.selected < 0
+
+
+# After each cell: keys and filters that the user has registered in it
+
+_wanting: weakref.WeakSet[Part] = weakref.WeakSet()
+
+
+def refresh_after_cells(part: Any) -> None:
+    """Call ``part.refresh()`` after each cell that the user runs, as long as the part is open."""
+    from IPython import get_ipython  # type: ignore[attr-defined]
+
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    if shell is None:
+        return
+    if not _wanting:
+        _listen(shell)
+    _wanting.add(part)
+
+
+def _listen(shell: Any) -> None:
+    if _refresh not in shell.events.callbacks["post_run_cell"]:
+        shell.events.register("post_run_cell", _refresh)
+
+
+def _refresh(_: Any = None) -> None:
+    for part in tuple(_wanting):
+        if part.comm is None:  # closed
+            _wanting.discard(part)
+        else:
+            part.refresh()  # type: ignore[attr-defined]

@@ -1,0 +1,486 @@
+"""The workload as a list of items, a line each, with a form for the one that is selected.
+
+An item is made by `workbench.sim.workload` of what stands in its form, so what cannot be is told by the same sentences
+as in Python, beside the field that they are about; the item stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import ipywidgets as widgets
+import traitlets
+
+from workbench.errors import ParameterError, WorkbenchError
+from workbench.protocols.protocol import Protocol
+from workbench.sensor_field import SensorField, parameters
+from workbench.sim import workload
+from workbench.sim.workload import ALL, Item, Outage, Publish, Subscribe
+from workbench.widgets.attributes import PUBLICATION, SUBSCRIPTION, Attributes
+from workbench.widgets.controls import (
+    Lines,
+    TextField,
+    button,
+    error_html,
+    known_nodes,
+    moved,
+    nodes_of,
+    nodes_text,
+    quiet,
+    replaced,
+    without,
+)
+from workbench.widgets.fields import Field, fields_of
+from workbench.widgets.part import Part
+
+KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
+_TITLES = {"subscribe": "Subscription", "publish": "Publication", "outage": "Outage"}
+_TIMES = {
+    "subscribe": (
+        ("start_s", "s", "when it begins"),
+        ("stop_s", "s", "when it is ended; empty: never"),
+        ("expires_s", "s", "how long after its beginning it expires by itself; empty: never"),
+    ),
+    "publish": (
+        ("start_s", "s", "when it is published first"),
+        ("every_s", "s", "how long until it is published again; empty: once"),
+        ("stop_s", "s", "when it is published no more; empty: the end of the run"),
+        ("payload", "hex digits", "bytes that travel with it, two digits each; empty: none"),
+    ),
+    "outage": (
+        ("start_s", "s", "when the nodes fail"),
+        ("stop_s", "s", "when they are back; empty: never"),
+    ),
+}
+_FLAGS = {
+    "subscribe": ("match_all", "it may constrain nothing, and then matches all that is published"),
+    "publish": ("stagger", "each node publishes at a time of its own within every_s"),
+}
+_MOST_COMPARED = 60  # of the other items, by distinct text
+
+
+class Workload(Part):
+    """``value``: a tuple of what `wb.subscribe`, `wb.publish` and `wb.outage` make.
+
+    nodes     the nodes that there are; () if that is not known
+    picked    the nodes that are picked on the map
+    protocol  by whose rule publications match; None for that of attributes
+    selected  the place of the item whose form is shown, -1 for none
+    """
+
+    nodes = traitlets.Any(())
+    picked = traitlets.Any(())
+    protocol = traitlets.Any()
+    selected = traitlets.Int(-1)
+
+    def __init__(self, value: Iterable[Item] = (), nodes: Iterable[int] = (), protocol: Protocol | None = None) -> None:
+        self.nodes, self.protocol = tuple(nodes), protocol
+        add = [
+            button(f"+ {title}", "at the nodes that are picked on the map, if some are", partial(self.add, kind))
+            for kind, title in _TITLES.items()
+        ]
+        self._lines = Lines("what happens", self._acts(), "Nothing happens yet: add a subscription and a publication.")
+        self._put = button("Put onto picked nodes", "the item moves to the nodes picked on the map", self._put_onto)
+        self._forms: dict[str, _Form] = {}
+        self._shown = widgets.VBox()
+        adding = widgets.HBox(add, layout={"flex_flow": "row wrap"})
+        super().__init__((), (adding, self._lines, self._shown, self._put))
+        self.add_class("wb-workload")
+        self._lines.observe(self._select, "selected")
+        self.observe(self._chosen, "selected")
+        self.observe(self._draw_put, ("picked", "selected"))
+        self.observe(self._draw_form, ("protocol", "nodes"))
+        self.value = tuple(value)
+        self._draw_put()
+
+    def draw(self, value: tuple[Item, ...]) -> None:
+        """The list and the form of the selected item."""
+        place = min(self.selected, len(value) - 1)
+        self._lines.show([line_of(item) for item in value], 0 if place < 0 and value else place)
+        self.selected = self._lines.selected
+        self._draw_form()
+
+    def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+        return (
+            ("Duplicate", "the same item once more", self._duplicate),
+            ("Remove", "take the item away", self._remove),
+            ("↑", "move the item up", lambda: self._move(-1)),
+            ("↓", "move the item down", lambda: self._move(1)),
+        )
+
+    # What the user does
+
+    def add(self, kind: str) -> None:
+        """Add an item of a kind ("subscribe", "publish", "outage") at the picked nodes, or at the first or last."""
+        nodes = tuple(self.picked) or _usual_place(kind, tuple(self.nodes))
+        self._set((*self.value, _new(kind, nodes, self.value)), len(self.value))
+
+    def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
+        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"), or, if all are, take that away.
+
+        ``time_s``: outages are those at this time, and what is new begins then.
+        """
+        nodes = tuple(dict.fromkeys(nodes))
+        if not nodes:
+            return
+        items: tuple[Item, ...] = tuple(self.value)
+        places = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_at_time(item, time_s)]
+        taken = {node for i in places for node in (nodes if items[i].at == ALL else items[i].at)}
+        missing = tuple(node for node in nodes if node not in taken)
+        if not missing:
+            self._set(_taken_away(items, places, nodes, tuple(self.nodes)), self.selected)
+            return
+        # Further nodes do what those before them do, unless they are to begin at another time.
+        for place in reversed(places):
+            at = items[place].at
+            if not isinstance(at, str) and time_s in (None, items[place].start_s):
+                self._set(replaced(items, place, replace(items[place], at=(*at, *missing))), place)
+                return
+        item = _new(kind, missing, items)
+        self._set((*items, item if time_s is None else _from(item, time_s)), len(items))
+
+    def _set(self, items: tuple[Item, ...], selected: int) -> None:
+        self.selected = min(selected, len(items) - 1)
+        self.value = items
+
+    def _duplicate(self) -> None:
+        place = self.selected
+        self._set((*self.value[: place + 1], *self.value[place:]), place + 1)
+
+    def _remove(self) -> None:
+        self._set(without(self.value, self.selected), self.selected)
+
+    def _move(self, by: int) -> None:
+        place = self.selected
+        to = min(max(place + by, 0), len(self.value) - 1)
+        if to != place:
+            self._set(moved(self.value, place, to), to)
+
+    def _put_onto(self) -> None:
+        if self.picked and self.selected >= 0:
+            item = replace(self.value[self.selected], at=tuple(self.picked))
+            self._set(replaced(self.value, self.selected, item), self.selected)
+
+    def _edited(self, item: Item) -> None:
+        """The form has made another item of the one that is selected."""
+        items = replaced(self.value, self.selected, item)
+        with quiet(self):
+            self._lines.show([line_of(one) for one in items], self.selected)
+        self.offer(items)
+
+    def _select(self, change: Any) -> None:
+        if not self._is_drawing:
+            self.selected = change.new
+
+    def _chosen(self, change: Any) -> None:
+        if self._lines.selected != change.new and change.new < len(self.value):
+            self._lines.selected = change.new
+        self._draw_form()
+
+    # The form
+
+    def _draw_form(self, _: Any = None) -> None:
+        if not 0 <= self.selected < len(self.value):
+            self._shown.children = ()
+            return
+        item = self.value[self.selected]
+        form = self._form(kind_of(item))
+        form.show(item, tuple(self.nodes), self.protocol, self._others(item))
+        self._shown.children = (form,)
+
+    def _form(self, kind: str) -> _Form:
+        if kind not in self._forms:
+            self._forms[kind] = _Form(kind, self._edited)
+        return self._forms[kind]
+
+    def _others(self, item: Item) -> tuple[tuple[str, str], ...]:
+        """(label, text) of what an item may match: publications for a subscription, and the other way round."""
+        kind = {"subscribe": "publish", "publish": "subscribe"}.get(kind_of(item))
+        found: dict[str, str] = {}
+        for one in self.value:
+            if kind_of(one) == kind:
+                found.setdefault(_text_of(one), f"{_at(one)}: {_what(one)}")
+                if len(found) == _MOST_COMPARED:
+                    break
+        return tuple((label, text) for text, label in found.items())
+
+    def _draw_put(self, _: Any = None) -> None:
+        count = len(tuple(self.picked))
+        self._put.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
+        self._put.disabled = not count or self.selected < 0
+
+
+# Items
+
+
+def kind_of(item: Item) -> str:
+    """ "subscribe", "publish" or "outage"."""
+    return next(kind for kind, cls in KINDS.items() if isinstance(item, cls))
+
+
+def line_of(item: Item) -> str:
+    """An item in a line: who, what, when."""
+    start, stop = f"from {item.start_s:g} s", "" if item.stop_s is None else f" to {item.stop_s:g} s"
+    if isinstance(item, Outage):
+        return f"{_at(item)} off {start}{stop}"
+    if isinstance(item, Subscribe):
+        lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
+        return f"{_at(item)} subscribes to {_what(item)}, {start}{stop}{lasts}"
+    if item.every_s is None:
+        return f"{_at(item)} publishes {_what(item)}, at {item.start_s:g} s"
+    return f"{_at(item)} publishes {_what(item)} every {item.every_s:g} s, {start}{stop}"
+
+
+def _at(item: Item) -> str:
+    if item.at == ALL:
+        return "every node"
+    return f"node {item.at[0]}" if len(item.at) == 1 else f"nodes {nodes_text(item.at)}"
+
+
+def _what(item: Any) -> str:
+    return f"readings of a field of {item.what.key}" if isinstance(item.what, SensorField) else item.what or "all"
+
+
+def _text_of(item: Any) -> str:
+    """What an item is compared by: of a sensor field its mean."""
+    if isinstance(item.what, SensorField):
+        return f"{item.what.key} IS {item.what.base:g}"
+    return item.what
+
+
+def _new(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
+    """A new item, whose text and times are those of the last of its kind, or the usual ones."""
+    if kind == "outage":
+        return workload.outage(nodes, 0.0)
+    for item in reversed(items):
+        if isinstance(item, KINDS[kind]):
+            return replace(item, at=nodes)
+    if kind == "subscribe":
+        return workload.subscribe(nodes, "TEMP GE 20")
+    return workload.publish(nodes, "TEMP IS 25", every_s=5.0)
+
+
+def _usual_place(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sinks at the first node, the rest at the last: so there is a way to go."""
+    if not nodes:
+        return (0,)
+    return (min(nodes),) if kind == "subscribe" else (max(nodes),)
+
+
+def _is_at_time(item: Item, time_s: float | None) -> bool:
+    """Whether an item counts at a time: outages come and go, and sinks and sources are so for the whole run."""
+    if time_s is None or not isinstance(item, Outage):
+        return True
+    return item.start_s <= time_s and (item.stop_s is None or time_s < item.stop_s)
+
+
+def _from(item: Item, time_s: float) -> Item:
+    """The item from a time on; an end before it is gone."""
+    stop_s = item.stop_s if item.stop_s is not None and item.stop_s > time_s else None
+    return replace(item, start_s=float(time_s), stop_s=stop_s)
+
+
+def _taken_away(
+    items: tuple[Item, ...], places: list[int], nodes: tuple[int, ...], known: tuple[int, ...]
+) -> tuple[Item, ...]:
+    """The items, those at ``places`` without these nodes; items that are left without a node are gone."""
+    gone, kept = set(nodes), []
+    for place, item in enumerate(items):
+        here = known if isinstance(item.at, str) else item.at
+        if place not in places or gone.isdisjoint(here):
+            kept.append(item)
+            continue
+        left = tuple(node for node in here if node not in gone)
+        if left:
+            kept.append(replace(item, at=left))
+    return tuple(kept)
+
+
+class _Form(widgets.VBox):
+    """The form of an item of one kind; ``edited(item)`` is called with what the user has made of it."""
+
+    def __init__(self, kind: str, edited: Callable[[Item], None]) -> None:
+        self.kind, self._edited_item = kind, edited
+        self._is_drawing = False
+        self._item: Any = None
+        self._nodes: tuple[int, ...] = ()
+        self.at = TextField("nodes", "", 'numbers, as in "0, 5" or "3-7", or "all"', "0, 5")
+        self.times = {name: TextField(name, unit, reason) for name, unit, reason in _TIMES[kind]}
+        self.flag = _flag(kind)
+        self.what = _What(kind, self._edited) if kind != "outage" else None
+        self._said = widgets.HTML()
+        title = widgets.HTML(f"<b>{_TITLES[kind]}</b>")
+        parts = (title, self.at, self.what, *self.times.values(), self.flag, self._said)
+        super().__init__(tuple(part for part in parts if part is not None))
+        self.add_class("wb-item")
+        for field in self._texts().values():
+            field.observe(self._edited, "text")
+        if self.flag is not None:
+            self.flag.observe(self._edited, "value")
+
+    def _texts(self) -> dict[str, TextField]:
+        return {"at": self.at, **self.times}
+
+    def show(
+        self, item: Item, nodes: tuple[int, ...], protocol: Protocol | None, others: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Show an item. What stands in the form of the same item stays, if it is wrong."""
+        self._nodes = nodes
+        with quiet(self):
+            if item != self._item:
+                self._item = item
+                self._fill(item)
+            if self.what is not None:
+                self.what.compare(protocol, others)
+
+    def _fill(self, item: Item) -> None:
+        self.at.text = nodes_text(item.at)
+        for name, field in self.times.items():
+            value = getattr(item, name)
+            field.text = "" if value is None else value.hex() if isinstance(value, bytes) else f"{value:.12g}"
+        if self.flag is not None:
+            self.flag.value = getattr(item, self.flag.description)
+        if self.what is not None:
+            self.what.match_all = getattr(item, "match_all", False)
+            self.what.show(item.what)  # type: ignore[union-attr]
+        self._say("")
+
+    def _edited(self, _: Any = None) -> None:
+        if self._is_drawing:
+            return
+        if self.what is not None and self.kind == "subscribe":
+            with quiet(self):
+                self.what.match_all = self.flag.value  # type: ignore[union-attr]
+        try:
+            item = self._read()
+        except WorkbenchError as error:
+            self._say(str(error))
+            return
+        self._say("")
+        if item != self._item:
+            self._item = item
+            self._edited_item(item)
+
+    def _read(self) -> Item:
+        try:
+            at = known_nodes(nodes_of(self.at.text), self._nodes)
+        except ParameterError as error:
+            raise ParameterError(f"at: {error}") from None
+        values: dict[str, Any] = {"at": at}
+        for name, field in self.times.items():
+            if field.text.strip():
+                values[name] = field.text.strip() if name == "payload" else _number(field.text)
+        if self.flag is not None:
+            values[self.flag.description] = self.flag.value
+        if self.what is not None:
+            values["what"] = self.what.plain()
+        if self.kind == "outage":
+            values.setdefault("start_s", 0.0)
+        return workload.from_dict({self.kind: values}, where="")
+
+    def _say(self, sentence: str) -> None:
+        """Put a sentence beside the field whose name it begins with, or below all."""
+        sentence = sentence.removeprefix(": ")
+        word = sentence.partition(" ")[0].rstrip(":")
+        for name, field in self._texts().items():
+            field.error = sentence.removeprefix("at: ") if name == word else ""
+        self._said.value = "" if word in self._texts() else error_html(sentence)
+
+
+def _number(text: str) -> float | str:
+    """A number, or the text that is none, of which the maker of the item says so."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def _flag(kind: str) -> widgets.Checkbox | None:
+    if kind not in _FLAGS:
+        return None
+    name, reason = _FLAGS[kind]
+    return widgets.Checkbox(description=name, tooltip=reason, indent=False)
+
+
+class _What(widgets.VBox):
+    """What an item is about: attributes, or for publications the readings of a sensor field."""
+
+    match_all = traitlets.Bool()
+
+    def __init__(self, kind: str, edited: Callable[[], None]) -> None:
+        self._edited, self._is_drawing = edited, False
+        self.attributes = Attributes(kind=PUBLICATION if kind == "publish" else SUBSCRIPTION)
+        traitlets.link((self, "match_all"), (self.attributes, "match_all"))
+        self.source = widgets.ToggleButtons(
+            options=[("attributes", False), ("a sensor field", True)],
+            tooltips=["always the same", "what each node reads at its place and time"],
+            style={"button_width": "auto"},
+        )
+        self.field: dict[str, Field] = {}  # made when it is looked at
+        self._fields, self._value = widgets.VBox(), SensorField()
+        self._above = (self.source,) if kind == "publish" else ()
+        super().__init__((*self._above, self.attributes))
+        self.attributes.observe(self._changed, "value")
+        self.source.observe(self._source_picked, "value")
+
+    def show(self, what: str | SensorField) -> None:
+        """Show what an item has."""
+        with quiet(self):
+            self.source.value = isinstance(what, SensorField)
+            if isinstance(what, SensorField):
+                self._value = what
+                self._fill()
+            elif what != self.attributes.value:
+                self.attributes.value = what
+            else:
+                with quiet(self.attributes):  # what stood there wrong is gone
+                    self.attributes.draw(what)
+            self._place()
+
+    def compare(self, protocol: Protocol | None, others: tuple[tuple[str, str], ...]) -> None:
+        """Say which of the others match."""
+        self.attributes.protocol, self.attributes.against = protocol, others
+
+    def plain(self) -> str | Mapping[str, Any]:
+        """What stands here as the plain values of a file."""
+        return self._value.to_dict() if self.source.value else self.attributes.value
+
+    def _place(self) -> None:
+        inside = self._fields if self.source.value else self.attributes
+        self.children = (*self._above, inside)
+
+    def _fill(self) -> None:
+        values = {one.name: getattr(self._value, one.name) for one in parameters()}
+        if not self.field:
+            self.field = fields_of(parameters(), values, "SensorField")
+            for field in self.field.values():
+                field.observe(self._field_changed, "value")
+            self._fields.children = tuple(self.field.values())
+        for name, field in self.field.items():
+            field.value = values[name]
+
+    def _source_picked(self, _: Any) -> None:
+        if not self._is_drawing:
+            with quiet(self):
+                if self.source.value:
+                    self._fill()
+                self._place()
+            self._edited()
+
+    def _field_changed(self, change: Any) -> None:
+        if self._is_drawing:
+            return
+        name = change.owner.parameter.name
+        try:
+            self._value = replace(self._value, **{name: change.new})
+        except WorkbenchError as error:
+            change.owner.error = str(error)
+            return
+        self._edited()
+
+    def _changed(self, _: Any) -> None:
+        if not self._is_drawing:
+            self._edited()
