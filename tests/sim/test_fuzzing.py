@@ -94,7 +94,7 @@ def test_a_node_that_forgets_nothing_grows():
 
 
 def test_what_is_no_protocol_is_refused_in_a_sentence():
-    with pytest.raises(ParameterError, match=r"it must be a protocol, such as wb\.\w+\(\)"):
+    with pytest.raises(ParameterError, match="it must be a protocol with its settings"):
         wb.fuzz(wb.Flooding)
     with pytest.raises(ParameterError, match="frames"):
         wb.fuzz(wb.Flooding(), 3)

@@ -150,3 +150,7 @@ def test_parts_look_for_what_is_new_after_each_cell_until_they_are_closed(monkey
     after_cell()
     assert asked == ["TEMP GE 1"]
     part.close()
+
+
+def test_a_part_can_be_shown_as_text():
+    assert "TEMP GE 20" in repr(Attributes("TEMP GE 20"))  # notebooks do so beside the widget

@@ -57,6 +57,7 @@ def test_a_protocol_without_filters_says_so_and_stays_as_it_is(part):
     assert part.value == wb.Flooding(ttl=3)
     part.value = wb.Diffusion()
     assert part._editor.layout.display is None
+    assert part._kind.value == part._kind.options[0]
 
 
 def test_every_filter_that_can_be_picked_can_be_added_and_has_its_form(part):

@@ -27,6 +27,8 @@ STATE = (
     '{"roles": [[0, "sink"]], "picked": [], "tool": "select", "asks": ["sink"], "history": {"undo": true}, "said": "x"}'
 )
 
+FEED = "(text) => model.set('parcel', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
+
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")]
 
 
@@ -42,7 +44,7 @@ def chromium():
 @pytest.fixture
 def page(chromium):
     """A grid of nine nodes, 10 m apart, on the map."""
-    parcel = base64.b64encode(packed(topology.grid(3, 3))).decode()
+    parcel = parcel_of(topology.grid(3, 3))
     script = NetworkMap._esm.replace("export default { render }", "")
     model = MODEL.replace("STATE", STATE).replace("PARCEL", parcel)
     opened = chromium.new_page(viewport={"width": 800, "height": 900})
@@ -55,6 +57,10 @@ def page(chromium):
     yield opened
     assert complaints == []
     opened.close()
+
+
+def parcel_of(graph):
+    return base64.b64encode(packed(graph)).decode()
 
 
 def at(page, node):
@@ -169,13 +175,21 @@ def test_everything_can_be_done_with_the_keyboard(page):
 def test_what_comes_from_the_kernel_keeps_the_section_that_is_looked_at(page):
     page.evaluate("() => document.querySelector('.wb-network').workbenchEditor.map.zoom(2)")
     before = at(page, 4)
-    parcel = base64.b64encode(packed(topology.edits.with_node(topology.grid(3, 3), (30, 30)))).decode()
-    feed = (
-        "(text) => model.set('parcel', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
-    )
-    page.evaluate(feed, parcel)
+    page.evaluate(FEED, parcel_of(topology.edits.with_node(topology.grid(3, 3), (30, 30))))
     assert at(page, 4) == before
-    page.evaluate(feed, base64.b64encode(packed(topology.grid(5, 5, 40))).decode())
+    page.evaluate(FEED, parcel_of(topology.grid(5, 5, 40)))
     assert at(page, 4) != before
+
+
+def test_a_network_that_grows_step_by_step_stays_in_sight(page):
+    box = page.locator(".wb-map").bounding_box()
+    for rows in [4, 5, 6, 7, 8, 7, 6, 5, 4, 5, 6, 7]:
+        page.evaluate(FEED, parcel_of(topology.grid(rows, 3)))
+        top, bottom = at(page, 3 * rows - 1)[1], at(page, 0)[1]
+        assert box["y"] < top and bottom < box["y"] + box["height"]
+        assert bottom - top > 0.5 * box["height"]
+
+
+def test_a_map_that_is_closed_leaves_nothing(page):
     page.evaluate("() => window.end()")
     assert page.locator(".wb-network canvas").count() == 0

@@ -290,6 +290,7 @@ def test_without_undo_of_its_own_there_are_no_buttons_for_it():
     value = network.value
     hear(network, "undo")
     assert network.value is value and network.map.history == {}
+    assert network.map.asks == ["sink", "source", "fail"] and Network(topology.line(3)).map.asks == []
 
 
 # Values

@@ -1,4 +1,4 @@
-"""A node of any protocol among frames that no run would send it: ``wb.fuzz(wb.Flooding(), frames=20_000)``.
+"""A node of any protocol among frames that no run would send it: ``wb.fuzz(protocol, frames=20_000)``.
 
 Theory of operation
     One node stands in the middle of a small grid, alone: the fuzzer is everybody else. It gives the node frames of all
@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from workbench import draws, public_names, topology
+from workbench import draws, topology
 from workbench.attributes.text import parse
 from workbench.errors import FuzzError, ParameterError, WorkbenchError
 from workbench.protocols.contract import Node
@@ -75,8 +75,7 @@ def fuzz(
     cause, if the node raises anything, or asks again and again to be woken at once. ParameterError for wrong arguments.
     """
     if not isinstance(protocol, Protocol):
-        example = next(iter(public_names.PROTOCOLS))
-        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol, such as wb.{example}()")
+        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol with its settings")
     frames = whole("frames", frames, PARTS, 1 << 40)
     trial = _Trial(protocol, whole("seed", seed, 0, (1 << 63) - 1))
     memory_B = []

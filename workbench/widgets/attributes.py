@@ -70,7 +70,7 @@ class Attributes(Part):
             description="as text",
             placeholder=_STARTS[kind],
             tooltip='KEY OPERATOR VALUE, separated by commas, as in "TEMP GE 20, TEMP LE 30"',
-            layout={"width": "100%"},
+            layout={"width": "auto"},
         )
         self._said, self._matches = widgets.HTML(), widgets.HTML()
         self.set_trait("kind", kind)
@@ -80,7 +80,7 @@ class Attributes(Part):
         self.add_class("wb-attributes")
         self._text.observe(self._text_edited, "value")
         self.observe(self._tell, "error")
-        self.observe(self._compare, ("value", "against", "protocol"))
+        self.observe(self._compare_with_others, ("value", "against", "protocol"))
         self.observe(self._checked_again, "match_all")
         self.against = tuple(against)
         refresh_after_cells(self)
@@ -187,7 +187,7 @@ class Attributes(Part):
     def _tell(self, change: Any) -> None:
         self._said.value = error_html(change.new)
 
-    def _compare(self, _: Any = None) -> None:
+    def _compare_with_others(self, _: Any = None) -> None:
         others = tuple(self.against)
         self._matches.value = _comparison(self, others) if others else ""
 

@@ -17,7 +17,7 @@ from workbench.sim.workload import ALL
 from workbench.widgets.part import Part
 
 MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
-_NAME_WIDTH, _TEXT_WIDTH = "7em", "12em"  # names of fields, their text
+NAME_WIDTH, _TEXT_WIDTH = "11em", "12em"  # names of fields, their text
 
 # Items of a tuple
 
@@ -98,7 +98,9 @@ def quiet(part: Any) -> Iterator[None]:
 
 def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:
     """A button with a tooltip, as wide as its label, that calls ``action()``."""
-    made = widgets.Button(description=label, tooltip=reason, layout={"width": "auto", **layout})
+    made = widgets.Button(
+        description=label, tooltip=reason, layout={"width": "auto", "align_self": "flex-start", **layout}
+    )
     made.on_click(lambda _: action())
     return made
 
@@ -117,11 +119,11 @@ class TextField(widgets.HBox):
     def __init__(self, name: str, unit: str = "", reason: str = "", placeholder: str = "") -> None:
         label = f"<span title='{html.escape(reason, quote=True)}'>{html.escape(name)}</span>"
         self._text = widgets.Text(
-            continuous_update=False, placeholder=placeholder, tooltip=reason, layout={"width": _TEXT_WIDTH}
+            continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": _TEXT_WIDTH}
         )
         self._said = widgets.HTML(layout={"flex": "1 1 12em"})
         units = widgets.HTML(f"<span class='wb-unit'>{html.escape(unit)}</span>")
-        super().__init__((widgets.HTML(label, layout={"width": _NAME_WIDTH}), self._text, units, self._said))
+        super().__init__((widgets.HTML(label, layout={"width": NAME_WIDTH}), self._text, units, self._said))
         self.add_class("wb-field")
         traitlets.link((self, "text"), (self._text, "value"))
         self.observe(self._tell, "error")

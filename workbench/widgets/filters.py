@@ -21,6 +21,7 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim.decisions import Decision, decisions, told_by_trace
 from workbench.widgets.attributes import CHOICE, Attributes
 from workbench.widgets.controls import (
+    NAME_WIDTH,
     Lines,
     TextField,
     button,
@@ -207,8 +208,7 @@ class Filters(Part):
         names, picked = tuple(self._kinds()), self._kind.value
         if self._kind.options != names:
             self._kind.options = names
-            if picked in names:
-                self._kind.value = picked
+            self._kind.value = picked if picked in names else names[0]
         self._describe()
 
     def _describe(self, _: Any = None) -> None:
@@ -280,11 +280,13 @@ class _Form(widgets.VBox):
         self.fields: dict[str, Field] = {}
         self._title, self._said = widgets.HTML(), widgets.HTML()
         self.at = TextField("nodes", "", 'that carry it: numbers, as in "0, 5" or "3-7", or "all"', "all")
-        self.messages = widgets.Dropdown(options=["data", "interest"], tooltip="which messages it sees")
+        self.messages = widgets.Dropdown(
+            options=["data", "interest"], tooltip="which messages it sees", layout={"width": "8em"}
+        )
         self.match = Attributes("", kind=CHOICE)
         self._settings = widgets.VBox()
         which = widgets.HTML("that match all of (none: every message)")
-        sees = widgets.HBox((widgets.HTML("it sees", layout={"width": "7em"}), self.messages, which))
+        sees = widgets.HBox((widgets.HTML("it sees", layout={"width": NAME_WIDTH}), self.messages, which))
         super().__init__((self._title, self.at, self._settings, sees, self.match, self._said))
         self.add_class("wb-item")
         self.at.observe(self._edited, "text")

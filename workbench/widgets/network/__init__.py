@@ -32,7 +32,8 @@ class Network(Part):
     """A network to compose. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
 
     undo: whether it has buttons to undo and redo. asks: which roles (`ASKS`) have a button that acts on picked nodes;
-    the part does not keep roles, it only says what is asked for.
+    the part does not keep roles, it only says what is asked for. None: sink, source and fail where somebody
+    else keeps roles and undo (``undo=False``), else none.
 
     picked   the nodes that are picked on the map, a list
     tool     "select", "node" (a click adds one), "link" (from node to node), "erase"
@@ -47,8 +48,9 @@ class Network(Part):
     marks = traitlets.Dict()
     asked = traitlets.Dict()
 
-    def __init__(self, value: nx.Graph | None = None, undo: bool = True, asks: tuple[str, ...] = ()) -> None:
-        self.map = NetworkMap(asks=[ask for ask in ASKS if ask in asks])
+    def __init__(self, value: nx.Graph | None = None, undo: bool = True, asks: tuple[str, ...] | None = None) -> None:
+        shown = (() if undo else ASKS[:3]) if asks is None else asks
+        self.map = NetworkMap(asks=[ask for ask in ASKS if ask in shown])
         self.sources = Sources(self._make)
         self._history: _History | None = _History() if undo else None
         self._made_s = -math.inf

@@ -30,17 +30,34 @@ class EditMap extends NetworkMap {
     this.from = null
   }
 
-  // A network that is like the last one keeps the section that is looked at.
+  // A network that is like the last one keeps the section that is looked at, unless it has grown out of it.
   feed(picture) {
     const isLike = this.plan && this.width && areAlike(this.plan, picture.plan)
-    const section = [this.px_m, this.left, this.top]
+    const [isZoomed, ...section] = [this.isZoomed, this.px_m, this.left, this.top]
     super.feed(picture)
     this.index = new Map(Array.from(picture.plan.id, (id, i) => [id, i]))
     if (this.held) this.holdAgain()
     if (!isLike) return
     this.fit()
-    ;[this.px_m, this.left, this.top] = section
+    ;[this.isZoomed, this.px_m, this.left, this.top] = [isZoomed, ...section]
     this.lay()
+    if (!this.isZoomed && !this.fills()) this.reset()
+  }
+
+  zoom(...how) {
+    this.isZoomed = true
+    super.zoom(...how)
+  }
+
+  reset() {
+    this.isZoomed = false
+    super.reset()
+  }
+
+  // Whether all nodes are in sight and not huddled in the middle.
+  fills() {
+    const { px, py, width, height } = this
+    return this.px_m > 0.75 * this.fitted && px.every((x, i) => x > 0 && x < width && py[i] > 0 && py[i] < height)
   }
 
   relayer(layers) {

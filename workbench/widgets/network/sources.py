@@ -73,13 +73,15 @@ class Sources(widgets.VBox):
         self._is_showing = False
         self._opened: Any = None
         self._soon = Soon(self._make)
-        self.choice = widgets.Dropdown(options=choices(), description="from", layout={"width": "26em"})
+        self.choice = widgets.Dropdown(
+            options=choices(), description="from", layout={"width": "26em", "max_width": "100%"}
+        )
         self.form = widgets.VBox()
         self.fields: dict[str, Field] = {}
         self.table = TableSource(self._take)
-        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
+        self._said = widgets.HTML(layout={"flex": "1 1 14em", "min_width": "10em"})
         # Beside the choice and not below the form, so that the map does not jump when something is said.
-        super().__init__((widgets.HBox((self.choice, self._said)), self.form))
+        super().__init__((widgets.HBox((self.choice, self._said), layout={"flex_flow": "row wrap"}), self.form))
         self._open(self.choice.value)
         self.choice.observe(self._chosen, "value")
 
@@ -163,7 +165,7 @@ class TableSource(widgets.VBox):
         self._take = take
         self.text = widgets.Textarea(
             placeholder="transmitter,receiver,pdr\n0,1,0.95\n1,0,0.90",
-            layout={"width": "30em", "height": "9em"},
+            layout={"width": "30em", "max_width": "100%", "height": "9em"},
         )
         self.text.tooltip = "table of links or positions"
         self.upload = widgets.FileUpload(accept=".csv,.txt,text/csv", multiple=True, description="CSV files")

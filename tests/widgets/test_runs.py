@@ -1,0 +1,79 @@
+"""Runs in the background: the newest wish wins, and a stop keeps what there is."""
+
+import threading
+
+import pytest
+
+import workbench as wb
+from workbench.widgets import runs as runs_module
+from workbench.widgets.runs import Runs
+from workbench.widgets.session import State
+
+SHORT = wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(2, "TEMP IS 2")])
+LONG = wb.Scenario(
+    wb.topology.grid(5, 5), wb.Flooding(), [wb.publish("all", "TEMP IS 2", every_s=0.5)], duration_s=100_000
+)
+
+
+@pytest.fixture
+def player(monkeypatch):
+    """A `Runs` on the reference engine, and what it told: (done, failed, shares), and when the first share came."""
+    monkeypatch.setattr(runs_module, "engine_for", lambda scenario: "reference")
+    told = {"done": [], "failed": [], "shares": [], "is_under_way": threading.Event()}
+
+    def share(part):
+        told["shares"].append(part)
+        told["is_under_way"].set()
+
+    made = Runs(
+        lambda state, runs: told["done"].append((state, runs)),
+        lambda state, said: told["failed"].append(said),
+        share,
+    )
+    yield made, told
+    made.close()
+
+
+def test_a_state_is_played(player):
+    runs, told = player
+    runs.want(State(SHORT))
+    assert runs.wait(60)
+    ((state, (run,)),) = told["done"]
+    assert state.scenario is SHORT and run.metrics["delivery_ratio"] == 1.0
+
+
+def test_two_protocols_give_two_runs(player):
+    runs, told = player
+    runs.want(State(SHORT, wb.Diffusion()))
+    assert runs.wait(60)
+    assert [run.scenario.protocol for run in told["done"][0][1]] == [wb.Flooding(), wb.Diffusion()]
+
+
+def test_the_newest_wish_wins(player):
+    runs, told = player
+    runs.want(State(LONG))
+    assert told["is_under_way"].wait(60)
+    runs.want(State(SHORT))
+    assert runs.wait(60)
+    assert [state.scenario for state, _ in told["done"]] == [SHORT]
+
+
+def test_a_stop_keeps_what_there_is(player):
+    runs, told = player
+    runs.want(State(LONG))
+    assert told["is_under_way"].wait(60)
+    runs.stop()
+    assert runs.wait(60)
+    ((_, (run,)),) = told["done"]
+    assert 0 < run.scenario.duration_s < LONG.duration_s and len(run.trace)
+
+
+def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monkeypatch):
+    runs, told = player
+    monkeypatch.setattr(wb.Scenario, "run", lambda self, **_: 1 / 0)
+    runs.want(State(SHORT))
+    assert runs.wait(60)
+    assert told["failed"] == ["the run ended with ZeroDivisionError: division by zero"]
+    monkeypatch.undo()
+    runs.want(State(SHORT))
+    assert runs.wait(60) and len(told["done"]) == 1
