@@ -9,7 +9,6 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from numba import _dynfunc
@@ -28,24 +27,39 @@ class Part(JITCodeLibrary):
     def _ensure_finalized(self) -> None:
         """Nothing: the whole is finalized."""
 
-    def parts(self) -> Iterator[Any]:
-        """The libraries that this one calls."""
-        return iter(self._linking_libraries)
+    def with_what_it_calls(self) -> tuple[dict[Any, None], dict[Any, None]]:
+        """(the parts that are reached from here, numba's own libraries that these call), each in a fixed order."""
+        parts: dict[Any, None] = {}
+        others: dict[Any, None] = {}
+        waiting: list[Any] = [self]
+        while waiting:
+            library = waiting.pop()
+            if not isinstance(library, Part):
+                others[library] = None
+            elif library not in parts:
+                parts[library] = None
+                waiting += library._linking_libraries
+        return parts, others
 
 
-class Whole(JITCodeLibrary):
+class Whole(Part):
     """The LLVM code of a function with all its parts, and the machine code of it."""
+
+    def _ensure_finalized(self) -> None:
+        if not self._finalized:
+            self.finalize()
 
     def finalize(self) -> None:
         """Link, optimize and make machine code."""
-        waiting, known = list(self._linking_libraries), dict.fromkeys(self._linking_libraries)
-        while waiting:
-            library = waiting.pop()
-            for part in library.parts() if isinstance(library, Part) else ():
-                if part not in known:
-                    known[part] = None
-                    waiting.append(part)
-        self._linking_libraries = list(known)
+        entries = {function.name for function in self._final_module.functions}
+        (_, *parts), others = self.with_what_it_calls()
+        for part in parts:
+            self._final_module.link_in(part._final_module, preserve=True)
+        for function in self._final_module.functions:
+            # What nobody calls any more once it is inlined can go.
+            if not function.is_declaration and function.name not in entries:
+                function.linkage = "linkonce_odr"
+        self._linking_libraries = list(others)
         super().finalize()
         for variable in self._final_module.global_variables:
             environment = lookup_environment(variable.name) if variable.name.startswith(_ENVIRONMENT) else None
