@@ -2,9 +2,12 @@
 
 Theory of operation
     numba takes each function for a program of its own. It links the function with all that it calls, optimizes the
-    whole, makes machine code of it, and does so again for the caller, and for the caller's. Of a loop only the outermost
-    function is called from Python. So a part is typed and lowered to LLVM code, and no more (`Part`). The loop is
-    linked with all its parts at once, optimized once, and becomes machine code once (`Whole`).
+    whole, makes machine code of it, and does so again for the caller, and for the caller's. Of a loop only the
+    outermost function is called from Python. So a part is typed and lowered to LLVM code, and no more (`Part`). The
+    loop is linked with all its parts at once, optimized once, and becomes machine code once (`Whole`).
+
+    Parts are linked before they get the linkage that lets LLVM drop what nobody calls: it would also leave out what
+    nobody calls yet. What a function's environment is has to be told to machine code at its end, for all parts.
 """
 
 from __future__ import annotations
