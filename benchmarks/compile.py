@@ -4,8 +4,8 @@
 
 Theory of operation
     Each twin is compiled by a process of its own, in an empty folder for machine code. Its processor seconds are those
-    from before the twin is imported to the first event; importing the workbench and numba is not in it. ``size`` is what
-    stays on disk.
+    from before the twin is imported to the first event; importing the workbench and numba is not in it. ``size`` is
+    what stays on disk.
 """
 
 from __future__ import annotations

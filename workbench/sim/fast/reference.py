@@ -13,6 +13,7 @@ Theory of operation
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from numba import njit, types
@@ -73,7 +74,9 @@ class Reference(types.Type):
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        super().__init__(name=f"Reference({target})")
+        # The name is in the name of each function that takes one; in full it has some 5,000 letters.
+        digest = hashlib.sha256(f"{target} {target.fields}".encode()).hexdigest()[:16]
+        super().__init__(name=f"Reference({target.instance_class.__name__} {digest})")
 
 
 @register_model(Reference)
