@@ -330,8 +330,7 @@ class Links:
         if remote.state != MUTED:
             return now + sign_us
         uniform = self.node.random.uniform()
-        counts = remote.inbound is not None
-        return now + rules.ask_muted_after_us(remote.asked, counts, self.settings.recheck_s, sign_us, uniform)
+        return now + rules.ask_muted_after_us(remote.asked, self.settings.recheck_s, sign_us, uniform)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""

@@ -464,5 +464,4 @@ def _next_sign_us(core, state, i, link, now):
     if it.state != MUTED:
         return now + state.keep_alive_after_us
     uniform = stream_uniform(core, i)
-    counts, sign_us = it.inbound != NONE, state.keep_alive_after_us
-    return now + ask_muted_after_us(it.asked != 0, counts, state.recheck_s, sign_us, uniform)
+    return now + ask_muted_after_us(it.asked != 0, state.recheck_s, state.keep_alive_after_us, uniform)
