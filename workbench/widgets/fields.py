@@ -19,6 +19,7 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
+from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
 DECADES = 2  # a slider over as many is logarithmic
@@ -50,6 +51,10 @@ class Field(widgets.HBox):
         self.observe(self._shown, "value")
         self.observe(self._told, "error")
         self.value = parameter.default if value is None else value
+
+    def close(self) -> None:
+        """Close it with its controls."""
+        close_all(self)
 
     def _edited(self, change: Any) -> None:
         if self._is_setting:
