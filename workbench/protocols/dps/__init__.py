@@ -125,6 +125,7 @@ PARAMETERS = (
     Parameter("max_links", 256, 1, None, "links", "more than a dense testbed has; strangers are many"),
     Parameter("max_subscriptions", 1000, 1, None, "subscriptions", "of one node's application"),
     Parameter("worst_link", 0.5, 0.0, 1.0, "delivery ratio", "simulation: a publication goes over a link only once"),
+    Parameter("best_links", 4, 1, None, "links", "on a radio: a node with more neighbors asks so many of them"),
     Parameter("relink_s", 10.0, 0.1, 86400.0, "s", "simulation: as long as giving a neighbor up takes"),
 )
 

@@ -63,6 +63,7 @@ class Links:
         self.node = node
         self.settings = settings
         self.remotes = {}
+        self.counts_muted = settings.count_muted  # whether what a muted neighbor told stays in the sum
         self.interests = Interests(settings.filter_bits)
         self.mesh_ids = MeshIds(self.remotes)
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
@@ -232,7 +233,7 @@ class Links:
 
     def _apply(self, remote, message):
         """Take the interests of a message for those of its sender; whether they are others than before."""
-        if remote.state == MUTED and not self.settings.count_muted:
+        if remote.state == MUTED and not self.counts_muted:
             return False
         interests = message.interests
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -364,7 +365,7 @@ class Links:
         self._set_inbound(remote, None)
 
     def _forget_muted(self, remote, now):
-        if not self.settings.count_muted:
+        if not self.counts_muted:
             self._set_inbound(remote, None)
 
     def _forget_revision(self, remote, now):

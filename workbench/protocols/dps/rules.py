@@ -8,12 +8,14 @@ This file is written in MicroPython's subset of Python.
 
 from collections import namedtuple
 
+from workbench.draws import mix64
 from workbench.protocols.dps.automaton import ACTIVE, LINKING, LOOP, LOST, MUTED, NO_LOOP, NOTHING, OVERDUE, UNMUTING
 from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
 
 SECOND_US = 1000000
 MOST_HOPS = 0xFFFF  # what the field holds
 FEWEST_TO_CLEAR = 64  # entries of the history
+EXCHANGE_US = 40000  # what a crowd of nodes allows each for making a link: some frames, and as long again idle
 MOST_STRANGERS = 16  # of one publication's entry in the history: the way back needs one
 
 # Derived from the settings. update_us: how long what was learnt waits, what was told is not repeated, and what is
@@ -132,6 +134,22 @@ def relink_after_us(relink_s, uniform):
     """How long a neighbor that was given up is left alone; spread, so that two ends do not meet. 0 <= uniform < 1."""
     spread = 0.5 + uniform
     return int(relink_s * spread * SECOND_US)
+
+
+# Neighbors on a radio
+
+
+def rank(quality, address, neighbor):
+    """What neighbors are sorted by, the best first: equal links in an order that is the same at both ends, and else any.
+
+    By their addresses, equal links would lead everybody to the same few nodes.
+    """
+    return -quality, mix64(min(address, neighbor) * 0x100000000 + max(address, neighbor)), neighbor
+
+
+def turn_us(place, neighbors, update_us, uniform):
+    """How long a neighbor in a crowd waits to be asked for a link; ``place``: its rank. 0 <= uniform < 1."""
+    return 1 + int((place + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
 # Publications
