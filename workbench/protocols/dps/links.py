@@ -211,6 +211,8 @@ class Links:
             self._look_for_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
         elif not is_known:
             self._come(remote, UNMUTED, now)
+        if remote.inbound_mesh_id != mesh_id and self.node.neighborhood.is_crowded():
+            self._update_later(now)
         remote.inbound_mesh_id = mesh_id
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)

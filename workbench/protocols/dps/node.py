@@ -240,8 +240,7 @@ class DPSNode(Node):
             self.acknowledgements.take(message, bytes(frame), neighbor)
         elif kind is wire.Publication:
             self.publications.take(message, neighbor, now)
-            if message.ttl_s:
-                self._plan_wake()
+            self._plan_wake()
         elif broadcast:
             self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
         else:
@@ -263,7 +262,7 @@ class DPSNode(Node):
         self._plan_wake()
 
     def _plan_wake(self):
-        times = [self.links.next_due_us(), self.publications.retained.next_end_us(), self.neighborhood.next_due_us()]
+        times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None

@@ -24,6 +24,8 @@ class Outgoing:
         if remote.is_delta:
             is_changed = interests != remote.interests or needs != remote.needs
             remote.vector = remote.interests ^ interests
+            if self._node.neighborhood.is_crowded():
+                is_changed = is_changed or remote.told_mesh_id != self._mesh_ids.lowest_but(remote)
         else:
             is_changed = True
             remote.vector = interests
@@ -75,5 +77,7 @@ class Outgoing:
             self.subscription(remote, now)
 
     def _send(self, remote, kind, flags, needs, vector, rest):
-        message = kind(self._node.port, None, remote.revision, flags, self._mesh_ids.told(remote), needs, vector, *rest)
+        remote.told_mesh_id = self._mesh_ids.lowest_but(remote)
+        mesh_id = self._mesh_ids.told(remote)
+        message = kind(self._node.port, None, remote.revision, flags, mesh_id, needs, vector, *rest)
         self._node.outbox.append((remote.address, wire.encode(message)))

@@ -36,6 +36,7 @@ class Remote:
         "state",
         "tick_us",
         "ticks",
+        "told_mesh_id",
         "unlinks",
         "vector",
     )
@@ -59,6 +60,7 @@ class Remote:
         self.resend_us = None  # when it is sent what is retained, None if its interests have not changed since
         self.inbound = None  # (interests, needs), None if there are no interests
         self.inbound_mesh_id = NO_MESH_ID
+        self.told_mesh_id = NO_MESH_ID
         self.inbound_revision = 0
 
     def takes_publications(self):

@@ -16,6 +16,7 @@ SECOND_US = 1000000
 MOST_HOPS = 0xFFFF  # what the field holds
 FEWEST_TO_CLEAR = 64  # entries of the history
 EXCHANGE_US = 40000  # what a crowd of nodes allows each for making a link: some frames, and as long again idle
+FORWARD_US = 50000
 MOST_STRANGERS = 16  # of one publication's entry in the history: the way back needs one
 
 # Derived from the settings. update_us: how long what was learnt waits, what was told is not repeated, and what is
@@ -144,7 +145,10 @@ def rank(quality, address, neighbor):
 
     By their addresses, equal links would lead everybody to the same few nodes.
     """
-    return -quality, mix64(min(address, neighbor) * 0x100000000 + max(address, neighbor)), neighbor
+    return -int(quality * RCLASS), mix64(neighbor if RPOP else min(address, neighbor) * 0x100000000 + max(address, neighbor)), neighbor
+
+
+RCLASS, RPOP = 10, 0
 
 
 def turn_us(place, neighbors, update_us, uniform):
