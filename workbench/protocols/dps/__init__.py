@@ -125,7 +125,8 @@ PARAMETERS = (
     Parameter("max_links", 256, 1, None, "links", "more than a dense testbed has; strangers are many"),
     Parameter("max_subscriptions", 1000, 1, None, "subscriptions", "of one node's application"),
     Parameter("worst_link", 0.5, 0.0, 1.0, "delivery ratio", "simulation: a publication goes over a link only once"),
-    Parameter("best_links", 4, 1, None, "links", "on a radio: a node with more neighbors asks so many of them"),
+    Parameter("crowd", 12, 1, None, "neighbors", "on a radio: a node with more asks the best of them alone"),
+    Parameter("best_links", 3, 1, None, "links", "which a node in a crowd asks for: one, and two that may replace it"),
     Parameter("relink_s", 10.0, 0.1, 86400.0, "s", "simulation: as long as giving a neighbor up takes"),
 )
 

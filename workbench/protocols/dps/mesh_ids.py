@@ -38,9 +38,10 @@ class MeshIds:
                 lowest = other.inbound_mesh_id
         return lowest
 
-    def told(self, remote):
-        """What goes to a neighbor: 16 bytes."""
-        return self.lowest_but(remote).to_bytes(ID_B, "little")
+    @staticmethod
+    def as_told(mesh_id):
+        """An id as it goes to a neighbor: 16 bytes."""
+        return mesh_id.to_bytes(ID_B, "little")
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""

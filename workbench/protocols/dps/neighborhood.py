@@ -1,26 +1,33 @@
 """Which of its neighbors on a radio a DPS node links with: all of a few, the best of many.
 
 Theory of operation
-    The link layer reports neighbors and their delivery ratios. A node with at most ``best_links`` neighbors links with
-    all of them; of two the one with the lower address asks first. In a *crowd*, with more neighbors, a node asks the
-    best ``best_links`` of them, and others ask it. Both ends of a link rank it alike, by its worse direction, so the
-    links that the nodes like best join them to a few large parts, as the first step of Boruvka's spanning tree does.
+    The link layer reports neighbors and their delivery ratios. A node with at most ``crowd`` neighbors links with all
+    of them; of two the one with the lower address asks, the other one where that does not.
 
-    The *scout* joins these parts: one more link, which goes round among all other neighbors. Where it is muted, its
-    neighbor is joined elsewhere, and about every ``recheck_s`` it is ended and the next neighbor is asked. Where it is
-    active, it joins two parts, and stays. So one round of scouts joins whatever can be joined.
+    In a *crowd*, with more neighbors, a node asks the best ``best_links`` of them. Tenths of delivery ratios count, and
+    among equals *hubs*: about the root of the number of neighbors are hubs, by a hash of the address that everybody
+    knows. All ask hubs, and hubs ask the best hub, so publications make few hops. Requests are spread by the node's own
+    draws, the best neighbor's first. They take the longer the more neighbors there are, since these share the channel.
+    Where a link ends that was asked for, the next neighbor is asked instead.
 
-    Requests are spread by the node's own draws, the best neighbor's first. In a crowd they take the longer the more
-    neighbors there are, since these share the channel. Where a link ends that was asked for, a crowded node asks the
-    next neighbor instead.
+    The *scout* keeps the network in one part. It is one more link, which goes round among all other neighbors. Where it
+    is muted, its neighbor is joined elsewhere: about every ``recheck_s`` it is ended, and the next neighbor is asked.
+    Where it is active, it joins two parts, and stays.
+
+    What links do otherwise in a crowd, they do by these rules, too (`DPSNode.is_crowded`): signs of life, repetitions
+    and rechecks are the rarer the more neighbors there are (`rules.times_of`), and one end of a link gives signs of
+    life. A new mesh id is told as changed interests are. What a muted neighbor has told does not count. And a
+    publication waits for a short time, by a draw, before it is forwarded: several nodes have got it at once, and
+    carrier sense gives a frame up when the channel is busy five times.
 
 Limits
-    Others may rank the same node best, and each of them is given a link. Their number has no bound but ``max_links``;
-    a node that they all need must not refuse them.
+    A hub has a link with each node that asks it, as a node that many need must not refuse any. With ``best_links=3``
+    these are about three times the root of its neighbors' number, and six for a node on average; at most ``max_links``.
 
 Reference
-    R. Wattenhofer, A. Zollinger: XTC: a practical topology control algorithm for ad-hoc networks, WMAN 2004, whose
-    ranks both ends share, too. XTC compares them with those of the neighbors, which no message of DPS tells.
+    R. Wattenhofer, A. Zollinger: XTC: a practical topology control algorithm for ad-hoc networks, WMAN 2004: bounded
+    degrees by local ranks. XTC compares these with the neighbors' ranks, which no message of DPS tells; here mesh ids
+    and scouts keep the network connected.
 
 This file is written in MicroPython's subset of Python.
 """
@@ -39,17 +46,14 @@ class Neighborhood:
         self._ranked = None  # these neighbors, the best first; None: to be sorted
         self._wanted = set()  # neighbors that are asked again when the link ends
         self._ask_at_us = {}  # neighbors without a link: when to ask them
+        self._has_chosen = False
         self._choose_us = None  # when to choose the best, once all neighbors are reported
-        self._scout_us = None  # when to ask the next neighbor
-        self._scout = None  # the one asked last
+        self._scout_us = None  # when to send the scout on
+        self._scout = None  # the neighbor that it is with
         self._place = 0  # of the next one among the ranked
 
-    def is_crowded(self):
-        """Whether there are more neighbors than the node asks for links."""
-        return len(self._qualities) > self._settings.best_links
-
     def report(self, neighbor, quality, now):
-        """The delivery ratio of the link to a neighbor, in its worse direction."""
+        """The link layer estimates the delivery ratio of the link to a neighbor, in its worse direction."""
         if quality < self._settings.worst_link:
             if neighbor in self._qualities or neighbor in self._node.links.remotes:
                 self._node.unlink(neighbor, now)
@@ -59,26 +63,14 @@ class Neighborhood:
             self._qualities[neighbor] = quality
             self._ranked = None
         if is_new:
+            self._count()
             self._welcome(neighbor, now)
 
-    def _welcome(self, neighbor, now):
-        node = self._node
-        if self.is_crowded():
-            node.links.counts_muted = False
-            if self._choose_us is None and self._scout_us is None:
-                self._choose_us = now + 1
-        if node.address < neighbor:
-            self._wanted.add(neighbor)
-            after_us = node.random.below(node.times.update_us)
-        else:
-            after_us = 2 * node.times.update_us  # by then the neighbor has asked, unless it has better ones
-        if neighbor not in node.links.remotes:
-            self._ask_at_us[neighbor] = now + 1 + after_us
-
     def forget(self, neighbor):
-        """A neighbor is not to be asked by itself any more."""
+        """A neighbor is not asked any more."""
         if self._qualities.pop(neighbor, None) is not None:
             self._ranked = None
+            self._count()
         self._wanted.discard(neighbor)
         self._ask_at_us.pop(neighbor, None)
 
@@ -86,7 +78,7 @@ class Neighborhood:
         """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
         if neighbor not in self._wanted:
             return
-        if self.is_crowded():
+        if self._node.is_crowded:
             self._wanted.discard(neighbor)
             neighbor = self._next()
             if neighbor is None:
@@ -94,17 +86,38 @@ class Neighborhood:
             self._wanted.add(neighbor)
         self._ask_at_us[neighbor] = now + rules.relink_after_us(self._settings.relink_s, self._node.random.uniform())
 
+    def _count(self):
+        node, neighbors = self._node, len(self._qualities)
+        node.is_crowded = neighbors > self._settings.crowd
+        node.times = rules.times_of(self._settings, neighbors if node.is_crowded else 0)
+
+    def _welcome(self, neighbor, now):
+        """Plan to ask a new neighbor; a node that has chosen leaves it to the scout."""
+        node = self._node
+        if self._has_chosen:
+            return
+        if node.is_crowded and self._choose_us is None:
+            self._choose_us = now + 1
+        after_us = 2 * node.times.update_us
+        if node.address < neighbor:
+            self._wanted.add(neighbor)
+            after_us = node.random.below(node.times.update_us)  # not all at once: the answers would meet
+        if neighbor not in node.links.remotes:
+            self._ask_at_us[neighbor] = now + 1 + after_us
+
     # Time
 
     def wake(self, now):
-        """Choose, and ask whom it is time to ask."""
+        """Choose the best neighbors, send the scout on, and ask whom it is time to ask."""
         if self._choose_us is not None and self._choose_us <= now:
             self._choose(now)
         if self._scout_us is not None and self._scout_us <= now:
             self._send_scout(now)
         for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
             del self._ask_at_us[neighbor]
-            self._ask(neighbor, now)
+            if neighbor not in self._node.links.remotes:
+                self._wanted.add(neighbor)
+                self._ask(neighbor, now)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""
@@ -113,25 +126,23 @@ class Neighborhood:
         return min(due) if due else None
 
     def _ask(self, neighbor, now):
-        links = self._node.links
-        if neighbor in links.remotes:
-            return
-        if len(links.remotes) < self._settings.max_links:
-            self._wanted.add(neighbor)
-            links.link(neighbor, now)
+        if len(self._node.links.remotes) < self._settings.max_links:
+            self._node.links.link(neighbor, now)
         else:
             self._ask_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
     def _choose(self, now):
-        """Ask the best neighbors alone, and send a scout afterwards."""
+        """Ask the best neighbors and no others; then comes the scout."""
         self._choose_us = None
-        chosen = self._rank()[: self._settings.best_links]
+        self._has_chosen = True
+        self._place = self._settings.best_links
+        chosen = self._rank()[: self._place]
         self._wanted = set(chosen)
         self._ask_at_us = {}
         for place in range(len(chosen)):
             self._ask_at_us[chosen[place]] = now + self._turn_us(place)
-        self._place = len(chosen)
-        self._scout_us = now + self._turn_us(len(chosen))
+        if self._settings.recheck_s > 0:
+            self._scout_us = now + self._turn_us(self._place)
 
     def _turn_us(self, place):
         node = self._node
@@ -140,7 +151,8 @@ class Neighborhood:
     def _rank(self):
         if self._ranked is None:
             address, qualities = self._node.address, self._qualities
-            self._ranked = sorted(qualities, key=lambda one: rules.rank(qualities[one], address, one))
+            count = len(qualities)
+            self._ranked = sorted(qualities, key=lambda one: rules.rank(qualities[one], address, one, count))
         return self._ranked
 
     def _next(self):
@@ -154,14 +166,12 @@ class Neighborhood:
         return None
 
     def _send_scout(self, now):
-        """End the link to the last scout's neighbor if it joins nothing, and ask the next one."""
-        links = self._node.links
-        remote = None if self._scout is None else links.remotes.get(self._scout)
-        if remote is not None and remote.state == MUTED and self._scout not in self._wanted:
-            links.unlink(self._scout, now)
+        """End the scout's link if it joins nothing, and ask the next neighbor."""
+        node = self._node
+        remote = None if self._scout is None else node.links.remotes.get(self._scout)
+        if remote is not None and remote.state == MUTED and remote.pending is None and self._scout not in self._wanted:
+            node.links.unlink(self._scout, now)
         self._scout = self._next()
-        if self._scout is not None and len(links.remotes) < self._settings.max_links:
-            links.link(self._scout, now)
-        self._scout_us = None
-        if self._settings.recheck_s > 0:
-            self._scout_us = now + rules.recheck_after_us(self._settings.recheck_s, self._node.random.uniform())
+        if self._scout is not None:
+            self._ask(self._scout, now)
+        self._scout_us = now + rules.recheck_after_us(node.times.recheck_s, node.random.uniform())

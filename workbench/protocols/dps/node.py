@@ -44,6 +44,7 @@ class DPSNode(Node):
         self.publications = Publications(self)
         self.acknowledgements = Acknowledgements(self, self.publications.history)
         self.neighborhood = Neighborhood(self)
+        self.is_crowded = False  # whether it links with the best of its neighbors alone, which sets it as it sets times
         self._published = 0
         self._series = 0
 

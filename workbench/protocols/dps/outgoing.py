@@ -15,7 +15,6 @@ class Outgoing:
         self._node = node
         self._interests = interests
         self._mesh_ids = mesh_ids
-        self._wait_us = node.times.update_us  # a tick of waiting for an answer
 
     def find_changes(self, remote):
         """Work out what to tell a neighbor; whether that is another thing than the last time."""
@@ -23,9 +22,10 @@ class Outgoing:
         remote.is_delta = remote.interests is not None
         if remote.is_delta:
             is_changed = interests != remote.interests or needs != remote.needs
+            # A crowd is told of ids at once, too: where signs of life brought them, loops would stand for minutes.
+            if self._node.is_crowded and remote.told_mesh_id != self._mesh_ids.lowest_but(remote):
+                is_changed = True
             remote.vector = remote.interests ^ interests
-            if self._node.neighborhood.is_crowded():
-                is_changed = is_changed or remote.told_mesh_id != self._mesh_ids.lowest_but(remote)
         else:
             is_changed = True
             remote.vector = interests
@@ -54,7 +54,7 @@ class Outgoing:
         """Send what `find_changes` found, or send it again."""
         flags = subscription_flags(remote.is_delta, remote.state)
         self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
-        remote.await_answer(SUBSCRIPTION, now + self._wait_us)
+        remote.await_answer(SUBSCRIPTION, now + self._node.times.tick_us)
 
     def acknowledgement(self, remote, with_interests, now):
         """Acknowledge what came, perhaps with what `find_changes` found."""
@@ -62,12 +62,12 @@ class Outgoing:
         needs, vector = (remote.needs, remote.vector) if with_interests else (None, None)
         self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))
         if with_interests and remote.pending is None:
-            remote.await_answer(ACKNOWLEDGEMENT, now + self._wait_us)
+            remote.await_answer(ACKNOWLEDGEMENT, now + self._node.times.tick_us)
 
     def unlink(self, remote, now):
         """Say that the link ends."""
         self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
-        remote.await_answer(SUBSCRIPTION, now + self._wait_us)
+        remote.await_answer(SUBSCRIPTION, now + self._node.times.tick_us)
 
     def again(self, remote, now):
         """Repeat what was not answered."""
@@ -78,6 +78,6 @@ class Outgoing:
 
     def _send(self, remote, kind, flags, needs, vector, rest):
         remote.told_mesh_id = self._mesh_ids.lowest_but(remote)
-        mesh_id = self._mesh_ids.told(remote)
+        mesh_id = self._mesh_ids.as_told(remote.told_mesh_id)
         message = kind(self._node.port, None, remote.revision, flags, mesh_id, needs, vector, *rest)
         self._node.outbox.append((remote.address, wire.encode(message)))

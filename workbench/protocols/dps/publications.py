@@ -49,14 +49,6 @@ def _as_bytes(topic):
     return topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else topic
 
 
-class Waiting:
-    def __init__(self, message, neighbor, is_told):
-        self.message, self.neighbor, self.is_told = message, neighbor, is_told
-        self.frame = None
-        self.sent_to = []
-        self.due_us = None
-
-
 class Publications:
     """What one node knows and does of publications."""
 
@@ -66,7 +58,7 @@ class Publications:
         self.settings = settings
         self.history = History(settings.max_history)
         self.retained = Retained(settings.max_retained)
-        self._waiting = {}  # publication id -> when to pass it on, the message, from whom, and whether it was delivered
+        self._waiting = {}  # publication id -> (when to forward it, message, neighbor, whether it was delivered here)
         wait_us, most = node.times.update_us, 2 * settings.max_links
         self._resending = Resending(node.links.remotes, self._send_retained, wait_us, most)
 
@@ -87,13 +79,7 @@ class Publications:
         self._deliver(plain, None, now)
         if self.node.multicasts:
             self.node.outbox.append((None, frame))
-        if self.node.neighborhood.is_crowded():
-            one = Waiting(message, None, True)
-            one.frame = frame
-            self._waiting[message.publication_id] = one
-            self._pass_on(message.publication_id, now)
-        else:
-            self._send(message, frame, None)
+        self._send(message, frame, None)
 
     def _note(self, message, neighbor, hops, now):
         expires_us = forget_us(now, message.lifetime_s, self.node.times.history_us)
@@ -144,46 +130,16 @@ class Publications:
             self.node.events.append(Held(neighbor, NAME, origin, number, message.hops + 1, ""))
         self._keep(message, neighbor, now)
         is_told = self._deliver(message, neighbor, now)
-        if self.node.neighborhood.is_crowded():
-            self._pace(Waiting(message, neighbor, is_told), now)
-            return
+        if rules.waits(self.node.is_crowded, len(self._waiting)):
+            due_us = now + 1 + self.node.random.below(rules.FORWARD_US)
+            self._waiting[message.publication_id] = due_us, message, neighbor, is_told
+        else:
+            self._forward(message, neighbor, is_told)
+
+    def _forward(self, message, neighbor, is_told):
         count = self._send(message, None, neighbor)
         if not is_told and not count:
             self._drop(message, neighbor, "dead_end")
-
-    def _targets(self, one):
-        return [r for r in self.node.links.active() if r.address not in one.sent_to and self._is_for(r, one.message, one.neighbor)]
-
-    def _pace(self, one, now):
-        key = one.message.publication_id
-        if self._targets(one):
-            one.due_us = now + 1 + self.node.random.below(rules.FORWARD_US)
-            self._waiting[key] = one
-        elif not one.is_told:
-            self._drop(one.message, one.neighbor, "dead_end")
-
-    def _pass_on(self, key, now):
-        one = self._waiting[key]
-        targets = self._targets(one)
-        if targets:
-            to = targets[0].address
-            one.sent_to.append(to)
-            if one.frame is None:
-                one.frame = self._onward(one.message, one.message.ttl_s)
-            self.node.outbox.append((to, one.frame))
-            self._tell_forwarded(one.message, one.neighbor, 1)
-        if len(targets) > 1:
-            one.due_us = now + 1 + self.node.random.below(rules.FORWARD_US)
-        else:
-            del self._waiting[key]
-
-    def next_due_us(self):
-        """When `wake` is next to be called, None for never."""
-        due = [one.due_us for one in self._waiting.values()]
-        end_us = self.retained.next_end_us()
-        if end_us is not None:
-            due.append(end_us)
-        return min(due) if due else None
 
     def _onward(self, message, ttl_s):
         return wire.encode(wire.forwarded(message, self.node.port, ttl_s))
@@ -343,10 +299,17 @@ class Publications:
 
     # Time
 
+    def next_due_us(self):
+        """When `wake` is next to be called for a publication, None for never."""
+        end_us = self.retained.next_end_us()
+        due = [] if end_us is None else [end_us]
+        due += [waiting[0] for waiting in self._waiting.values()]
+        return min(due) if due else None
+
     def wake(self, now):
-        """The lives of some are over, and others are sent to a neighbor whose turn it is."""
-        for due in [one for one, waiting in self._waiting.items() if waiting.due_us <= now]:
-            self._pass_on(due, now)
+        """Some are to be forwarded, the lives of some are over, others are sent to a neighbor whose turn it is."""
+        for publication_id in [one for one, waiting in self._waiting.items() if waiting[0] <= now]:
+            self._forward(*self._waiting.pop(publication_id)[1:])
         for kept in self.retained.pop_over(now):
             ended = kept.message._replace(ttl_s=-1)
             self._deliver(ended, kept.neighbor, now)
