@@ -98,7 +98,7 @@ class Neighborhood:
             return
         if node.is_crowded and self._choose_us is None:
             self._choose_us = now + 1
-        after_us = 2 * node.times.update_us
+        after_us = rules.ask_late_us(self._settings.relink_s)
         if node.address < neighbor:
             self._wanted.add(neighbor)
             after_us = node.random.below(node.times.update_us)  # not all at once: the answers would meet

@@ -175,6 +175,11 @@ def rank(quality, address, neighbor, neighbors):
     return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
 
 
+def ask_late_us(relink_s):
+    """When a neighbor that should ask by itself is asked: by then it has asked, or has better ones."""
+    return int(2 * relink_s * SECOND_US)
+
+
 def turn_us(place, neighbors, update_us, uniform):
     """How long a neighbor in a crowd waits to be asked for a link; ``place``: its rank. 0 <= uniform < 1."""
     return 1 + int((place + uniform) * max(update_us, neighbors * EXCHANGE_US))

@@ -1,7 +1,7 @@
 """The links of DPS's twin: `workbench.protocols.dps.links`, whose page says what they do, by the same table.
 
-Of the definition this leaves out what cannot happen in a run of a scenario: links that are ended on purpose, more
-neighbors than ``max_links``, messages that are malformed.
+Of the definition this leaves out what cannot happen in a run of a scenario: links that are ended while an answer is
+outstanding, more neighbors than ``max_links``, messages that are malformed.
 """
 
 import numpy as np
@@ -54,20 +54,22 @@ from workbench.protocols.dps.automaton import (
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
 from workbench.protocols.dps.fast.mesh_ids import forget_mesh, go_below, heard, is_lowest
 from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
+from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
     send_acknowledgement,
     send_again,
     send_subscription,
+    send_unlink,
     tell_in_full,
     tell_nothing,
     tell_sum,
 )
 from workbench.protocols.dps.fast.publications import send_retained
-from workbench.protocols.dps.fast.remotes import add_link, address_of, ask_at, forget_outbound, set_state, settle
+from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
 from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT
-from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNMUTE
+from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row, drop
@@ -77,13 +79,12 @@ from workbench.sim.fast.rows import remove
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
 loop_shown, after_tick, asks_again = inlined(rules.loop_shown), inlined(rules.after_tick), inlined(rules.asks_again)
-recheck_after_us, relink_after_us = inlined(rules.recheck_after_us), inlined(rules.relink_after_us)
+recheck_after_us, tells_mute = inlined(rules.recheck_after_us), inlined(rules.tells_mute)
 
 _INPUTS = len(INPUT_NAMES)
-# What no run of a scenario has: links are not ended on purpose, and a link's row keeps its last revision.
-INPUTS_LEFT_OUT = (END, END_WAITS, UNLINKED)
-ACTIONS_LEFT_OUT = (SAY_END, END_LATER, KEEP, UPDATE)
-ACTIONS_WITHOUT_EFFECT = (NOTE_REVISION,)
+# What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
+INPUTS_LEFT_OUT = (END_WAITS,)
+ACTIONS_LEFT_OUT = (KEEP,)
 
 # The automaton, and its actions
 
@@ -97,18 +98,20 @@ def come(core, state, i, link, what, now):
     entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
-        if action != REPLACE:
+        if action == UPDATE:
+            update(core, state, i, now)
+        elif action == REPLACE:
+            other = _to_replace(state, i, link)
+            if other != NONE:
+                _come_in_turn(core, state, i, other, np.int64(NEEDED), now)
+        else:
             _do(core, state, i, link, action, now)
-            continue
-        other = _to_replace(state, i, link)
-        if other != NONE:
-            _come_in_its_place(core, state, i, other, now)
 
 
 @outlined
-def _come_in_its_place(core, state, i, link, now):
-    """`come`, of NEEDED: that replaces nothing in turn, and numba has no function that calls itself."""
-    entry = _enter(core, state, i, link, NEEDED, now)
+def _come_in_turn(core, state, i, link, what, now):
+    """`come`, of NEEDED or CHANGED: these replace and update nothing, and numba has no function that calls itself."""
+    entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         _do(core, state, i, link, state.actions[k], now)
 
@@ -134,6 +137,9 @@ def _do(core, state, i, link, action, now):
         tell_in_full(core, state, i, link, now)
     elif action == TELL_NOTHING:
         tell_nothing(core, state, i, link, now)
+    elif action == SAY_END:
+        it.unlinks = 0
+        send_unlink(core, state, i, link, now)
     elif action == REPEAT:
         send_again(core, state, i, link, now)
     elif action == SEND_RETAINED:
@@ -146,15 +152,15 @@ def _do(core, state, i, link, action, now):
         remove(state.nodes[i].links, state.links, link)
         _set_inbound(it, NONE, EMPTY)
     elif action == ASK_LATER:
-        _ask_later(core, state, i, link, now)
+        link_ended(core, state, i, link, now)
     elif action == UPDATE_LATER:
         _update_later(state, i, now)
     else:
-        _note(state, it, action)
+        _note(state, i, it, action)
 
 
 @inlined
-def _note(state, it, action):
+def _note(state, i, it, action):
     """Do an action that changes what is known of the neighbor."""
     if action == ANSWER_IN_FULL:
         it.owes_all = 1
@@ -169,7 +175,7 @@ def _note(state, it, action):
     elif action == FORGET_HEARD:
         _set_inbound(it, NONE, EMPTY)
     elif action == FORGET_MUTED:
-        if not state.count_muted:
+        if not _counts_muted(state, i):
             _set_inbound(it, NONE, EMPTY)
     elif action == FORGET_REVISION:
         it.inbound_revision = 0
@@ -177,6 +183,15 @@ def _note(state, it, action):
         forget_mesh(it)
     elif action == STOP_WAITING:
         settle(it, NONE)
+    elif action == END_LATER:
+        it.unlinks = 1
+    elif action == NOTE_REVISION:
+        it.noted_revision = it.revision
+
+
+@inlined
+def _counts_muted(state, i):
+    return state.count_muted and not state.nodes[i].is_crowded
 
 
 @inlined
@@ -186,12 +201,6 @@ def _tell_changes(core, state, i, link, now):
         it.is_behind = 1
     elif find_changes(state, i, link):
         send_subscription(core, state, i, link, now)
-
-
-@inlined
-def _ask_later(core, state, i, link, now):
-    if state.links[link].wanted:
-        ask_at(state, i, link, now + relink_after_us(state.relink_s, stream_uniform(core, i)))
 
 
 @outlined
@@ -230,11 +239,18 @@ def ask(core, state, i, link, now):
 
 
 @outlined
+def end(core, state, i, link, now):
+    """End a link; nothing is outstanding."""
+    state.links[link].revision += 1
+    come(core, state, i, link, np.int64(END), now)
+
+
+@outlined
 def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        come(core, state, i, link, np.int64(CHANGED), now)
+        _come_in_turn(core, state, i, link, np.int64(CHANGED), now)
         link = np.int64(state.links[link].next)
 
 
@@ -251,6 +267,9 @@ def _update_later(state, i, now):
 def take_subscription(core, state, i, link, message, now):
     """A SUB from a neighbor."""
     it = state.links[link]
+    if state.letters[message].flags & UNLINK:
+        _take_unlink(core, state, i, link, message, now)
+        return
     if it.state == GONE:
         if not opens_link(state.letters[message].flags):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
@@ -260,9 +279,23 @@ def take_subscription(core, state, i, link, message, now):
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
     _take(core, state, i, link, message, False, now)
-    if it.state == ACTIVE and not it.pending and it.keep_alive_us == NONE:
-        it.keep_alive_us = _next_sign_us(core, state, i, link, now)
-    _go_on(state, i, link, now)
+    if it.state == ACTIVE and not it.pending:
+        if it.keep_alive_us == NONE:
+            it.keep_alive_us = _next_sign_us(core, state, i, link, now)
+        elif state.nodes[i].is_crowded:
+            it.keep_alive_us = _next_sign_us(core, state, i, link, now) + state.update_after_us
+    _go_on(core, state, i, link, now)
+
+
+@inlined
+def _take_unlink(core, state, i, link, message, now):
+    it = state.links[link]
+    if it.state == GONE:
+        drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
+        return
+    it.inbound_revision = core.messages[message].sequence
+    send_acknowledgement(core, state, i, link, now, False)
+    come(core, state, i, link, np.int64(UNLINKED), now)
 
 
 @inlined
@@ -285,7 +318,7 @@ def take_acknowledgement(core, state, i, link, message, now):
     _take(core, state, i, link, message, True, now)
     if is_answer:
         come(core, state, i, link, np.int64(ANSWERED), now)
-        _go_on(state, i, link, now)
+        _go_on(core, state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
         drop(core, now, i, address_of(core, state, link), message, STALE)
 
@@ -305,11 +338,16 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
             return
         it.inbound_revision = revision
     heard(state, i, letter.mesh_high, letter.mesh_low)
+    was_muted, is_crowded = it.state == MUTED, state.nodes[i].is_crowded != 0
     if not flags & UNMUTE:
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
         come(core, state, i, link, np.int64(UNMUTED), now)
+    if is_crowded and (letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low):
+        _update_later(state, i, now)
     it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+    if tells_mute(is_crowded, was_muted, it.state, flags):
+        send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
 
@@ -338,7 +376,7 @@ def _take_interests(core, state, i, link, message, is_known, now):
 def _apply(core, state, i, link, message, now):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
-    if it.state == MUTED and not state.count_muted:
+    if it.state == MUTED and not _counts_muted(state, i):
         return False
     before, before_needs = it.inbound, it.inbound_needs
     interests = np.int64(letter.vector)
@@ -368,10 +406,14 @@ def _acknowledge(core, state, i, link, now):
 
 
 @inlined
-def _go_on(state, i, link, now):
+def _go_on(core, state, i, link, now):
     """Do what had to wait, if nothing is outstanding any more."""
     it = state.links[link]
-    if not it.pending and it.is_behind:
+    if it.pending or it.state == GONE:
+        return
+    if it.unlinks:
+        end(core, state, i, link, now)
+    elif it.is_behind:
         _update_later(state, i, now)
 
 
@@ -401,7 +443,7 @@ def _tick(core, state, i, link, now):
     """A unit of waiting for an answer is over."""
     it = state.links[link]
     it.ticks += 1
-    it.tick_us = now + state.update_after_us
+    it.tick_us = now + state.nodes[i].tick_us
     what = after_tick(it.ticks, state.retry_ticks, state.retries)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
@@ -412,7 +454,8 @@ def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again, NONE for never."""
     it = state.links[link]
     if it.state != MUTED:
-        return now + state.keep_alive_after_us
-    if not asks_again(it.asked != 0, state.recheck_s):
+        return now + state.nodes[i].sign_us
+    recheck_s = state.nodes[i].recheck_s
+    if not asks_again(it.asked != 0, recheck_s):
         return np.int64(NONE)
-    return now + recheck_after_us(state.recheck_s, stream_uniform(core, i))
+    return now + recheck_after_us(recheck_s, stream_uniform(core, i))

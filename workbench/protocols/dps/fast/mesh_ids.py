@@ -57,6 +57,13 @@ def forget_mesh(it):
 
 
 @inlined
+def forget_told(it):
+    """A neighbor was told no mesh id."""
+    it.told_high = _UNTOLD
+    it.told_low = _UNTOLD
+
+
+@inlined
 def lowest_but(state, i, but):
     """The lowest mesh id on this side of a link."""
     node = state.nodes[i]

@@ -1,7 +1,4 @@
-"""What a node of DPS's twin tells its neighbors: `workbench.protocols.dps.interests` and `outgoing`.
-
-Of the definition this leaves out the messages that end a link on purpose.
-"""
+"""What a node of DPS's twin tells its neighbors: `workbench.protocols.dps.interests` and `outgoing`."""
 
 import numpy as np
 
@@ -25,6 +22,7 @@ from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIP
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import acknowledgement_flags as _acknowledgement_flags
 from workbench.protocols.dps.rules import subscription_flags as _subscription_flags
+from workbench.protocols.dps.wire import SAK_REQUESTED, UNLINK
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
@@ -73,6 +71,9 @@ def find_changes(state, i, link):
     it.is_delta = it.interests != NONE
     if it.is_delta:
         changed = interests != it.interests or needs != it.needs
+        if state.nodes[i].is_crowded:
+            high, low = lowest_but(state, i, link)
+            changed = changed or it.told_high != high or it.told_low != low
         it.vector = change_between(state, np.int64(it.interests), interests)
     else:
         it.vector = interests
@@ -91,6 +92,7 @@ def find_changes(state, i, link):
 def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
+    it.told_high, it.told_low = high, low
     if name == SUBSCRIPTION_MESSAGE:
         size_B = state.subscription_B
     else:
@@ -116,7 +118,14 @@ def send_subscription(core, state, i, link, now):
     it = state.links[link]
     flags = subscription_flags(it.is_delta, it.state)
     _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
-    await_answer(it, SUBSCRIPTION, now + state.update_after_us)
+    await_answer(it, SUBSCRIPTION, now + state.nodes[i].tick_us)
+
+
+@inlined
+def send_unlink(core, state, i, link, now):
+    """Say that the link ends."""
+    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, SAK_REQUESTED | UNLINK, False)
+    await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
 @inlined
@@ -126,7 +135,7 @@ def send_acknowledgement(core, state, i, link, now, with_interests):
     flags = acknowledgement_flags(it.is_delta, it.state, with_interests)
     _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
     if with_interests and not it.pending:
-        await_answer(it, ACKNOWLEDGEMENT, now + state.update_after_us)
+        await_answer(it, ACKNOWLEDGEMENT, now + state.nodes[i].tick_us)
 
 
 @inlined

@@ -3,7 +3,7 @@
 import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY
-from workbench.protocols.dps.fast.mesh_ids import forget_mesh
+from workbench.protocols.dps.fast.mesh_ids import forget_mesh, forget_told
 from workbench.protocols.dps.fast.names import LINK_SET
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
@@ -59,10 +59,12 @@ def set_state(core, state, i, link, now, to):
 
 @inlined
 def add_link(state, i, link, asked):
-    """A link will begin; ``asked``: by this node. Its revision goes on from that of the link before it."""
+    """A link will begin; ``asked``: by this node. Its revision goes on from that which was noted."""
     it = state.links[link]
     append(state.nodes[i].links, state.links, link)
     it.asked = asked
+    it.revision = it.noted_revision
+    it.noted_revision = 0
     it.interests = NONE
     it.needs = EMPTY
     it.vector = NONE
@@ -76,7 +78,9 @@ def add_link(state, i, link, asked):
     it.resend_us = NONE
     it.inbound = NONE
     it.inbound_revision = 0
+    it.unlinks = 0
     forget_mesh(it)
+    forget_told(it)
 
 
 @inlined
