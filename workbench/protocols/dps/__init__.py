@@ -94,9 +94,9 @@ Differs from the reference implementation in
     retained    A new subscription gets what its own node retains, too. What is retained goes to the neighbor whose
                 interests have changed, not to all, and at most once every ``update_s``.
     timers      Each link has its own. The reference ticks for all of them at once.
-    radio       On a radio alone, in a crowd (`neighborhood.py`): few neighbors are asked, signs of life and rechecks are
-                rarer and one end of a link gives them, new mesh ids are told at once, muted neighbors do not count,
-                publications wait before they are forwarded. What goes over UDP is as in the reference.
+    radio       On a radio alone, in a crowd (`neighborhood.py`): few neighbors are asked for links; signs of life are
+                rarer and come from one end, rechecks are rarer; new mesh ids are told at once; muted neighbors do not
+                count; publications wait before they are forwarded. What goes over UDP is as in the reference.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs
