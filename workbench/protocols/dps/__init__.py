@@ -69,7 +69,8 @@ Limits
     late messages   A neighbor's first subscription that comes a second time, late, is taken for its restart. The link
                     is told anew in full, and is apart until the neighbor gives it up and begins anew, some 10 s later.
     crowds          A publication waits for up to 80 ms at each hop, so it comes later than it could. Carrier sense that
-                    gives a frame up is not told to the node: of the publications that meet others some are lost. Hubs
+                    gives a frame up is not told to the node, so one in fifty is lost on the testbeds, and where many
+                    do not hear each other up to one in ten (`benchmarks/dps_radio.py` has the first figure). Hubs
                     are the same nodes in every run, and spend the most energy.
     left out        Discovery and registration are not part of the node.
     security        Who may reach a node's port can do much: `workbench/protocols/dps/udp/__init__.py`.
