@@ -26,7 +26,9 @@ from typing import Any
 
 from workbench import draws, purposes
 from workbench.errors import ParameterError, ScenarioError
+from workbench.keywords import checked
 from workbench.protocols.parameter import Parameter
+from workbench.suggestion import meant
 
 _WAVES = 32
 _SPATIAL, _NOISE = 1, 2  # what the field's draws are for
@@ -49,6 +51,7 @@ _RANGES = {
 }
 
 
+@checked
 @dataclass(frozen=True)
 class SensorField:
     """A field of sensor readings. ParameterError for a value outside its range.
@@ -156,7 +159,10 @@ class SensorField:
             )
         unknown = [str(name) for name in form if name not in known]
         if unknown:
-            raise ScenarioError(f"The sensor field has no parameter {unknown[0]!r:.60}; it has {', '.join(known)}.")
+            hint = meant(unknown[0], known)
+            raise ScenarioError(
+                f"The sensor field has no parameter {unknown[0]!r:.60}{hint}; it has {', '.join(known)}."
+            )
         try:
             return cls(**form)
         except ParameterError as error:

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.keywords import checked
 from workbench.topology.graphs import LARGEST_COORDINATE_M, MOST_ARCS, MOST_NODES, build, number, round_positions, whole
 from workbench.topology.neighborhood import mean_degree, pairs_within
 from workbench.topology.propagation import POSITION, Propagation, draw_links, key_of, uniforms
@@ -18,6 +19,7 @@ _DISC_TRIES = 100
 _HOPELESS = 10  # nodes without a neighbor: the chance that a new draw has none at all is below 1 in 20,000
 
 
+@checked
 def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
     """``rows`` x ``columns`` nodes, numbered row by row from 0, linked to the 4 around them.
 
@@ -34,6 +36,7 @@ def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
     return _ideal(positions, pairs, {"kind": "grid", "rows": rows, "columns": columns, "spacing_m": spacing_m})
 
 
+@checked
 def line(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
     """``nodes`` in a row, each linked to the next."""
     nodes = whole("nodes", nodes, 1, MOST_NODES)
@@ -43,6 +46,7 @@ def line(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
     return _ideal(positions, _pairs(index[:-1], index[1:]), {"kind": "line", "nodes": nodes, "spacing_m": spacing_m})
 
 
+@checked
 def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
     """``nodes`` (3 or more) on a circle, each linked to the next and the last to the first."""
     nodes = whole("nodes", nodes, 3, MOST_NODES)
@@ -55,6 +59,7 @@ def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
     return _ideal(positions, _pairs(index, (index + 1) % nodes), recipe)
 
 
+@checked
 def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, seed: int = 1) -> nx.DiGraph:
     """``nodes`` uniform in a rectangle, linked when at most ``radius_m`` apart, and connected.
 
@@ -79,6 +84,7 @@ def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, se
     raise ParameterError(_not_connected(arguments, radius_m))
 
 
+@checked
 def random_geometric(
     nodes: int,
     width_m: float,
@@ -105,6 +111,7 @@ def random_geometric(
     return build(np.arange(len(positions)), positions, arcs, pdr, recipe=recipe)
 
 
+@checked
 def from_positions(positions: object, radius_m: float = 20.0) -> nx.DiGraph:
     """Nodes at given positions, linked when at most ``radius_m`` apart; they need not be connected.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench import datasets
 from workbench.errors import DataError
+from workbench.keywords import checked
 from workbench.topology.graphs import LARGEST_COORDINATE_M, build, number, round_pdr
 from workbench.topology.layout import estimate_positions, lay_out
 from workbench.topology.propagation import Propagation, packet_reception
@@ -19,6 +20,7 @@ MIN_PDR = 0.1  # as of the generated networks: what delivers less is heard now a
 _ASIDE = 0.35  # metres in x and y for each metre of height, where nodes hang above each other
 
 
+@checked
 def from_links(path_or_frame: object, positions: object = None, min_pdr: float = MIN_PDR) -> nx.DiGraph:
     """A network from measured links: a CSV file or DataFrame with columns transmitter, receiver, pdr (0 to 1).
 
@@ -35,6 +37,7 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
     return _measured(links, known, estimated, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr})
 
 
+@checked
 def testbed(
     name: str, min_pdr: float = MIN_PDR, max_range_m: float | None = None, attenuation_dB: float = 0.0
 ) -> nx.DiGraph:

@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.keywords import checked
 from workbench.topology.generators import as_propagation
 from workbench.topology.graphs import build, number, round_positions, whole
 from workbench.topology.neighborhood import pairs_within
@@ -28,6 +29,7 @@ _QUARTERS = ((0, 0), (1, 1), (0, 1), (1, 0))  # of a room, diagonally opposite o
 OFFICE = Propagation(transmit_power_dBm=-20.0, exponent=3.3, shadowing_dB=4.0)
 
 
+@checked
 def office(
     nodes: int = 64,
     rooms: int = 16,

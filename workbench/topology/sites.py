@@ -20,6 +20,7 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.keywords import checked
 from workbench.topology.generators import disc
 from workbench.topology.graphs import MOST_NODES, check, is_whole, whole
 
@@ -71,6 +72,7 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
     return check(nx.relabel_nodes(graph, {node: number for number, node in enumerate(order)}))
 
 
+@checked
 def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 1) -> nx.DiGraph:
     """A connected field: 500 m x 200 m for 1500 nodes that hear each other up to 20 m, of the same density for others.
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.suggestion import meant
 from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.frames import LOST_AT
@@ -89,7 +90,10 @@ def moment(
     known = chips(seen)
     for name in names or ():
         if name not in known:
-            raise ParameterError(f"network_drawing: there is no layer {name!r} in this run; it has {', '.join(known)}")
+            hint = meant(name, known)
+            raise ParameterError(
+                f"network_drawing: there is no layer {name!r} in this run{hint}; it has {', '.join(known)}"
+            )
     followed = way_at(seen, time_us, way)
     groups = []
     for layer in seen.layers:

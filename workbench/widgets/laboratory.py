@@ -190,6 +190,7 @@ class Lab(widgets.VBox):
         self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
+        self._players.observe(self._say_again, "selection")
         self._below.observe(lambda _: self._look_below(), "selected_index")
         self._look_below()
 
@@ -271,6 +272,12 @@ class Lab(widgets.VBox):
         if change.new is not None:
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)
+
+    def _say_again(self, _: Any) -> None:
+        """A page has been opened. Voilà's misses what changed while it loaded, as the first run does."""
+        self._players.unobserve(self._say_again, "selection")
+        for widget in (*self._panel.children, self._cards, *self._why_not.children):
+            widget.send_state()
 
     def _look_below(self) -> None:
         self._why_not.is_seen = self._below.selected_index == 0

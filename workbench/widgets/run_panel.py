@@ -12,6 +12,7 @@ import traitlets
 
 from workbench import motes
 from workbench.errors import WorkbenchError
+from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.widgets.runs import Runs
@@ -162,7 +163,17 @@ def _how(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
     said = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
     if runs[0].scenario.duration_s < state.scenario.duration_s:
         return f"Stopped after {runs[0].scenario.duration_s:.1f} s of {state.scenario.duration_s:g} s ({said})."
+    if any(_is_being_compiled(run) for run in runs):
+        return f"{said}: the fast one is being compiled in the background"
     reasons = [
         run.engine_reason for run in runs if run.engine == "reference" and not run.engine_reason.startswith("engine=")
     ]
     return f"{said}{f': {reasons[0]}' if reasons else ''}"
+
+
+def _is_being_compiled(run: Run) -> bool:
+    """Whether a run would have been the fast engine's, if its machine code were there."""
+    try:
+        return run.engine == "reference" and not fast.is_warm(run.scenario.protocol)
+    except fast.NoFastTwinError:
+        return False

@@ -58,13 +58,12 @@ Limits
     loops           Mesh ids travel with interests and signs of life, so a loop may stand for some ``link_loss_s``. It
                     costs duplicates, and interests that have ended may go round in it.
     muted links     What a neighbor told before its link was muted stays in the sum of what is asked for, as in the
-                    reference. Publications follow it in vain (``count_muted``) until the link is asked for again, which
-                    is soon then.
+                    reference. Publications follow it in vain (``count_muted``) until the link is asked for again.
     repair          Where an active link has ended, its two ends take muted links in its place, if they have any. Other
                     nodes notice when they ask again; until then the mesh may be in parts.
     the dead        A neighbor that falls silent is given up 1.25 (``link_loss_s`` + ``update_s``) later and some
                     repetitions, whatever the state of its link. Its interests are out of the mesh when the loops are
-                    that its end has made: where up to 5 of 25 nodes die, after two or three ``link_loss_s``.
+                    that its end has made: where up to 5 of 25 nodes die, after three or four ``link_loss_s``.
     old ids         The id of a node that has gone may go round in a loop of active links. The loop is then not seen,
                     interests that have ended stay in it, and others are kept away: in 2 of 100 such rounds.
     wildcards       A subscription to ``+`` or ``#`` alone sets no bit, and asks nobody.

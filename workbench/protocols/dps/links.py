@@ -337,8 +337,7 @@ class Links:
         if remote.state != MUTED:
             return now + times.sign_us
         uniform = self.node.random.uniform()
-        counts = remote.inbound is not None
-        return now + rules.ask_muted_after_us(remote.asked, counts, times.recheck_s, times.sign_us, uniform)
+        return now + rules.ask_muted_after_us(remote.asked, times.recheck_s, times.sign_us, uniform)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""

@@ -166,16 +166,13 @@ def after_tick(ticks, retry_ticks, retries):
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
-def ask_muted_after_us(asked, counts, recheck_s, sign_us, uniform):
+def ask_muted_after_us(asked, recheck_s, sign_us, uniform):
     """How long a muted link may be silent until this end asks whether it still closes a loop, and has a neighbor.
 
     Spread, as others were muted when it was: 0 <= uniform < 1. The end that asked for the link asks first. The other
-    one asks if nothing was heard of that: the neighbor has gone, or is none that asks. Where interests from before the
-    muting still count (``counts``), it is sooner: they may be those of who has gone, and come round the loop.
+    one asks if nothing was heard of that: the neighbor has gone, or is none that asks.
     """
     silent_us = sign_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), sign_us)
-    if counts:
-        silent_us //= 4
     return int(silent_us * ((0.625 if asked else 1.0) + uniform / 4))
 
 

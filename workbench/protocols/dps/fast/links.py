@@ -504,4 +504,4 @@ def _next_sign_us(core, state, i, link, now):
     if it.state != MUTED:
         return now + state.nodes[i].sign_us
     uniform, node = stream_uniform(core, i), state.nodes[i]
-    return now + ask_muted_after_us(it.asked != 0, it.inbound != NONE, node.recheck_s, node.sign_us, uniform)
+    return now + ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)

@@ -1,0 +1,144 @@
+"""The lab without a browser: parts offer, the state changes, all parts and the run follow."""
+
+import pytest
+
+import workbench as wb
+from workbench.widgets import laboratory, run_panel, runs
+from workbench.widgets.laboratory import Lab
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A lab on the reference engine, whose file is in a folder of its own."""
+    monkeypatch.setattr(runs, "engine_for", lambda scenario: "reference")
+    monkeypatch.chdir(tmp_path)
+    made = Lab()
+    assert made.wait()
+    yield made
+    made.close()
+
+
+def again():
+    """The lab that is opened next in the same folder."""
+    made = Lab()
+    assert made.wait()
+    return made
+
+
+def test_a_lab_runs_what_it_begins_with(lab):
+    assert lab.run.metrics["delivery_ratio"] == 1.0
+    assert lab.run.scenario == lab.scenario
+    assert "reference engine" in lab._panel.said.value
+
+
+def test_what_a_part_offers_is_the_next_scenario_and_is_run(lab):
+    lab._radio.fields["seed"].value = 77
+    assert lab.wait() and lab.scenario.seed == lab.run.scenario.seed == 77
+    lab._protocol.choice.value = "Flooding"
+    assert lab.wait() and lab.run.scenario.protocol == wb.Flooding()
+    assert lab._filters.value == wb.Flooding() == lab._workload.protocol
+    lab._network.value = wb.topology.line(5)
+    assert lab.wait() and len(lab.run.scenario.topology) == 5
+    assert [item.at for item in lab.scenario.workload] == [(0,)]
+
+
+def test_undo_brings_all_parts_back(lab):
+    lab._protocol.choice.value = "Gossip"
+    assert lab.wait()
+    lab._undo.click()
+    assert lab.wait() and lab._protocol.choice.value == "Diffusion"
+    assert lab.run.scenario.protocol == lab._filters.value == wb.Diffusion()
+    lab._redo.click()
+    assert lab.wait() and type(lab.run.scenario.protocol) is wb.Gossip
+
+
+def test_what_cannot_be_is_told_and_the_run_stays(lab):
+    before = lab.run
+    assert not lab.change(protocol=wb.TinyMQ(roots=(999,)))
+    assert "node 999" in lab._panel.said.value
+    assert lab.wait() and lab.run is before
+
+
+def test_the_maps_buttons_give_roles_to_the_picked_nodes(lab):
+    lab._network.asked = {"do": "fail", "nodes": [5], "count": 1}
+    lab._network.asked = {"do": "sink", "nodes": [9], "count": 2}
+    assert lab.wait()
+    assert {5: "down", 9: "sink", 0: "sink", 31: "source"}.items() <= laboratory.roles(lab.scenario).items()
+    assert lab._network.marks == laboratory.roles(lab.scenario)
+
+
+def test_two_protocols_play_side_by_side_on_one_clock(lab):
+    lab._beside.value = "Flooding"
+    assert lab.wait() and len(lab.runs) == 2
+    clocks = {player.wire.clock for player in lab._players.players}
+    assert len(lab._players.players) == 2 and len(clocks) == 1 and "" not in clocks
+    assert "Flooding" in lab._differences.value and "Diffusion" in lab._differences.value
+    lab._beside.value = "nothing"
+    assert lab.wait() and len(lab.runs) == len(lab._players.players) == 1
+
+
+def test_what_was_composed_is_there_again(lab):
+    lab.change(seed=5)
+    lab.change(beside=wb.Flooding())
+    lab.close()
+    second = again()
+    assert second._session.state == lab._session.state and len(second.runs) == 2
+    second.close()
+
+
+def test_a_scenario_that_is_given_is_what_the_lab_shows(lab):
+    lab.change(seed=5)
+    lab.close()
+    given = wb.Scenario(wb.topology.line(3), wb.Flooding())
+    other = wb.lab(given)
+    assert other.scenario == given
+    other.change(seed=6)
+    other.close()
+    assert wb.lab(given).scenario.seed == 6
+
+
+def test_a_long_run_stops_and_keeps_what_there_is(lab):
+    lab.change(duration_s=500_000.0)
+    lab._panel.stop_button.click()
+    assert lab.wait()
+    assert lab.run.scenario.duration_s < 500_000 and "Stopped after" in lab._panel.said.value
+
+
+def test_a_filter_that_fails_is_told_and_the_lab_goes_on(lab):
+    wb.register_filter("broken", lambda attributes: 1 / 0)
+    lab.change(protocol=wb.Diffusion(filters=[wb.Filter("broken")]))
+    assert lab.wait() and "ZeroDivisionError" in lab._panel.said.value
+    lab.undo()
+    assert lab.wait() and "reference engine" in lab._panel.said.value
+
+
+def test_motes_that_are_not_there_are_told(lab, monkeypatch):
+    monkeypatch.setattr(run_panel.motes, "listing", list)
+    lab._panel.where.value = run_panel.BOARDS
+    assert "none are connected" in lab._panel.said.value
+    lab._panel._play_on_motes(lab._session.state)
+    assert "0 motes for 40 nodes" in lab._panel.said.value
+
+
+def test_what_is_taken_away_is_what_is_shown(lab):
+    for kind in ("scenario (JSON)", "figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
+        lab._take_away.offer(kind)
+        assert "download=" in lab._take_away.link.value, kind
+    assert lab._take_away.data("scenario (JSON)", lab.run).decode() == lab.scenario.to_json()
+
+
+def test_a_sweep_of_what_is_shown(lab):
+    panel = lab._sweep
+    panel.path.value, panel.values.value, panel.repetitions.value = "radio.loss", "0, 0.3", 2
+    panel.run()
+    assert panel.wait() and len(panel.table) == 4
+    assert "<svg" in panel._chart.value or "<img" in panel._chart.value
+    panel.values.value = "nonsense"
+    panel.run()
+    assert panel.wait() and "wb-error" in panel._said.value
+
+
+def test_parts_say_what_they_are_in_a_line(lab):
+    parts = (lab, lab._network, lab._workload, lab._filters, lab._protocol, lab._radio, lab._panel, lab._players)
+    for part in parts:
+        assert len(repr(part)) < 300, type(part)
