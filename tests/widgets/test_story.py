@@ -287,6 +287,7 @@ def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken
         was = take_python(hand)
         go_on_after_a_reload(hand, was)
         assert notebook.complaints == [] and hand.errors == []
+        assert hand.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
     log = (tmp_path / "server.log").read_text()
     assert "Traceback" not in log and "ERROR" not in log
 
