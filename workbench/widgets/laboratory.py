@@ -225,7 +225,7 @@ class Lab(widgets.VBox):
             ):
                 if part.value is not value and part.value != value:
                     part.value = value
-            self._workload.nodes = tuple(sorted(now.topology))
+            self._workload.nodes = self._filters.nodes = tuple(sorted(now.topology))
             self._workload.protocol = now.protocol
             self._network.marks = roles(now)
             name = _ALONE if beside is None else type(beside).public_class().__name__
