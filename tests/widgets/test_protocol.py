@@ -9,21 +9,6 @@ from workbench.sim.scenario import protocol_from_dict
 from workbench.widgets.protocol import ProtocolForm, protocol_names
 
 NONSENSE = ("", "ten", "-1", "nan", "1e400", "9" * 5000, "{[]: 1}", "1, {}", "0, 0", "((((", "TEMP 9 1", "²", "\0 ü")
-    "",
-    "ten",
-    "-1",
-    "nan",
-    "1e400",
-    "9" * 5000,
-    "{[]: 1}",
-    "1, {}",
-    "0, 0",
-    "((((",
-    "TEMP 9 1",
-    "²",
-    "TEMP",
-    "\0 ü",
-)
 PRESETS = [(name, preset) for name in protocol_names() for preset in protocol_from_dict({"name": name}).presets]
 
 
