@@ -40,7 +40,7 @@ def shown_as(name: str) -> Shown:
 
 
 def written(name: str, value: float) -> str:
-    """A metric's value as text: shares in percent (changes of them in points), large numbers in groups, "–" for none."""
+    """A metric's value as text: shares in percent, changes of them in points, large numbers in groups, "–" for none."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else str(value)
     if shown_as(name).unit in _SHARES:
