@@ -25,7 +25,7 @@ STEPS = 200  # of a slider
 LONGEST_SENTENCE = 400  # it may quote what was put in
 DECADES = 2  # a slider over as many is logarithmic
 _NAME_WIDTH, _CONTROL_WIDTH, _NUMBER_WIDTH = "11em", "12em", "6.5em"
-_BELOW = {"flex": "1 0 100%", "margin": "0 0 4px 0"}
+_BELOW = {"flex": "1 0 100%", "margin": "0 2px 4px"}
 
 
 class Field(widgets.HBox):
@@ -118,10 +118,11 @@ def reason_of(parameter: Parameter) -> str:
     """What a reader is told of a parameter: its default, its range, and the reason."""
     if isinstance(parameter.minimum, tuple) or isinstance(parameter.default, bool):
         return f"{_shown_choice(parameter.default)} unless set: {parameter.reason}"
-    low, high = ("" if one is None else f"{one:g}" for one in (parameter.minimum, parameter.maximum))
+    low, high = ("" if one is None else f"{one:,.12g}" for one in (parameter.minimum, parameter.maximum))
     span = f", {low} to {high}" if low and high else f", from {low}" if low else ""
     default = parameter.default
-    text = ", ".join(map(str, default)) or "none" if isinstance(default, tuple) else str(default)
+    items = default if isinstance(default, tuple) else (default,)
+    text = ", ".join(f"{one:.12g}" if isinstance(one, float) else str(one) for one in items) or "none"
     return f"{text} unless set{span}: {parameter.reason}"
 
 

@@ -17,6 +17,7 @@ from workbench.widgets.part import Part
 
 _DEFAULTS = "defaults"
 _CUSTOM = "as set below"
+_WIDE = {"width": "24em", "max_width": "100%"}
 
 
 class ProtocolForm(Part):
@@ -32,8 +33,8 @@ class ProtocolForm(Part):
         self._class: Any = None
         self._refused: set[str] = set()  # fields whose value does not go with what else is set
         self._made: dict[type, dict[str, Field]] = {}
-        self.choice = widgets.Dropdown(options=protocol_names(), description="protocol:")
-        self.presets = widgets.Dropdown(options=[_DEFAULTS], description="set to:")
+        self.choice = widgets.Dropdown(options=protocol_names(), description="protocol:", layout=_WIDE)
+        self.presets = widgets.Dropdown(options=[_DEFAULTS], description="set to:", layout=_WIDE)
         self.presets.tooltip = "Settings that a paper used, or the defaults"
         self.why = why_button(lambda: self._fields.values())
         self._about = widgets.HTML()

@@ -47,7 +47,7 @@ class RadioForm(Part):
         self.fields |= fields_of(JITTER, {one.name: one.default for one in JITTER}, "Radio")
         self.fields |= fields_of(TIME, {one.name: one.default for one in TIME}, "Scenario")
         self.why = why_button(lambda: (self.share, *self.fields.values()))
-        self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "9em"})
+        self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "auto"})
         self.another.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
         for control in (self.loss, self.share, *self.fields.values()):
             control.observe(self._edited, "value")
