@@ -71,6 +71,9 @@ class Protocol:
     # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
     # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
     catalogue = ""
+    # Settings that somebody has used and written of, {name: {setting: value}}: a form offers them. What one leaves out
+    # is at its default; nodes and filters stay as they are. A subclass with other parameters has its own.
+    presets = {}
 
     __signature__ = Shown("signature_of", lambda cls: (cls.parameters,))
 

@@ -155,6 +155,15 @@ PARAMETERS = (
 )
 
 
+# The reference's settings are the defaults; notebooks/04-dps.ipynb has others.
+PRESETS = {
+    "lesson 4": {"filter_bits": 256},
+    "lesson 4, muted links forgotten": {"filter_bits": 256, "count_muted": False},
+    "long filters, muted links forgotten": {"count_muted": False},
+    "muted for good, as in the reference": {"recheck_s": 0.0},
+}
+
+
 class DPS(Protocol):
     """DPS and its settings: ``DPS(filter_bits=1024, hashes=3)``."""
 
@@ -165,6 +174,7 @@ class DPS(Protocol):
     harmless_drops = ("duplicate", "stale")
     frame = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
+    presets = PRESETS
     why_not_on_motes = (
         "its filters are integers of any length, and its ids need hashes that MicroPython does not have; "
         "it runs in simulation and over UDP"
