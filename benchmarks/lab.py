@@ -117,6 +117,13 @@ def _pictures_of(hand: Hand, folder: Path, protocols: list[str], name: str) -> I
             file = folder / f"{name}-{protocol}-{width}.png"
             hand.lab.screenshot(path=file)
             yield file
+            drawer = hand.lab.locator(".wb-drawer")
+            if drawer.is_visible() and protocol == protocols[0]:
+                drawer.click()
+                hand.page.wait_for_timeout(600)
+                hand.lab.screenshot(path=file.with_stem(f"{file.stem}-forms"))
+                yield file.with_stem(f"{file.stem}-forms")
+                drawer.click()
 
 
 def contact_sheets(chromium: Any, folder: Path, protocols: list[str]) -> None:
@@ -124,6 +131,6 @@ def contact_sheets(chromium: Any, folder: Path, protocols: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     files = list(pictures(chromium, folder, protocols))
     for width in WIDTHS:
-        some = [file for file in files if file.stem.endswith(f"-{width}")]
+        some = [file for file in files if f"-{width}" in file.stem]
         sheet(some, min(len(some), 8), folder / f"sheet-{width}.png")
         print(f"look at {folder}/sheet-{width}.png")

@@ -14,6 +14,8 @@ from typing import Any
 import workbench
 
 FIRST_NOTEBOOK = "00-start.ipynb"
+# Extensions of JupyterLab that ask for its menus or its notebooks, and complain in the page where there are none.
+_NOT_OF_AN_APP = ("ipylab", "@voila-dashboards/jupyterlab-preview", "@jupyter-notebook/lab-extension")
 _APP = "import workbench as wb\n\nwb.lab(name='app')"
 
 
@@ -60,6 +62,7 @@ def write_app(folder: Path) -> Path:
 def app_command(notebook: Path, no_browser: bool, port: int | None) -> list[str]:
     """How Voilà is started."""
     command = [sys.executable, "-m", "voila", str(notebook), "--Voila.ip=127.0.0.1", "--show_tracebacks=True"]
+    command += [f"--VoilaConfiguration.extension_denylist={one}" for one in _NOT_OF_AN_APP]
     command += ["--no-browser"] if no_browser else []
     command += [f"--port={port}"] if port is not None else []
     return command

@@ -155,7 +155,11 @@ class Lab(widgets.VBox):
         names = [_ALONE, *sorted(public_names.PROTOCOLS)]
         self._beside = widgets.Dropdown(options=names, description="beside it:", layout={"width": "15em"})
         self._beside.tooltip = "Another protocol on the same workload, side by side"
-        bar = widgets.HBox((self._panel, self._undo, self._redo, self._beside))
+        self._drawer = widgets.ToggleButton(description="Forms", icon="bars", layout={"width": "6.5em"})
+        self._drawer.tooltip = "Show what the scenario is made of, or hide it"
+        self._drawer.add_class("wb-drawer")
+        back = widgets.HBox((self._undo, self._redo))
+        bar = widgets.HBox((self._drawer, self._panel, back, self._beside))
         bar.add_class("wb-bar")
         self._left = widgets.Tab(
             (self._network, self._workload, self._filters, self._protocol, self._radio),
@@ -169,10 +173,10 @@ class Lab(widgets.VBox):
         self._below.add_class("wb-below")
         right = widgets.VBox((self._players, self._cards, self._below))
         right.add_class("wb-looks")
-        middle = widgets.HBox((self._left, right))
-        middle.add_class("wb-middle")
+        self._middle = widgets.HBox((self._left, right))
+        self._middle.add_class("wb-middle")
         notice = widgets.HTML(error_html(self._store.said))
-        super().__init__((widgets.HTML(f"<style>{style}</style>"), bar, notice, middle))
+        super().__init__((widgets.HTML(f"<style>{style}</style>"), bar, notice, self._middle))
         self.add_class("wb-lab")
 
     def _wire(self) -> None:
@@ -182,6 +186,7 @@ class Lab(widgets.VBox):
         self._undo.on_click(lambda _: self.undo())
         self._redo.on_click(lambda _: self.redo())
         self._beside.observe(self._choose_beside, "value")
+        self._drawer.observe(self._draw_drawer, "value")
         for part, field in (
             (self._network, "topology"),
             (self._workload, "workload"),
@@ -247,6 +252,10 @@ class Lab(widgets.VBox):
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
         self._session.change(beside=beside)
+
+    def _draw_drawer(self, change: Any) -> None:
+        """Where the page is narrow the forms are a drawer; where it is wide they are always there."""
+        (self._middle.add_class if change.new else self._middle.remove_class)("wb-open")
 
     def _share_picked(self, nodes: tuple[int, ...]) -> None:
         self._workload.picked = self._filters.picked = nodes
