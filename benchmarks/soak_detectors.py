@@ -87,7 +87,7 @@ def judge(case: Case, run: Any) -> Verdict:
 def _fates(case: Case, rows: Rows, missing: Missing) -> np.ndarray:
     """What each of the missing (m,) is: a word of the file's head."""
     changed_us = np.sort(_changes_us(case, rows))
-    given_up = _given_up(rows)
+    given_up = _given_up(case.protocol, rows)
     is_linked = _Linked(case, rows)
     is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
     fates = []
@@ -173,11 +173,13 @@ def _messages(rows: Rows, publisher: int, number: int) -> Iterable[tuple[int, in
     return list(zip(origin[carries].tolist(), sequence[carries].tolist(), strict=True))
 
 
-def _given_up(rows: Rows) -> set[tuple[int, int]]:
+def _given_up(protocol: str, rows: Rows) -> set[tuple[int, int]]:
     """The messages (origin, sequence) of which a frame never came to a node that it was sent to."""
     names = "message", "origin", "sequence", "node", "peer"
     lost = tuple(rows.columns("lost", *names))
     never = positions(lost, tuple(rows.columns("received", *names))) < 0
+    if protocol == "CodedDiffusion":
+        never[:] = True  # no two of its packets are alike: one that came does not make up for another
     found = set(zip(lost[1][never].tolist(), lost[2][never].tolist(), strict=True))
     return found | set(
         zip(*(column.tolist() for column in rows.columns("given_up", "origin", "sequence")), strict=True)

@@ -57,6 +57,10 @@ install || fail "the installation into $venv failed (see above); the first set-u
 # JupyterLab asks on its first page whether it may fetch news; nobody needs that here.
 "$venv/bin/jupyter" labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements' >/dev/null 2>&1 || true
 
+# The fast engine's machine code takes a minute or two, which nobody has to wait for: at low priority, without this terminal.
+# A run that needs some of it waits for that, instead of compiling it too. A machine that tests and goes needs little of it.
+[ -n "${CI:-}" ] || nohup nice -n 19 "$venv/bin/workbench" warm >"$venv/warm.log" 2>&1 </dev/null &
+
 java=java
 [ -z "${JAVA_HOME:-}" ] || java=$JAVA_HOME/bin/java
 version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p') || true

@@ -73,6 +73,7 @@ HOME = PROTOCOLS | {
     "datasets": "datasets",
     "draws": "draws",
     "errors": "errors",
+    "lessons": "lessons",
     "fields": "coding.fields",
     "motes": "motes",
     "rlnc": "coding.rlnc",

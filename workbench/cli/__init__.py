@@ -1,4 +1,4 @@
-"""The ``workbench`` command: demo, run, motes, lab, doctor, and what protocols bring (`public_names.COMMANDS`).
+"""The ``workbench`` command: demo, run, motes, warm, lab, doctor, and what protocols bring (`public_names.COMMANDS`).
 
 Bad input ends in one sentence on standard error and exit code 2; nothing heavy is imported before a command
 needs it.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import workbench
 from workbench.cli import lab as cli_lab
 from workbench.cli import motes as cli_motes
+from workbench.cli import warm as cli_warm
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.public_names import COMMANDS
 
@@ -63,6 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_scenario)
 
     cli_motes.add_parser(commands)
+    cli_warm.add_parser(commands)
     for module in COMMANDS.values():
         importlib.import_module(f"workbench.{module}").add_parser(commands)
 

@@ -20,6 +20,7 @@ import traitlets
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
 from workbench.widgets.controls import error_html
+from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
 LONGEST_SENTENCE = 400  # it may quote what was put in
@@ -57,6 +58,10 @@ class Field(widgets.HBox):
         self.observe(self._told, "error")
         self.observe(self._explain, "is_explained")
         self.value = parameter.default if value is None else value
+
+    def close(self) -> None:
+        """Close it with its controls."""
+        close_all(self)
 
     def show(self, value: Any) -> None:
         """Show a value, also where it is the field's and something else was put in."""

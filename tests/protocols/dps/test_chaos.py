@@ -17,7 +17,7 @@ import dps_chaos
 NODES = 25
 MOST_LINKS = 12
 HEALED_S = 90  # three times link_loss_s
-DRAINED_S = 120  # until what the dead asked for has gone from node to node, too
+DRAINED_S = 150  # until what the dead asked for has gone from node to node, too
 SEEDS = range(3)
 
 

@@ -146,9 +146,9 @@ def test_a_muted_neighbor_that_answers_is_kept_and_stays_muted_while_there_is_a_
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
 
 
-def test_what_a_muted_neighbor_asked_for_does_not_count_for_long():
+def test_what_a_muted_neighbor_asked_for_counts_until_it_is_asked_again():
     alone = loop(["c/d"])
-    asked = with_1_alive(alone, 1.25 * SIGN_S / 4)
+    asked = with_1_alive(alone, 1.25 * SIGN_S)
     assert asked[0][1].interests.is_empty and alone.node.links.remotes[2].inbound is None
 
 

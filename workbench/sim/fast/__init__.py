@@ -17,6 +17,8 @@ Theory of operation
     ``matching.py``   which samples a subscription is handed;  ``draws.py`` the draws
     ``fields.py``     a twin's arrays, declared once in a table
     ``rows.py``       pools of rows, and lists of rows;  ``recent.py`` the ids that a node remembers
+    ``compiler.py``   how numba compiles all that into one piece;  ``kept.py`` which pieces are on disk
+    ``warming.py``    compiling a twin beforehand, in a process of its own
     ``defaults.py``   what a twin without timers, pools and texts of its own need not write
     The engine imports numba; this module does not, so that asking it costs nothing.
 
@@ -74,10 +76,12 @@ What the core gives it
     hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
 
 What is kept on disk
-    Machine code takes 10 to 60 seconds to compile, so numba keeps it for the next process. It is found by the digest
+    Machine code takes 5 to 30 seconds to compile, so numba keeps it for the next process. It is found by the digest
     of all that a loop is made of: the engine's modules, the twin's, each module of their imports that has a function
     for numba (a rule's, say), all imported modules of the twin's own package if that is not the workbench, and the
-    numbers that these import from elsewhere.
+    numbers that these import from elsewhere. `is_warm` says whether it is there, `warm` has it compiled in a process of
+    its own, and `workbench warm` does so for all protocols. Of several processes that need a twin one compiles it, and
+    the others wait.
 
 Limits
     What has no twin (a protocol whose class names none, a filter of the user's own) runs on the reference engine;
@@ -96,6 +100,7 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
+from workbench.sim.fast import kept, warming
 from workbench.sim.radio import Radio
 
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.
@@ -116,6 +121,28 @@ def twin_of(protocol: Protocol) -> str:
         reason = f": {protocol.why_not_fast}" if protocol.why_not_fast else ""
         raise NoFastTwinError(f"{cls.__name__} has no fast twin{reason}")
     return twin
+
+
+def load(protocol: Protocol) -> None:
+    """Import a protocol's twin, so that ``engine="auto"`` takes it from now on. NoFastTwinError if there is none."""
+    _loaded(twin_of(protocol))
+
+
+def is_warm(protocol: Protocol) -> bool:
+    """Whether the machine code of a protocol's twin is loaded or on disk, so that a run need not wait for a compiler.
+
+    Asking takes a millisecond and does not import numba. NoFastTwinError if the protocol has no twin.
+    """
+    return kept.is_kept(twin_of(protocol))
+
+
+def warm(protocol: Protocol) -> warming.Warming:
+    """Compile a protocol's twin in a process of its own, unless it is warm; returns at once.
+
+    The handle says whether it is done (`is_done`) and what went wrong (`error`). There is one process per twin, of low
+    priority, which ends with this one. NoFastTwinError if the protocol has no twin.
+    """
+    return warming.start(twin_of(protocol), type(protocol))
 
 
 def is_worth_it(scenario: Any) -> bool:

@@ -14,6 +14,7 @@ from workbench import array_draws, draws, purposes
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
+from workbench.sim.fast import kept
 from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.air import FORGET_AT
 from workbench.sim.fast.defaults import of
@@ -108,7 +109,7 @@ def _play(
     """Play to the end; returns the protocol's state then."""
     loop = loop_of(twin)
     if not loop.overloads:
-        _load(loop, core, state, needs)
+        _load(twin.__name__, loop, core, state, needs)
     while (status := loop(core, state, *needs, _EVENTS)) != DONE:
         if status == ROWS_FULL:
             if core.numbers[ROWS]:
@@ -152,15 +153,18 @@ def _ended(core: Core, end_us: int) -> Core:
     return core._replace(duration_us=end_us, actions=core.actions[:ahead])
 
 
-def _load(loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
+def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
     """Have the machine code: from this process, from disk, or compiled, which takes so long that it is said."""
     text = "compiling the engine for this protocol; the next process finds it on disk ..."
     timer = threading.Timer(_LONG_S, print, (text,), {"file": sys.stderr})
     timer.start()
     try:
-        loop(core, state, *needs, 0)
+        # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
+        with kept.alone(twin):
+            loop(core, state, *needs, 0)
     finally:
         timer.cancel()
+    kept.note(twin, loop.stats.cache_path, loop.__qualname__)
 
 
 def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:

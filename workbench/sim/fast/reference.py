@@ -13,6 +13,7 @@ Theory of operation
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from numba import njit, types
@@ -21,7 +22,11 @@ from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_jitable, register_model
 
+from workbench.sim.fast.compiler import PartCompiler, WholeCompiler
+
 _UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for no run time that counts references
+# A part of a loop is called by other parts alone: neither Python nor C needs a way in.
+_PART = _UNCOUNTED | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 COMPILED_MODULES: set[str] = set()  # which modules have functions of these decorators, hence parts of a loop
 _known: set[Any] = set()
 
@@ -31,7 +36,7 @@ def inlined(function: Any) -> Any:
     # Of two registrations numba would have to choose.
     if function not in _known:
         _known.add(function)
-        register_jitable(**_UNCOUNTED)(_noted(function))
+        register_jitable(**_PART)(_noted(function))
     return function
 
 
@@ -45,18 +50,18 @@ def hot(function: Any) -> Any:
 
     What is long, or called from many places, takes twice as long to compile so.
     """
-    register_jitable(forceinline=True, **_UNCOUNTED)(_noted(function))
+    register_jitable(forceinline=True, **_PART)(_noted(function))
     return function
 
 
 def outlined(function: Any) -> Any:
     """A function for numba that is called: for what is rare and long."""
-    return njit(error_model="numpy", **_UNCOUNTED)(_noted(function))
+    return njit(error_model="numpy", **_PART)(_noted(function))
 
 
 def kept_on_disk(function: Any) -> Any:
     """A function that Python calls, whose machine code the next process finds."""
-    return njit(error_model="numpy", cache=True, **_UNCOUNTED)(_noted(function))
+    return njit(error_model="numpy", cache=True, pipeline_class=WholeCompiler, **_UNCOUNTED)(_noted(function))
 
 
 def _noted(function: Any) -> Any:
@@ -69,7 +74,9 @@ class Reference(types.Type):
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        super().__init__(name=f"Reference({target})")
+        # The name is in the name of each function that takes one; in full it has some 5,000 letters.
+        digest = hashlib.sha256(f"{target} {target.fields}".encode()).hexdigest()[:16]
+        super().__init__(name=f"Reference({target.instance_class.__name__} {digest})")
 
 
 @register_model(Reference)

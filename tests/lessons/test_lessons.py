@@ -1,0 +1,112 @@
+"""The lessons' exercises: each answer for the teacher passes its check, and each typical mistake gets its sentence.
+
+Nothing is written twice: exercises are taken out of the notebooks, with the cells tagged "given" before them; answers
+are taken out of the teacher's pages.
+"""
+
+import ast
+import json
+import re
+
+import pytest
+
+import workbench as wb
+from tests.repository import REPOSITORY
+from workbench.errors import ParameterError
+
+NOTEBOOKS = {path.name[:2]: path for path in sorted((REPOSITORY / "notebooks").glob("0[1-5]-*.ipynb"))}
+ANSWER = re.compile(r"```python\n(.*?)```(?:\n\n> ([^\n]+))?", re.DOTALL)
+
+
+def cells(lesson, tag):
+    """The sources of the cells of a notebook that have a tag."""
+    every = json.loads(NOTEBOOKS[lesson].read_text())["cells"]
+    return ["".join(cell["source"]) for cell in every if tag in cell["metadata"].get("tags", ())]
+
+
+def exercise(number):
+    """The cell of an exercise, as statements without ``answer = None``, and the expression that is its check."""
+    (text,) = [text for text in cells(number[:2], "exercise") if f'check("{number}"' in text]
+    *statements, check = ast.parse(text).body
+    kept = [
+        one for one in statements if "answer" not in [getattr(name, "id", "") for name in getattr(one, "targets", ())]
+    ]
+    assert len(kept) == len(statements) - 1
+    return ast.Module(kept, []), ast.Expression(check.value)
+
+
+def answers(number):
+    """(code, sentence) of the right answer, whose sentence is "", and of the mistakes."""
+    (page,) = (REPOSITORY / "notebooks" / "teachers").glob(f"{number[:2]}-*.md")
+    (section,) = [text for text in page.read_text().split("\n## ") if text.startswith(f"{number}\n")]
+    return ANSWER.findall(section)
+
+
+@pytest.fixture(scope="module")
+def given():
+    """{lesson: the names that its cells tagged "given" make}, each made once."""
+    made = {}
+
+    def names(lesson):
+        if lesson not in made:
+            made[lesson] = {}
+            for text in cells(lesson, "given"):
+                exec(compile(text, f"lesson {lesson}", "exec"), made[lesson])
+        return dict(made[lesson])
+
+    return names
+
+
+def verdict(names, number, code):
+    statements, check = exercise(number)
+    exec(compile(statements, number, "exec"), names)
+    exec(compile(code, f"answer to {number}", "exec"), names)
+    return eval(compile(check, number, "eval"), names)
+
+
+@pytest.mark.parametrize("number", wb.lessons.numbers())
+def test_the_teachers_answer_is_right_and_a_typical_mistake_gets_its_sentence(number, given):
+    (right, none), *mistakes = answers(number)
+    assert not none
+    assert mistakes
+    found = verdict(given(number[:2]), number, right)
+    assert found.is_right, found
+    for code, sentence in mistakes:
+        found = verdict(given(number[:2]), number, code)
+        assert not found.is_right
+        assert sentence in found.sentence
+
+
+@pytest.mark.parametrize("answer", ["0", "", b"\xff", 7, -1, float("nan"), [], [[]], {"a": 1}, object(), len, set()])
+@pytest.mark.parametrize("number", wb.lessons.numbers())
+def test_nonsense_is_not_right_and_raises_nothing(number, answer, given):
+    found = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
+    assert not found.is_right
+    assert found.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("lesson", NOTEBOOKS)
+def test_a_lesson_has_three_exercises_that_are_not_answered(lesson):
+    texts = cells(lesson, "exercise")
+    asked = [re.search(r'check\("([\d.]+)"', text)[1] for text in texts]
+    assert asked == [number for number in wb.lessons.numbers() if number.startswith(lesson)]
+    assert len(asked) == 3
+    assert all(re.search(r"^answer = None  # ", text, re.MULTILINE) for text in texts)
+
+
+def test_no_answer_says_what_an_answer_is():
+    found = wb.lessons.check("04.2", None, "a/+")
+    assert not found.is_right
+    assert found.sentence == 'Not answered yet. The answer is the topic of a publication, such as "a/b".'
+
+
+def test_an_exercise_that_is_not_there_is_told_with_one_that_was_meant():
+    with pytest.raises(ParameterError, match=r"no exercise '01\.11' \(did you mean 01\.1\?\)"):
+        wb.lessons.check("01.11", 1)
+
+
+def test_a_verdict_is_shown_as_text_and_as_html():
+    found = wb.lessons.check("04.2", "<a>", "a/+")
+    assert repr(found).startswith("Not yet: '<a>' does not go there")
+    assert "&lt;a&gt;" in found._repr_html_()
+    assert wb.lessons.check("04.2", "a/b/c", "a/+")._repr_html_().count("<b>Right.</b>") == 1

@@ -1,0 +1,190 @@
+"""Twins that are compiled beforehand: who knows that they are, who compiles, who waits."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numba
+import pytest
+
+import workbench as wb
+from tests.repository import REPOSITORY
+from workbench.public_names import PROTOCOLS
+from workbench.sim import fast
+from workbench.sim.fast import engine, kept, warming
+
+TWIN = "workbench.protocols.flooding.fast"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder for machine code, with that of a loop that belongs to `TWIN`; this process has loaded none."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept, "_loaded", set())
+    monkeypatch.setattr(warming, "_started", {})
+    (tmp_path / "loop.flood-1.py.nbi").write_text("")
+    return tmp_path
+
+
+def note_as_another_process_does(folder):
+    kept.note(TWIN, str(folder), "flood")
+    kept._loaded.clear()
+
+
+def test_twin_is_warm_once_it_is_noted(folder):
+    assert not fast.is_warm(wb.Flooding())
+    note_as_another_process_does(folder)
+    assert fast.is_warm(wb.Flooding())
+    assert not fast.is_warm(wb.Diffusion())
+
+
+def test_what_this_process_has_loaded_is_warm_without_a_file(folder):
+    kept.note(TWIN, None, "flood")
+    assert fast.is_warm(wb.Flooding())
+    assert not list(folder.glob("*.json"))
+
+
+@pytest.mark.parametrize("change", ["the machine code is gone", "a source has changed", "the note is torn"])
+def test_note_that_no_longer_holds(folder, change, tmp_path_factory, monkeypatch):
+    source = tmp_path_factory.mktemp("package") / "rules.py"
+    source.write_text("TTL = 1\n")
+    monkeypatch.setattr(kept, "_numba", lambda: [str(source)])
+    note_as_another_process_does(folder)
+    assert fast.is_warm(wb.Flooding())
+    if change == "the machine code is gone":
+        (folder / "loop.flood-1.py.nbi").unlink()
+    elif change == "a source has changed":
+        source.write_text("TTL = 12\n")
+    else:
+        (path,) = folder.glob("*.json")
+        path.write_text(path.read_text()[:-9])
+    assert not fast.is_warm(wb.Flooding())
+
+
+def test_protocol_without_a_twin_is_refused_by_name():
+    with pytest.raises(fast.NoFastTwinError, match="PrintedTinyMQ has no fast twin"):
+        fast.is_warm(wb.PrintedTinyMQ())
+    with pytest.raises(fast.NoFastTwinError, match="PrintedTinyMQ has no fast twin"):
+        fast.warm(wb.PrintedTinyMQ())
+
+
+def test_asking_imports_no_numba_and_is_quick(folder):
+    note_as_another_process_does(folder)
+    code = (
+        "import sys, time, workbench as wb\nfrom workbench.sim import fast\nprotocol = wb.Flooding()\n"
+        "assert fast.is_warm(protocol) and 'numba' not in sys.modules\n"
+        "began_s = time.process_time()\nfor _ in range(20): fast.is_warm(protocol)\n"
+        "assert time.process_time() - began_s < 20 * 0.005"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, timeout=60, check=True)
+
+
+class Stop(Exception):
+    """Ends a run where machine code would be needed."""
+
+
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if "fast" in vars(getattr(wb, name))])
+def test_what_is_compiled_beforehand_is_what_any_run_needs(name, monkeypatch):
+    types = []
+
+    def note_types(twin, core, state, needs, outcome, progress):
+        types.append([numba.typeof(argument) for argument in (core, state, *needs)])
+        raise Stop
+
+    monkeypatch.setattr(engine, "_play", note_types)
+    protocol = getattr(wb, name)
+    try:
+        twin = fast.twin_of(protocol())
+    except fast.NoFastTwinError:
+        pytest.skip("no twin")
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish("all", "TEMP IS 26", every_s=5), wb.outage(4, 2, 3)]
+    radio = wb.Radio(collisions=True, csma=True, retries=3)
+    with pytest.raises(Stop):
+        warming.compile_here(twin, protocol)
+    with pytest.raises(Stop):
+        wb.Scenario(wb.topology.grid(3, 3), protocol(), workload, radio).run(engine="fast")
+    assert types[0] == types[1]
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Sets the program that stands in for the compiler."""
+    start = subprocess.Popen
+
+    def use(program):
+        monkeypatch.setattr(subprocess, "Popen", lambda _, **more: start([sys.executable, "-c", program], **more))
+
+    return use
+
+
+def test_one_process_compiles_a_twin_at_a_time(folder, command):
+    command("import sys; sys.stdin.read()")
+    first = fast.warm(wb.Flooding())
+    try:
+        assert fast.warm(wb.Flooding()) is first
+        assert not first.is_done
+        assert not first.wait(0.01)
+        assert first.error == ""
+    finally:
+        first.stop()
+    assert first.is_done
+    second = fast.warm(wb.Flooding())
+    assert second is not first
+    second.stop()
+
+
+def test_what_went_wrong_is_told(folder, command):
+    command("raise MemoryError('no room')")
+    handle = fast.warm(wb.Flooding())
+    assert handle.wait(30)
+    assert handle.error == "MemoryError: no room"
+
+
+def test_warm_twin_starts_no_process(folder, monkeypatch):
+    note_as_another_process_does(folder)
+    monkeypatch.setattr(subprocess, "Popen", None)
+    handle = fast.warm(wb.Flooding())
+    assert handle.is_done
+    assert handle.error == ""
+
+
+def test_process_ends_with_the_one_that_started_it(folder):
+    code = (
+        "import os, workbench as wb\nfrom workbench.sim import fast\n"
+        "print(fast.warm(wb.Diffusion())._process.pid, flush=True)\nos._exit(0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, timeout=60, check=True)
+    pid = int(ran.stdout)
+    deadline_s = time.monotonic() + 30
+    while time.monotonic() < deadline_s and is_running(pid):
+        time.sleep(0.05)
+    assert not is_running(pid)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:  # nobody may be there to bury it
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (OSError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(kept.fcntl is None, reason="there are no such locks here")
+def test_second_compiler_waits_for_the_first(folder):
+    order = []
+
+    def second():
+        with kept.alone(TWIN):
+            order.append("second")
+
+    with kept.alone(TWIN):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.1)
+        with kept.alone("another.twin"):
+            order.append("first")
+    thread.join(30)
+    assert order == ["first", "second"]

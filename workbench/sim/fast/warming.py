@@ -1,0 +1,107 @@
+"""Compiling a twin beforehand: here, or in a process of its own while this one goes on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import Any
+
+from workbench.protocols.protocol import Protocol
+from workbench.sim.fast import kept
+
+_NICENESS = 5
+_started: dict[str, Warming] = {}  # twin -> the process that compiles it, of this one's
+
+
+class Warming:
+    """A twin that is compiled in a process of its own, which ends with this one."""
+
+    def __init__(self, process: Any = None, errors: Any = None) -> None:
+        self._process, self._errors = process, errors
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the process has ended, with the machine code on disk or with an error."""
+        return self._process is None or self._process.poll() is not None
+
+    @property
+    def error(self) -> str:
+        """Why there is no machine code; "" if there is, or while it is compiled."""
+        if self._process is None or not self._process.poll():
+            return ""
+        self._errors.seek(0)
+        lines = self._errors.read().strip().splitlines()
+        return lines[-1] if lines else f"the process ended with {self._process.returncode}"
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end, at most so many seconds; returns `is_done`."""
+        if self._process is not None:
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                return False
+        return True
+
+    def stop(self) -> None:
+        """End the process. What it had compiled so far is lost."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+
+def start(twin: str, protocol: type[Protocol]) -> Warming:
+    """Compile a protocol's twin in a process of its own, unless it is on disk or one of this process's is at it."""
+    if kept.is_kept(twin):
+        return Warming()
+    running = _started.get(twin)
+    if running is not None and (not running.is_done or running.error):
+        return running  # One that failed would fail again.
+    errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (kept by the handle)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"from {__name__} import main; main()",
+            twin,
+            protocol.__module__,
+            protocol.__qualname__,
+        ],
+        stdin=subprocess.PIPE,  # it ends with this process, and the other one with it
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+    )
+    _started[twin] = Warming(process, errors)
+    return _started[twin]
+
+
+def compile_here(twin: str, protocol: type[Protocol]) -> None:
+    """Have a twin's machine code in this process and on disk. A minute the first time, else a second."""
+    from workbench import topology
+    from workbench.sim.fast import engine, network
+    from workbench.sim.radio import Radio
+
+    # Machine code is the same for any topology, workload and parameters.
+    graph = network.from_graph(topology.grid(2, 1))
+    engine.play(importlib.import_module(twin), graph, protocol(), [], Radio(), 0.001, 1, "metrics")
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)  # not of sys.stdin, whose lock the interpreter wants at its end
+    os._exit(1)
+
+
+def main() -> None:
+    """What the process does: its arguments are the twin, and the module and the name of the protocol's class."""
+    twin, module, name = sys.argv[1:]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    protocol: Any = importlib.import_module(module)
+    for part in name.split("."):
+        protocol = getattr(protocol, part)
+    compile_here(twin, protocol)
