@@ -25,7 +25,7 @@ from workbench.widgets.part import close_all
 STEPS = 200  # of a slider
 LONGEST_SENTENCE = 400  # it may quote what was put in
 DECADES = 2  # a slider over as many is logarithmic
-_NAME_WIDTH, _CONTROL_WIDTH, _NUMBER_WIDTH = "11em", "12em", "6.5em"
+_NAME_WIDTH, _CONTROL_WIDTH, _NUMBER_WIDTH = "11em", "10em", "6.5em"
 _BELOW = {"flex": "1 0 100%", "margin": "0 2px 4px"}
 
 
