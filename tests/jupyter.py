@@ -17,6 +17,7 @@ from pathlib import Path
 import nbformat
 
 from tests.repository import REPOSITORY
+from workbench.cli.lab import app_command, write_app
 
 CHROMIUM = Path("/usr/bin/chromium")
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -100,6 +101,55 @@ class Jupyter:
         where = "lab/tree" if self.application == "lab" else "notebooks"
         page.goto(f"http://127.0.0.1:{self.port}/{where}/{name}?reset")
         return Notebook(page)
+
+
+class App:
+    """The lab served by Voilà on loopback, as ``workbench app`` serves it; its kernel works in the folder.
+
+    before: code that its kernel runs first.
+    """
+
+    def __init__(self, folder, before=""):
+        self.folder, self.before = Path(folder), before
+
+    def __enter__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        path = write_app(self.folder)
+        notebook = nbformat.read(path, as_version=4)
+        # The app's cell goes to the folder in which it was started, which is not that of the tests.
+        source = notebook.cells[0].source.replace(repr(str(Path.cwd())), repr(str(self.folder)))
+        notebook.cells[0].source = f"{self.before}\n{source}"
+        nbformat.write(notebook, path)
+        own = {f"JUPYTER_{what}_DIR": str(self.folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+        own["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", ""))))
+        self.log = (self.folder / "server.log").open("w")
+        self.process = subprocess.Popen(
+            app_command(path, True, self.port), env=os.environ | own, stdout=self.log, stderr=subprocess.STDOUT
+        )
+        end_s = time.monotonic() + 60
+        while not self._listens():
+            assert self.process.poll() is None and time.monotonic() < end_s, (self.folder / "server.log").read_text()
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+        self.log.close()
+
+    def _listens(self):
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def opened(self, chromium, size=(1366, 900), theme="light"):
+        """The lab in a page of its own. Nothing but this server is asked."""
+        page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+        address = f"http://127.0.0.1:{self.port}/"
+        page.route(lambda url: not url.startswith(address), lambda route: route.abort())
+        page.goto(f"{address}?theme={theme}", timeout=60_000)
+        return page
 
 
 class Notebook:

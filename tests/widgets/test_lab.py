@@ -142,3 +142,46 @@ def test_parts_say_what_they_are_in_a_line(lab):
     parts = (lab, lab._network, lab._workload, lab._filters, lab._protocol, lab._radio, lab._panel, lab._players)
     for part in parts:
         assert len(repr(part)) < 300, type(part)
+
+
+def test_a_view_that_fails_does_not_end_the_lab(lab, monkeypatch, capsys):
+    monkeypatch.setattr(lab._cards, "show", lambda *_: 1 / 0)
+    lab.change(seed=3)
+    assert lab.wait() and "cannot be shown: ZeroDivisionError" in lab._panel.said.value
+    monkeypatch.undo()
+    lab.change(seed=4)
+    assert lab.wait() and lab.run.scenario.seed == 4
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_protocol_of_the_users_own_plays_beside(lab):
+    class Shout(wb.Flooding):
+        pass
+
+    lab.change(beside=Shout())
+    assert lab.wait() and type(lab.runs[1].scenario.protocol) is Shout
+    assert lab._beside.value == "Shout"
+
+
+def test_what_cannot_be_shown_again_is_kept_and_told(lab, tmp_path):
+    lab.change(seed=3)
+    lab.close()
+    path = tmp_path / ".workbench" / "lab.json"
+    path.write_text(path.read_text().replace('"Diffusion"', '"not_here:Mine"'))
+    second = again()
+    assert path.with_suffix(".kept-1.json").exists()
+    said = second.children[2].value
+    assert "kept-1.json, and not shown" in said and "not_here" in said
+    second.close()
+
+
+def test_a_lab_that_is_closed_leaves_no_widget_behind(lab):
+    from ipywidgets.widgets import widget
+
+    before = len(widget._instances)
+    second = again()
+    second.change(protocol=wb.TinyMQ())
+    assert second.wait()
+    assert len(widget._instances) > before + 500
+    second.close()
+    assert len(widget._instances) <= before + 100

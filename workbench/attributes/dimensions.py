@@ -27,7 +27,11 @@ def _read(owner, text):
     words = text.split() if isinstance(text, str) else []
     if len(words) not in (1, 3):
         raise ParameterError('%s: a dimension is %r; write a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))
-    key = key_of(int(words[0]) if words[0].isdigit() else words[0])
+    try:
+        named = int(words[0]) if words[0].isdigit() else words[0]
+    except ValueError:  # Digits that Python reads as no number: a raised two, or thousands of them.
+        named = words[0]
+    key = key_of(named)
     if is_blob(key.number):
         raise ParameterError("%s: dimension %s is a blob; only numbers can be mapped" % (owner, key.name))
     bounds = (key.minimum, key.maximum)

@@ -18,7 +18,7 @@ SHARE_OF_FRAMES = 0.6
 
 
 def within(answer: Protocol, scenario: Scenario, key: str, tolerance: float) -> Verdict:
-    """Filters with which four tenths of the data frames are saved while what the sink knows of a node is off by little."""
+    """Filters that save four tenths of the data frames, and leave what the sink knows within a tolerance."""
     if type(answer) is not type(scenario.protocol):
         return Verdict(False, "That is another protocol; change only the filters of the scenario's own.")
     plain, filtered = run_of(scenario), run_of(scenario.replace(protocol=answer))
@@ -30,9 +30,7 @@ def within(answer: Protocol, scenario: Scenario, key: str, tolerance: float) -> 
     if worst > tolerance:
         return Verdict(False, f"{said}, but what the sink knows of node {node} is off by up to {worst:.2f}.")
     if fewer > SHARE_OF_FRAMES * frames:
-        return Verdict(
-            False, f"{said}, off by {worst:.2f} at most: at most {SHARE_OF_FRAMES * frames:,.0f} frames are allowed."
-        )
+        return Verdict(False, f"{said}; at most {SHARE_OF_FRAMES * frames:,.0f} frames are allowed.")
     return Verdict(True, f"{said}, and what the sink knows is off by {worst:.2f} at most.")
 
 

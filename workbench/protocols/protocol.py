@@ -64,11 +64,16 @@ class Protocol:
     # The module that says why publications did not arrive, as only this protocol can; "" without one. It has
     # ``explain(scenario, trace, missing) -> sentences``; `sim/explain.py` says what these are.
     explain = ""
+    # Reasons under which a node drops copies of what it has, or needs no more: no harm is done by these.
+    harmless_drops = ("duplicate",)
     # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
     frame = ""
     # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
     # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
     catalogue = ""
+    # Settings that somebody has used and written of, {name: {setting: value}}: a form offers them. What one leaves out
+    # is at its default; nodes and filters stay as they are. A subclass with other parameters has its own.
+    presets = {}
 
     __signature__ = Shown("signature_of", lambda cls: (cls.parameters,))
 

@@ -26,8 +26,6 @@ from workbench.sim.metrics.rows import Rows
 from workbench.sim.missing import accounts
 
 MOST = 200  # readings that are looked at, the last ones: each takes a look at the whole trace
-# A copy that ends because another came before did no harm.
-_HARMLESS = frozenset(("duplicate", "decoded", "not_innovative", "stale"))
 _LOST = {
     "link": "the link lost it",
     "collision": "it collided",
@@ -77,6 +75,7 @@ class _Messages:
 
     def __init__(self, scenario: Any, rows: Rows) -> None:
         self._graph = scenario.topology if scenario.protocol.disseminates else None
+        self._harmless = frozenset(scenario.protocol.harmless_drops)
         self._hops: dict[int, dict[int, int]] = {}
         self._originated = rows.columns("originated", "node", "value", "origin", "sequence")
         names = "node", "peer", "origin", "sequence", "time_us", "detail"
@@ -121,7 +120,7 @@ class _Messages:
         reasons = [
             self._texts[code] for at, code in zip(dropped[0].tolist(), dropped[5].tolist(), strict=True) if at == last
         ]
-        grave = [reason for reason in reasons if reason not in _HARMLESS]
+        grave = [reason for reason in reasons if reason not in self._harmless]
         if grave:
             return f"it dropped it: {grave[-1]}"
         lost = self._of("lost", origin, sequence)

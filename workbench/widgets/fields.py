@@ -19,20 +19,26 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
+from workbench.widgets.controls import error_html
+from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
+LONGEST_SENTENCE = 400  # it may quote what was put in
 DECADES = 2  # a slider over as many is logarithmic
 _NAME_WIDTH, _CONTROL_WIDTH, _NUMBER_WIDTH = "11em", "12em", "6.5em"
+_BELOW = {"flex": "1 0 100%", "margin": "0 2px 4px"}
 
 
 class Field(widgets.HBox):
     """One parameter as a control. ``value``: the last that was right; ``error``: what is wrong with what stands there.
 
     ``check(value)`` returns the value as it should be or raises WorkbenchError; by default it goes by the table.
+    ``is_explained``: whether the reason of the default stands below.
     """
 
     value = traitlets.Any()
     error = traitlets.Unicode()
+    is_explained = traitlets.Bool()
 
     def __init__(self, parameter: Parameter, value: Any = None, check: Callable[[Any], Any] | None = None) -> None:
         self.parameter = parameter
@@ -42,41 +48,87 @@ class Field(widgets.HBox):
         self._said = widgets.HTML(layout={"flex": "1 1 12em"})
         name = widgets.HTML(_label(parameter), layout={"width": _NAME_WIDTH})
         unit = widgets.HTML(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
-        super().__init__((name, *self._controls, unit, self._said))
+        self._reason = widgets.HTML(layout={**_BELOW, "display": "none"})
+        super().__init__((name, *self._controls, unit, self._said, self._reason), layout={"flex_flow": "row wrap"})
         self.add_class("wb-field")
         for control in self._controls:
-            control.tooltip = parameter.reason
+            control.tooltip = f"{parameter.name}: {parameter.reason}"
             control.observe(self._edited, "value")
         self.observe(self._shown, "value")
         self.observe(self._told, "error")
+        self.observe(self._explain, "is_explained")
         self.value = parameter.default if value is None else value
+
+    def close(self) -> None:
+        """Close it with its controls."""
+        close_all(self)
+
+    def show(self, value: Any) -> None:
+        """Show a value, also where it is the field's and something else was put in."""
+        if self.value == value:
+            self._set(value)
+        self.value = value
 
     def _edited(self, change: Any) -> None:
         if self._is_setting:
             return
         try:
             new = self._check(self._read(change.owner))
-        except (WorkbenchError, ValueError, SyntaxError) as error:
-            self.error = _sentence(self.parameter, error)
+        except WorkbenchError as error:
+            self.error = sentence(error)
             return
-        self.error = ""
-        self.value = new
+        self.show(new)
 
     def _shown(self, change: Any) -> None:
+        self._set(change.new)
+
+    def _set(self, value: Any) -> None:
         self.error = ""
         self._is_setting = True
         try:
-            self._write(change.new)
+            self._write(value)
         finally:
             self._is_setting = False
 
     def _told(self, change: Any) -> None:
-        self._said.value = f"<span class='wb-error'>{html.escape(change.new)}</span>" if change.new else ""
+        self._said.value = error_html(change.new)
+
+    def _explain(self, change: Any) -> None:
+        if change.new:
+            told = f"<span class='wb-said'>{html.escape(reason_of(self.parameter))}</span>"
+            self._reason.value, self._reason.layout.display = told, None
+        else:
+            self._reason.layout.display = "none"
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
     """A field for each line of a table, by name, with these values."""
     return {one.name: Field(one, values[one.name], partial(check_parameter, owner, one)) for one in table}
+
+
+def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
+    """A button that shows the reasons of fields below them, and hides them again."""
+    made = widgets.ToggleButton(description="Why", icon="question-circle", layout={"width": "auto"})
+    made.tooltip = "Why each default is what it is"
+
+    def explain(change: Any) -> None:
+        for field in fields():
+            field.is_explained = change.new
+
+    made.observe(explain, "value")
+    return made
+
+
+def reason_of(parameter: Parameter) -> str:
+    """What a reader is told of a parameter: its default, its range, and the reason."""
+    if isinstance(parameter.minimum, tuple) or isinstance(parameter.default, bool):
+        return f"{_shown_choice(parameter.default)} unless set: {parameter.reason}"
+    low, high = ("" if one is None else f"{one:,.12g}" for one in (parameter.minimum, parameter.maximum))
+    span = f", {low} to {high}" if low and high else f", from {low}" if low else ""
+    default = parameter.default
+    items = default if isinstance(default, tuple) else (default,)
+    text = ", ".join(f"{one:.12g}" if isinstance(one, float) else str(one) for one in items) or "none"
+    return f"{text} unless set{span}: {parameter.reason}"
 
 
 def _label(parameter: Parameter) -> str:
@@ -88,17 +140,11 @@ def _unit(parameter: Parameter) -> str:
     return "" if isinstance(parameter.minimum, tuple) else parameter.unit or ""
 
 
-def _sentence(parameter: Parameter, error: Exception) -> str:
-    if isinstance(error, WorkbenchError):
-        said = str(error)
-        return said.partition(": ")[2] or said
-    return f"{parameter.name} is not written as {_kind(parameter.default)}"
-
-
-def _kind(default: Any) -> str:
-    if isinstance(default, (tuple, list)):
-        return "a list, such as 1, 2, 3"
-    return "a number" if isinstance(default, (int, float)) else "a text"
+def sentence(error: Exception) -> str:
+    """What an error says, without whose it is: the field is beside it."""
+    said = str(error)
+    said = said.partition(": ")[2] or said
+    return said if len(said) <= LONGEST_SENTENCE else said[: LONGEST_SENTENCE - 1] + "…"
 
 
 # Controls: (widgets, read(the one that changed) -> value, write(value))
@@ -146,7 +192,7 @@ def _number(parameter: Parameter) -> _Control:
         return shown["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
-        text.value = f"{value:g}" if isinstance(value, float) else str(value)
+        text.value = f"{value:.12g}" if isinstance(value, float) else str(value)
         steps = round((to_slider(value) - slider.min) / slider.step)
         slider.value = min(slider.max, max(slider.min, slider.min + steps * slider.step))
         shown.update(value=value, place=slider.value)
@@ -189,7 +235,7 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
     high = widest if high is None else float(high)
     if high - low <= 100 or (default == 0 and high - low <= 1000):
         return low, high
-    return max(low, 0.0 if low <= 0 else default / 10), min(high, max(widest, low + 10))
+    return max(low, min(0.0, 10 * default) if low <= 0 else default / 10), min(high, max(widest, low + 10))
 
 
 def _list() -> _Control:
@@ -197,7 +243,7 @@ def _list() -> _Control:
     text = widgets.Text(continuous_update=False, layout={"width": _CONTROL_WIDTH})
 
     def read(_: Any) -> tuple:
-        return tuple(_item(item.strip()) for item in text.value.split(",") if item.strip())
+        return tuple(literal(item.strip()) for item in text.value.split(",") if item.strip())
 
     def write(value: Any) -> None:
         text.value = ", ".join(str(item) for item in value)
@@ -205,8 +251,10 @@ def _list() -> _Control:
     return (text,), read, write
 
 
-def _item(text: str) -> Any:
+def literal(text: str) -> Any:
+    """A number, a text in quotes, True or False as Python writes it; any other text as it stands."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
+    return found if isinstance(found, (int, float, str)) else text

@@ -21,9 +21,11 @@ from workbench.sim.scenario import Scenario, protocol_from_dict
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards
 from workbench.widgets.compare import Compare
+from workbench.widgets.controls import error_html
 from workbench.widgets.differences import Differences
 from workbench.widgets.filters import Filters
 from workbench.widgets.network import Network
+from workbench.widgets.part import close_all
 from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
@@ -117,9 +119,10 @@ class Lab(widgets.VBox):
         """End what runs, write what was composed, and close all widgets."""
         self._store.flush()
         self._panel.close()
+        self._sweep.stop()
         for player in self._players.players:
             player.close()
-        super().close()
+        close_all(self)
 
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"
@@ -168,7 +171,8 @@ class Lab(widgets.VBox):
         right.add_class("wb-looks")
         middle = widgets.HBox((self._left, right))
         middle.add_class("wb-middle")
-        super().__init__((widgets.HTML(f"<style>{style}</style>"), bar, middle))
+        notice = widgets.HTML(error_html(self._store.said))
+        super().__init__((widgets.HTML(f"<style>{style}</style>"), bar, notice, middle))
         self.add_class("wb-lab")
 
     def _wire(self) -> None:
@@ -190,6 +194,7 @@ class Lab(widgets.VBox):
         self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
+        self._players.observe(self._say_again, "selection")
         self._below.observe(lambda _: self._look_below(), "selected_index")
         self._look_below()
 
@@ -220,10 +225,13 @@ class Lab(widgets.VBox):
             ):
                 if part.value is not value and part.value != value:
                     part.value = value
-            self._workload.nodes = tuple(sorted(now.topology))
+            self._workload.nodes = self._filters.nodes = tuple(sorted(now.topology))
             self._workload.protocol = now.protocol
             self._network.marks = roles(now)
-            self._beside.value = _ALONE if beside is None else type(beside).public_class().__name__
+            name = _ALONE if beside is None else type(beside).public_class().__name__
+            if name not in self._beside.options:
+                self._beside.options = (*self._beside.options, name)
+            self._beside.value = name
         finally:
             self._is_showing = False
         self._undo.disabled, self._redo.disabled = not self._session.can_undo, not self._session.can_redo
@@ -233,6 +241,9 @@ class Lab(widgets.VBox):
 
     def _choose_beside(self, change: Any) -> None:
         if self._is_showing:
+            return
+        known = self._session.state.beside
+        if known is not None and type(known).public_class().__name__ == change.new:
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
         self._session.change(beside=beside)
@@ -271,6 +282,12 @@ class Lab(widgets.VBox):
         if change.new is not None:
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)
+
+    def _say_again(self, _: Any) -> None:
+        """A page has been opened. Voilà's misses what changed while it loaded, as the first run does."""
+        self._players.unobserve(self._say_again, "selection")
+        for widget in (*self._panel.children, self._cards, *self._why_not.children):
+            widget.send_state()
 
     def _look_below(self) -> None:
         self._why_not.is_seen = self._below.selected_index == 0

@@ -40,9 +40,9 @@ def shown_as(name: str) -> Shown:
 
 
 def written(name: str, value: float) -> str:
-    """A metric's value as text: shares in percent, large numbers in groups, "–" for none."""
-    if math.isnan(value):
-        return "–"
+    """A metric's value as text: shares in percent, changes of them in points, large numbers in groups, "–" for none."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
     if shown_as(name).unit in _SHARES:
         return f"{100 * value:.1f}".removesuffix(".0") + " %"
     unit = shown_as(name).unit
@@ -55,15 +55,15 @@ def written(name: str, value: float) -> str:
 
 def change(name: str, before: float, now: float) -> tuple[str, bool | None]:
     """(the change in words, whether it is for the better; None where it is neither, or there is none)."""
-    if math.isnan(before) or math.isnan(now) or now == before:
+    if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
     is_up = now > before
     better = shown_as(name).is_more_better
     arrow = "▲" if is_up else "▼"
     if shown_as(name).unit in _SHARES:
-        by = f"{100 * abs(now - before):.1f}".removesuffix(".0")
+        by = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
     elif before:
-        by = f"{abs(now / before - 1):.0%}" if abs(now / before) < 10 else f"{now / before:.0f}×"
+        by = f"{100 * abs(now / before - 1):.0f} %" if abs(now / before) < 10 else f"{now / before:.0f}×"
     else:
         by = ""
     return f"{arrow} {by}".strip(), None if better is None else is_up == better

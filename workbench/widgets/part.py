@@ -12,6 +12,16 @@ import ipywidgets as widgets
 import traitlets
 
 
+def close_all(widget: Any) -> None:
+    """Close a widget and all that is in it: ipywidgets closes the outermost alone, and keeps the rest for ever."""
+    for child in tuple(getattr(widget, "children", ())):
+        close_all(child) if type(child).close is widgets.Widget.close else child.close()
+    for own in (getattr(widget, "layout", None), getattr(widget, "style", None)):
+        if isinstance(own, widgets.Widget):
+            own.close()
+    widgets.Widget.close(widget)
+
+
 class Part(widgets.VBox):
     """A part: ``value`` is what it shows.
 
@@ -28,6 +38,10 @@ class Part(widgets.VBox):
         self._is_offering = self._is_drawing = False
         self.observe(self._show, "value")
         self.value = value
+
+    def close(self) -> None:
+        """Close it, and all that is in it."""
+        close_all(self)
 
     def draw(self, value: Any) -> None:
         """Show a value that came from elsewhere."""

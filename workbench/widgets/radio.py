@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
-from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter
 from workbench.sim.radio import PARAMETERS, Radio
 from workbench.sim.workload import LONGEST_S
-from workbench.widgets.fields import Field, fields_of
+from workbench.widgets.fields import Field, fields_of, why_button
 from workbench.widgets.part import Part
 
 TIME = (
     Parameter("duration_s", 60.0, 0.001, LONGEST_S, "s", "after it nobody publishes; frames on their way are played"),
-    Parameter("seed", 1, None, None, "", "another one draws other losses, delays and back-offs"),
+    Parameter("seed", 1, 0, None, "", "another one draws other losses, delays and back-offs"),
 )
+_JITTER = "before a broadcast: neighbors that heard the same frame do not answer at once"
+JITTER = (
+    Parameter("jitter_from_ms", 1.0, 0.0, 1e6, "ms", _JITTER),
+    Parameter("jitter_to_ms", 5.0, 0.0, 1e6, "ms", _JITTER),
+)
+_CROSSED = "the jitter must go from a lower to a higher number"
 _LOSSES = {"as the links lose": "links", "nothing": "none", "a share of all frames": None}
 
 
@@ -34,46 +40,55 @@ class RadioForm(Part):
 
     def __init__(self, value: Conditions | None = None) -> None:
         value = value or Conditions(Radio(), 60.0, 1)
-        self._loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
-        self._share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
+        self.loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
+        self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
         table = [one for one in PARAMETERS if one.name not in ("loss", "jitter_ms")]
         self.fields = fields_of(table, {one.name: one.default for one in table}, "Radio")
+        self.fields |= fields_of(JITTER, {one.name: one.default for one in JITTER}, "Radio")
         self.fields |= fields_of(TIME, {one.name: one.default for one in TIME}, "Scenario")
-        self.jitter = widgets.FloatRangeSlider(min=0, max=100, step=0.5, description="jitter (ms):")
-        self.jitter.tooltip = "Before a broadcast, so that neighbors that heard the same frame do not answer at once"
-        draw = widgets.Button(description="Another seed", icon="random", layout={"width": "9em"})
-        draw.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
-        for control in (self._loss, self._share, self.jitter, *self.fields.values()):
-            control.observe(lambda _: self._edited(), "value")
-        above = (self.fields["duration_s"], self.fields["seed"], draw, self._loss, self._share)
+        self.why = why_button(lambda: (self.share, *self.fields.values()))
+        self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "auto"})
+        self.another.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
+        for control in (self.loss, self.share, *self.fields.values()):
+            control.observe(self._edited, "value")
+        buttons = widgets.HBox((self.another, self.why), layout={"flex_flow": "row wrap"})
+        above = (self.fields["duration_s"], self.fields["seed"], buttons, self.loss, self.share)
         rest = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
-        super().__init__(value, (*above, *rest, self.jitter))
+        super().__init__(value, (*above, *rest))
 
     def draw(self, value: Conditions) -> None:
         """Show a radio, a duration and a seed."""
         radio = value.radio
         is_share = not isinstance(radio.loss, str)
         words = {meaning: word for word, meaning in _LOSSES.items()}
-        self._loss.value = words[radio.loss if isinstance(radio.loss, str) else None]
+        self.loss.value = words[radio.loss if isinstance(radio.loss, str) else None]
         if is_share:
-            self._share.value = radio.loss
-        self._share.layout.display = "" if is_share else "none"
-        self.jitter.max = max(100.0, radio.jitter_ms[1])
-        self.jitter.value = radio.jitter_ms
+            self.share.show(radio.loss)
+        self.share.layout.display = None if is_share else "none"
+        shown = {**asdict(radio), **value._asdict()}
+        shown["jitter_from_ms"], shown["jitter_to_ms"] = radio.jitter_ms
         for name, field in self.fields.items():
-            field.value = getattr(value, name) if name in ("duration_s", "seed") else getattr(radio, name)
+            field.show(shown[name])
 
-    def _edited(self) -> None:
+    def _edited(self, change: Any) -> None:
         if self._is_drawing:
             return
-        meaning = _LOSSES[self._loss.value]
-        self._share.layout.display = "" if meaning is None else "none"
+        meaning = _LOSSES[self.loss.value]
+        self.share.layout.display = None if meaning is None else "none"
         values = {name: field.value for name, field in self.fields.items()}
         duration_s, seed = values.pop("duration_s"), values.pop("seed")
-        loss: Any = self._share.value if meaning is None else meaning
-        try:
-            radio = Radio(loss=loss, jitter_ms=self.jitter.value, **values)
-        except (WorkbenchError, ParameterError) as error:
-            self._share.error = str(error)
-            return
-        self.offer(Conditions(radio, duration_s, seed))
+        jitter_ms = values.pop("jitter_from_ms"), values.pop("jitter_to_ms")
+        # Its ends may cross while one is moved: then the radio keeps the jitter that it has.
+        is_jitter = jitter_ms[0] <= jitter_ms[1]
+        self._tell_jitter(change.owner, is_jitter)
+        if not is_jitter:
+            jitter_ms = self.value.radio.jitter_ms
+        loss = self.share.value if meaning is None else meaning
+        self.offer(Conditions(Radio(loss=loss, jitter_ms=jitter_ms, **values), duration_s, seed))
+
+    def _tell_jitter(self, edited: Any, is_right: bool) -> None:
+        for end in (self.fields["jitter_from_ms"], self.fields["jitter_to_ms"]):
+            if is_right and end.error == _CROSSED:
+                end.error = ""
+            elif not is_right and end is edited:
+                end.error = _CROSSED

@@ -12,8 +12,10 @@ import traitlets
 
 from workbench import motes
 from workbench.errors import WorkbenchError
+from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
+from workbench.widgets.part import close_all
 from workbench.widgets.runs import Runs
 from workbench.widgets.session import State
 
@@ -36,6 +38,7 @@ class RunPanel(widgets.HBox):
         self.state = State(scenario) if isinstance(scenario, Scenario) else scenario
         self._began_s = 0.0
         self._motes: Any = None
+        self._is_on_motes = self._is_stopping = False
         self._runs = Runs(self._done, self._failed, self._told)
         self.run_button = widgets.Button(
             description="Run", icon="play", button_style="primary", layout={"width": "5.5em"}
@@ -58,28 +61,33 @@ class RunPanel(widgets.HBox):
         self.state = state or self.state
         if self.state is None:
             return
-        if self.where.value == HERE:
+        if self._is_on_motes:
+            self.say("Motes are running; stop them first.", is_error=True)
+        elif self.where.value == HERE:
             self._begin()
             self._runs.want(self.state)
-        elif not self.busy:
+        else:
             self._begin()
+            self._is_on_motes, self._is_stopping = True, False
             threading.Thread(target=self._play_on_motes, args=(self.state,), name="lab-motes", daemon=True).start()
 
     def stop(self) -> None:
         """End the run under way, and keep what there is of it."""
         self._runs.stop()
+        self._is_stopping = True
         live = self._motes
         if live is not None:
             threading.Thread(target=live.stop, daemon=True).start()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing runs here; False if that took too long."""
+        """Wait until nothing runs here, motes aside; False if that took too long."""
         return self._runs.wait(timeout_s)
 
     def close(self) -> None:
         """End what runs, and the widget."""
+        self.stop()
         self._runs.close()
-        super().close()
+        close_all(self)
 
     def say(self, sentence: str, is_error: bool = False) -> None:
         """Show a sentence beside the buttons."""
@@ -117,12 +125,16 @@ class RunPanel(widgets.HBox):
             self.bar.layout.visibility = "visible"
 
     def _done(self, state: State, runs: tuple[Run, ...]) -> None:
+        if state is not self.state:
+            return  # A newer wish is under way.
         taken_s = time.monotonic() - self._began_s
         self._end()
         self.say(_how(state, runs, taken_s))
         self.runs = runs
 
     def _failed(self, state: State, sentence: str) -> None:
+        if state is not self.state:
+            return
         self._end()
         self.say(sentence, is_error=True)
 
@@ -132,9 +144,13 @@ class RunPanel(widgets.HBox):
         try:
             self._follow(state.scenario.run(on=self._found_motes()))
         except (WorkbenchError, OSError) as error:
-            self._failed(state, str(error))
+            self._end()
+            self.say(str(error), is_error=True)
+        except Exception as error:
+            self._end()
+            self.say(f"the motes ended with {type(error).__name__}: {error}", is_error=True)
         finally:
-            self._motes = None
+            self._motes, self._is_on_motes, self.live = None, False, None
 
     def _found_motes(self) -> Any:
         if self.where.value == VIRTUAL:
@@ -143,12 +159,14 @@ class RunPanel(widgets.HBox):
 
     def _follow(self, live: Any) -> None:
         self._motes = live
+        if self._is_stopping:
+            live.stop()
         while live.is_running:
             self.bar.value = live.now_s / live.scenario.duration_s
             self.bar.layout.visibility = "visible"
             self.say(f"{len(live.scenario.topology)} motes, {live.now_s:.0f} s of {live.scenario.duration_s:g} s")
             self.live = live.so_far(), live.now_s
-            live._join(_LIVE_EVERY_S)
+            live.join(_LIVE_EVERY_S)
         self._end()
         self.live = None
         notes = f" {live.notes[-1]}." if live.notes else ""
@@ -162,7 +180,17 @@ def _how(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
     said = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
     if runs[0].scenario.duration_s < state.scenario.duration_s:
         return f"Stopped after {runs[0].scenario.duration_s:.1f} s of {state.scenario.duration_s:g} s ({said})."
+    if any(_is_being_compiled(run) for run in runs):
+        return f"{said}: the fast one is being compiled in the background"
     reasons = [
         run.engine_reason for run in runs if run.engine == "reference" and not run.engine_reason.startswith("engine=")
     ]
     return f"{said}{f': {reasons[0]}' if reasons else ''}"
+
+
+def _is_being_compiled(run: Run) -> bool:
+    """Whether a run would have been the fast engine's, if its machine code were there."""
+    try:
+        return run.engine == "reference" and not fast.is_warm(run.scenario.protocol)
+    except fast.NoFastTwinError:
+        return False

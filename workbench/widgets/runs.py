@@ -11,7 +11,9 @@ its own compiles meanwhile (`workbench.sim.fast.warm`): nobody waits for a compi
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
+from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.sim import fast
@@ -42,6 +44,8 @@ class Runs:
     def want(self, state: State) -> None:
         """Play this state as soon as can be, in place of any other."""
         with self._condition:
+            if self._is_closed:
+                return
             self._wish, self._is_stopping = state, False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="lab", daemon=True)
@@ -75,18 +79,32 @@ class Runs:
             self._play(state)
 
     def _play(self, state: State) -> None:
+        """Play a state and hand on what came of it. Whatever goes wrong on the way, the thread goes on."""
         try:
-            scenarios = state.scenarios
-            count = len(scenarios)
-            runs = tuple(self._run(one, place / count, count) for place, one in enumerate(scenarios))
+            runs = self._runs_of(state)
         except _Superseded:
             return
         except WorkbenchError as error:
-            self._failed(state, str(error))
+            self._tell(self._failed, state, str(error))
         except Exception as error:  # a filter of the user's, say
-            self._failed(state, f"the run ended with {type(error).__name__}: {error}")
+            self._tell(self._failed, state, f"the run ended with {type(error).__name__}: {error}")
         else:
-            self._done(state, runs)
+            self._tell(self._done, state, runs)
+
+    def _tell(self, told: Callable, state: State, what: Any) -> None:
+        """Call ``done`` or ``failed``; one that raises is told as a failure, and once only."""
+        try:
+            told(state, what)
+        except Exception as error:
+            traceback.print_exc()
+            if told is not self._failed:
+                said = f"the run is there and cannot be shown: {type(error).__name__}: {error}"
+                self._tell(self._failed, state, said)
+
+    def _runs_of(self, state: State) -> tuple[Run, ...]:
+        scenarios = state.scenarios
+        count = len(scenarios)
+        return tuple(self._run(one, place / count, count) for place, one in enumerate(scenarios))
 
     def _run(self, scenario: Scenario, share: float, count: int) -> Run:
         def progress(part: float) -> bool:
@@ -101,10 +119,10 @@ class Runs:
 def engine_for(scenario: Scenario) -> str:
     """The engine that gives a picture soonest; where the fast one has to be compiled first, that begins."""
     try:
-        fast.twin_of(scenario.protocol)
+        if fast.is_warm(scenario.protocol):
+            fast.load(scenario.protocol)
+            return "auto"  # which takes what is loaded, and the other engine where that cannot play the scenario
+        fast.warm(scenario.protocol)
     except fast.NoFastTwinError:
         return "reference"
-    if fast.is_warm(scenario.protocol):
-        return "fast"
-    fast.warm(scenario.protocol)
     return "reference"

@@ -6,6 +6,7 @@ lab that is opened with another one begins with that.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -30,6 +31,7 @@ class Store:
         if not re.fullmatch(r"[\w-]{1,60}", name):
             raise ScenarioError(f"the lab's name is {name!r:.80}; it must be of letters, digits, _ and -, 60 at most")
         self.path = folder / f"{name}.json"
+        self.said = ""  # what is to be told of the file
         self._timer: threading.Timer | None = None
         self._waiting: tuple[State, str] | None = None
         self._lock = threading.Lock()
@@ -37,7 +39,8 @@ class Store:
     def read(self, opened_with: Scenario | None) -> State | None:
         """The state on disk; None if there is none, or it began with another scenario than ``opened_with``.
 
-        A file that cannot be read is left where it is, under another name, for the user to look at.
+        A file that cannot be read, as one that names a protocol whose module is not imported, is kept under another
+        name, and ``said`` says why and where.
         """
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
@@ -46,15 +49,19 @@ class Store:
             return _state(values)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):  # WorkbenchErrors and JSON's are ValueErrors
-            self._put_aside()
+        except (OSError, ValueError, KeyError, TypeError) as error:  # WorkbenchErrors and JSON's are ValueErrors
+            self._put_aside(error)
             return None
 
-    def _put_aside(self) -> None:
+    def _put_aside(self, error: Exception) -> None:
+        numbers = itertools.count(1)
+        kept = next(path for n in numbers if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
         try:
-            self.path.replace(self.path.with_suffix(".unreadable.json"))
+            self.path.replace(kept)
         except OSError:
             return
+        why = str(error) if isinstance(error, WorkbenchError) else "it cannot be read"
+        self.said = f"What was composed here before is kept in {kept}, and not shown: {why}"
 
     def write(self, state: State, opened_with: str) -> None:
         """Write a state soon, the newest of those that come quickly; an error of the disk is not the lab's end."""
@@ -81,9 +88,13 @@ class Store:
         values["scenario"] = json.loads(state.scenario.to_json(indent=None))
         self.path.parent.mkdir(exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(values, file)
-        os.replace(temporary, self.path)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(values, file)
+            os.replace(temporary, self.path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
 
 
 def _state(values: Any) -> State:

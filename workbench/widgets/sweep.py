@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import html
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ipywidgets as widgets
 
@@ -18,12 +18,25 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps import LocalRunner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
-from workbench.widgets.fields import usual_range
+from workbench.widgets.fields import literal, usual_range
 from workbench.widgets.part import Part
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 HERE, SPARK = "here", "on Spark"
+REDRAWN_S = 0.25  # at most so often while a sweep runs
 _VALUES = 5  # that are proposed
 _WIDTH = {"width": "24em"}
+
+
+class _Choice(NamedTuple):
+    """What is swept."""
+
+    scenario: Scenario
+    path: str
+    values: tuple
+    repetitions: int
 
 
 class _Stopped(Exception):
@@ -38,7 +51,9 @@ class SweepPanel(Part):
 
     def __init__(self, value: Scenario) -> None:
         self.table: SweepTable | None = None
-        self._sweep: tuple[tuple, Sweep] | None = None
+        # The choices, their sweep, its points, and the rows so far by their numbers.
+        self._done: Any = None
+        self._drawn_s = 0.0
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self.path = widgets.Dropdown(description="vary:", layout=_WIDTH)
@@ -75,19 +90,22 @@ class SweepPanel(Part):
         if self._thread is not None and self._thread.is_alive():
             return
         try:
-            sweep = self._prepared()
+            values = read_values(self.values.value)
         except WorkbenchError as error:
             self._say(str(error), is_error=True)
             return
+        choice = _Choice(self.value, self.path.value, tuple(values), self.repetitions.value)
         self._stop.clear()
         self.run_button.disabled, self.stop_button.disabled = True, False
-        self.bar.layout.visibility = "visible"
-        runner = LocalRunner() if self.where.value == HERE else SparkRunner()
-        self._thread = threading.Thread(target=self._work, args=(sweep, runner), name="lab-sweep", daemon=True)
+        self.bar.value, self.bar.layout.visibility = 0.0, "visible"
+        is_here = self.where.value == HERE
+        self._say("The scenarios are made." if is_here else "The scenarios are made; Spark may take some seconds.")
+        runner = LocalRunner() if is_here else SparkRunner()
+        self._thread = threading.Thread(target=self._work, args=(choice, runner), name="lab-sweep", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the sweep after the point under way; what is finished is kept."""
+        """End the sweep soon: here after the point under way, on Spark within it. What is finished is kept."""
         self._stop.set()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
@@ -96,54 +114,75 @@ class SweepPanel(Part):
             self._thread.join(timeout_s)
         return self._thread is None or not self._thread.is_alive()
 
-    def _prepared(self) -> Sweep:
-        """The sweep of the choices: that of before, with what it has finished, if they are the same."""
-        values = read_values(self.values.value)
-        key = self.value.hash, self.path.value, tuple(values), self.repetitions.value
-        if self._sweep is None or self._sweep[0] != key:
-            over = {self.path.value: values}
-            if self.path.value != "seed":
-                over["seed"] = list(range(self.value.seed, self.value.seed + self.repetitions.value))
-            self._sweep = key, Sweep(self.value, over)
-            self.table = None
-        return self._sweep[1]
+    @property
+    def results(self) -> pd.DataFrame | None:
+        """The results so far, a row for each point (`SweepTable.to_pandas`); None before the first."""
+        return None if self.table is None else self.table.to_pandas()
 
-    def _work(self, sweep: Sweep, runner: Any) -> None:
-        watched = _Watched(runner, self._stop.is_set, lambda rows: self._more(sweep, rows))
+    def _work(self, choice: _Choice, runner: Any) -> None:
         try:
-            self.table = sweep.run(runner=watched, progress=False)
+            self._sweep(choice, runner)
         except _Stopped:
+            self._gather()
             done = 0 if self.table is None else len(self.table)
-            self._say(f"Stopped: {done} of {len(sweep)} points are kept; Sweep goes on.")
+            self._say(f"Stopped: {done} of {len(self._done[1])} points are kept; Sweep goes on.")
         except (WorkbenchError, OSError) as error:
             self._say(str(error), is_error=True)
         except Exception as error:  # Spark's, say
             self._say(f"the sweep ended with {type(error).__name__}: {str(error).partition(chr(10))[0]}", is_error=True)
-        else:
-            self._say(f"{len(sweep)} points.")
         self._draw_chart()
         self.run_button.disabled, self.stop_button.disabled = False, True
         self.bar.layout.visibility = "hidden"
 
-    def _more(self, sweep: Sweep, rows: list[Row]) -> None:
-        """Points are finished: show how far it is, and the chart so far."""
-        points = sweep.points
-        before = {} if self.table is None else {row.number: row for row in self.table.rows}
-        done = before | {row.number: row for row in rows}
-        numbers = sorted(done)
-        self.table = SweepTable(sweep.plan, [points[n] for n in numbers], [done[n] for n in numbers])
+    def _sweep(self, choice: _Choice, runner: Any) -> None:
+        """Run the sweep of the choices: that of before, with what it has finished, if they are the same."""
+        if self._done is None or self._done[0] != choice:
+            over: dict[str, Any] = {choice.path: list(choice.values)}
+            if choice.path != "seed":
+                over["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
+            sweep = Sweep(choice.scenario, over)
+            self._done, self.table = (choice, sweep, sweep.points, {}), None
+        sweep = self._done[1]
+        self.table = sweep.run(runner=_Watched(runner, self._stop.is_set, self._more), progress=False)
+        failed = self.table.failed
+        if len(failed):
+            self._say(
+                f"{len(failed)} of {len(sweep)} points failed, the first: {failed['error'].iloc[0]}", is_error=True
+            )
+        else:
+            self._say(f"{len(sweep)} points.")
+
+    def _more(self, rows: list[Row]) -> None:
+        """Points are finished: show how far it is and, where the last one is some time old, the chart so far."""
+        _, sweep, _, done = self._done
+        done.update((row.number, row) for row in rows)
         self.bar.value = len(done) / len(sweep)
         self._say(f"{len(done)} of {len(sweep)} points")
-        self._draw_chart()
+        if time.monotonic() - self._drawn_s > REDRAWN_S:
+            self._gather()
+            self._draw_chart()
+            self._drawn_s = time.monotonic()
+
+    def _gather(self) -> None:
+        """A table of the points that are finished."""
+        if self._done is None or not self._done[3]:
+            return
+        _, sweep, points, done = self._done
+        numbers = sorted(done)
+        self.table = SweepTable(sweep.plan, [points[n] for n in numbers], [done[n] for n in numbers])
 
     def _draw_chart(self) -> None:
         if self.table is None or not len(self.table):
             return
         try:
-            drawn = self.table.plot(self.path.value, self.metric.value)
-            self._chart.value = drawn._repr_html_() if hasattr(drawn, "_repr_html_") else drawn.to_svg()
+            self._chart.value = self.table.plot(self._done[0].path, self.metric.value).to_html()
         except WorkbenchError as error:
             self._chart.value = f"<span class='wb-said'>{html.escape(str(error))}</span>"
+        own = tuple(name for name in self.table.metrics if name not in self.metric.options)
+        if own:
+            chosen = self.metric.value
+            self.metric.options = (*self.metric.options, *own)
+            self.metric.value = chosen
 
     def _propose(self, _: Any) -> None:
         """Values that one may want to vary the parameter over."""
@@ -162,11 +201,14 @@ class _Watched:
 
     def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
         """The runner's rows."""
-        for rows in self._runner.run(plan, numbers, moving):
+        for rows in self._runner.run(plan, numbers, self._look):
             self._told(rows)
             yield rows
-            if self._is_stopping():
-                raise _Stopped
+            self._look()
+
+    def _look(self, _: float = 0.0) -> None:
+        if self._is_stopping():
+            raise _Stopped
 
 
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
@@ -204,14 +246,7 @@ def proposed(parameter: Parameter, scenario: Scenario) -> list[Any]:
 
 def read_values(text: str) -> list[Any]:
     """The values of a text, numbers and words with commas between them; ScenarioError if there are none."""
-    values = [_value(one.strip()) for one in text.split(",") if one.strip()]
+    values = [literal(one.strip()) for one in text.split(",") if one.strip()]
     if not values:
         raise ScenarioError("there are no values to vary over; write some with commas between them, such as 1, 2, 5")
     return values
-
-
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

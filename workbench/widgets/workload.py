@@ -228,10 +228,17 @@ def line_of(item: Item) -> str:
         return f"{_at(item)} off {start}{stop}"
     if isinstance(item, Subscribe):
         lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
-        return f"{_at(item)} subscribes to {_what(item)}, {start}{stop}{lasts}"
+        return f"{_at(item)} {_verb('subscribe', item)} to {_what(item)}, {start}{stop}{lasts}"
+    says = f"{_at(item)} {_verb('publish', item)} {_what(item)}"
     if item.every_s is None:
-        return f"{_at(item)} publishes {_what(item)}, at {item.start_s:g} s"
-    return f"{_at(item)} publishes {_what(item)} every {item.every_s:g} s, {start}{stop}"
+        return f"{says}, at {item.start_s:g} s"
+    return f"{says} every {item.every_s:g} s, {start}{stop}"
+
+
+def _verb(verb: str, item: Item) -> str:
+    """The verb of one node, or of several."""
+    is_one = item.at == ALL or len(item.at) == 1
+    return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
 
 
 def _at(item: Item) -> str:

@@ -98,9 +98,10 @@ def test_the_twins_arrays_are_the_table():
     assert len(actions) == firsts[-1]
 
 
-def test_what_takes_a_links_place_replaces_no_other():
+def test_what_takes_a_links_place_or_is_told_changes_sets_off_no_more_of_that():
     # The twin's function for it does not call itself.
-    assert all(REPLACE not in TABLE[state][NEEDED].does for state in STATES)
+    for state in STATES:
+        assert not {REPLACE, automaton.UPDATE} & {*TABLE[state][NEEDED].does, *TABLE[state][CHANGED].does}
 
 
 def traces():
@@ -122,7 +123,6 @@ def traces():
         (ACTIVE, LOOP, ACTIVE, ()),
         (LINKING, ANSWERED, ACTIVE, (automaton.STOP_WAITING,)),
         (ACTIVE, CHANGED, ACTIVE, (automaton.TELL,)),
-        # The twin keeps the last revision in any case, as the row of a link stays.
         (ACTIVE, automaton.LOST, GONE, (automaton.NOTE_REVISION, automaton.REMOVE, automaton.ASK_LATER)),
         (MUTED, QUIET, MUTED, (automaton.STOP_WAITING,)),
         (MUTED, NEEDED, ACTIVE, (automaton.STOP_WAITING, automaton.TELL_IN_FULL)),

@@ -61,6 +61,8 @@ SETTINGS = {
     "acknowledge": st.just(True),
     "worst_link": st.sampled_from([0.0, 0.9]),
     "relink_s": st.sampled_from([0.1, 1.0]),
+    "crowd": st.sampled_from([1, 2, 3]),
+    "best_links": st.sampled_from([1, 2]),
 }
 
 

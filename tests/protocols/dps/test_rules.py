@@ -14,8 +14,8 @@ BOOLEANS = (False, True)
 
 
 def test_times_follow_from_the_settings():
-    times = rules.times_of(wb.DPS(update_s=0.5, link_loss_s=3.0, history_s=7.0))
-    assert times == (500_000, 3_500_000, 7_000_000, 500_000)
+    times = rules.times_of(wb.DPS(update_s=0.5, link_loss_s=3.0, recheck_s=60.0, history_s=7.0))
+    assert times == (500_000, 500_000, 3_500_000, 60.0, 500_000, 7_000_000)
 
 
 @pytest.mark.parametrize("state", [LINKING, ACTIVE])

@@ -104,14 +104,15 @@ class LiveRun(Run):
 
         An interrupt (Ctrl-C) stops the run.
         """
-        self._join(timeout_s)
+        self.join(timeout_s)
         if self.is_running:
             return False
         if self.error is not None:
             raise self.error
         return True
 
-    def _join(self, timeout_s: float | None = None) -> None:
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait for its end, and raise nothing of what ended it; an interrupt stops the run."""
         try:
             self._thread.join(timeout_s)
         except KeyboardInterrupt:
@@ -130,13 +131,13 @@ class LiveRun(Run):
 
     @property
     def _rows(self) -> pa.Table:  # type: ignore[override]
-        self._join()
+        self.join()
         return super()._rows
 
     @property
     def metrics(self) -> pd.Series:  # type: ignore[override]
         """As `Run.metrics`, once it has ended."""
-        self._join()
+        self.join()
         return super().metrics
 
     def show(self) -> Any:

@@ -92,15 +92,27 @@ PARAMETERS = (
 )
 
 
+# What notebooks/papers/network-coding.ipynb runs: the paper's evaluation, and what it did not try.
+PRESETS = {
+    "the paper's, FF up to 1/2, one-shot": {"max_requests": 0, "rearm": False},
+    "the paper's, FF up to 1/2, re-arm": {"max_requests": 0},
+    "the paper's, FF above 1/2": {"max_requests": 0, "forwarding_factor": 1.0},
+    "for loss: eight chunks": {"max_requests": 0, "generation_size": 8, "bootstrap_factor": 9},
+    "for 300 ms of jitter": {"max_requests": 0, "collecting_time_ms": 500.0},
+}
+
+
 class CodedDiffusion(Protocol):
     """Coded diffusion and its settings: ``CodedDiffusion(generation_size=2, forwarding_probability=.8, ...)``."""
 
     node = CodedDiffusionNode
     parameters = PARAMETERS
     disseminates = True
+    harmless_drops = ("duplicate", "decoded", "not_innovative")
     fast = "workbench.protocols.coded_diffusion.fast"
     frame = "workbench.protocols.coded_diffusion.frame"
     explain = "workbench.protocols.coded_diffusion.explain"
+    presets = PRESETS
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """A packet's algebra costs what twenty receptions of a flood do."""

@@ -93,6 +93,14 @@ PARAMETERS = (
 )
 
 
+# Sizes of the definition file are the defaults.
+PRESETS = {
+    "TinyOS's frames of 29 B": {"profile": "strict"},
+    "lesson 1": {"exploratory_gradients": 2, "blacklist_loss": 0.5},
+    "no black list (A27)": {"blacklist_loss": 1.0},
+}
+
+
 class Diffusion(Protocol):
     """TinyDiffusion and its settings: ``Diffusion(max_gradients=10, filters=(Filter(...),), ...)``."""
 
@@ -104,6 +112,7 @@ class Diffusion(Protocol):
     frame = "workbench.protocols.diffusion.frame"
     explain = "workbench.protocols.diffusion.explain"
     catalogue = "workbench.protocols.diffusion.filters.catalogue"
+    presets = PRESETS
     changes = ("filtered", REPLACE)
 
     def __init__(self, **settings):

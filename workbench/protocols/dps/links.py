@@ -158,8 +158,12 @@ class Links:
         elif self._has_begun_anew(remote, message):
             self._come(remote, BEGUN, now)
         self._take(remote, message, None, now)
-        if remote.pending is None and (remote.state == MUTED or remote.keep_alive_us is None):
-            remote.keep_alive_us = self._next_sign_us(remote, now)
+        if remote.pending is None:
+            if remote.state == MUTED or remote.keep_alive_us is None:
+                remote.keep_alive_us = self._next_sign_us(remote, now)
+            elif self.node.is_crowded:
+                # The neighbor gives signs of life, and this side only if it stops: half of them are enough.
+                remote.keep_alive_us = self._next_sign_us(remote, now) + self.node.times.update_us
         self._go_on(remote, now)
 
     def _has_begun_anew(self, remote, message):
@@ -229,6 +233,7 @@ class Links:
             remote.inbound_revision = message.sequence
         mesh_id = number_of(message.mesh_id)
         self.mesh_ids.heard(mesh_id)
+        was_muted = remote.state == MUTED
         if not message.flags & wire.UNMUTE:
             self._look_for_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
         elif not is_known:
@@ -236,6 +241,8 @@ class Links:
         if mesh_id != remote.inbound_mesh_id:
             remote.inbound_mesh_id = mesh_id
             self._tell_ids_later(now)
+        if rules.tells_mute(self.node.is_crowded, was_muted, remote.state, message.flags):
+            self._out.acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
 
@@ -257,7 +264,7 @@ class Links:
 
     def _apply(self, remote, message):
         """Take the interests of a message for those of its sender; whether they are others than before."""
-        if remote.state == MUTED and not self.settings.count_muted:
+        if remote.state == MUTED and not self._counts_muted():
             return False
         interests = message.interests
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -319,18 +326,18 @@ class Links:
     def _tick(self, remote, now):
         """A unit of waiting for an answer is over."""
         remote.ticks += 1
-        remote.tick_us = now + self.node.times.update_us
+        remote.tick_us = now + self.node.times.tick_us
         what = rules.after_tick(remote.ticks, self.settings.retry_ticks, self.settings.retries)
         if what != NOTHING:
             self._come(remote, what, now)
 
     def _next_sign_us(self, remote, now):
         """When a link that is silent has to be heard of again."""
-        sign_us = self.node.times.sign_us
+        times = self.node.times
         if remote.state != MUTED:
-            return now + sign_us
+            return now + times.sign_us
         uniform = self.node.random.uniform()
-        return now + rules.ask_muted_after_us(remote.asked, self.settings.recheck_s, sign_us, uniform)
+        return now + rules.ask_muted_after_us(remote.asked, times.recheck_s, times.sign_us, uniform)
 
     def next_due_us(self):
         """When `wake` is next to be called, None for never."""
@@ -403,8 +410,12 @@ class Links:
         self._set_inbound(remote, None)
 
     def _forget_muted(self, remote, now):
-        if not self.settings.count_muted:
+        if not self._counts_muted():
             self._set_inbound(remote, None)
+
+    def _counts_muted(self):
+        """Whether what a muted neighbor told stays in the sum: in a crowd it would draw publications to most nodes."""
+        return self.settings.count_muted and not self.node.is_crowded
 
     def _forget_revision(self, remote, now):
         remote.inbound_revision = 0

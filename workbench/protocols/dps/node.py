@@ -9,8 +9,8 @@ from workbench.protocols.contract import NOBODY, Node, Originated
 from workbench.protocols.dps import events, mapping, rules, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import Links
+from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
-from workbench.protocols.dps.rules import SECOND_US
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
 from workbench.protocols.dps.wire import fields
 from workbench.protocols.subscriptions import Subscription
@@ -43,8 +43,8 @@ class DPSNode(Node):
         self.links = Links(self)
         self.publications = Publications(self)
         self.acknowledgements = Acknowledgements(self, self.publications.history)
-        self._ask_at_us = {}  # neighbors of the topology without a link: when to ask them (again)
-        self._wanted = set()
+        self.neighborhood = Neighborhood(self)
+        self.is_crowded = False  # whether it links with the best of its neighbors alone, which sets it as it sets times
         self._published = 0
         self._series = 0
 
@@ -77,28 +77,18 @@ class DPSNode(Node):
 
     def unlink(self, neighbor, now):
         """End a link; nothing if there is none."""
-        self._wanted.discard(neighbor)
-        self._ask_at_us.pop(neighbor, None)
+        self.neighborhood.forget(neighbor)
         self.links.unlink(neighbor, now)
         self._plan_wake()
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        """In simulation the links are the topology's: those that work well enough both ways."""
-        if min(inbound, outbound) < self.settings.worst_link:
-            if neighbor in self._wanted or neighbor in self.links.remotes:
-                self.unlink(neighbor, now)
-        elif self.address < neighbor and neighbor not in self._wanted:
-            self._wanted.add(neighbor)
-            if neighbor not in self.links.remotes:
-                # Not all at once: the answers would meet.
-                self._ask_at_us[neighbor] = now + 1 + self.random.below(self.times.update_us)
-            self._plan_wake()
+        """On a radio the links are with the neighbors that work well enough both ways, or the best of them."""
+        self.neighborhood.report(neighbor, min(inbound, outbound), now)
+        self._plan_wake()
 
     def link_ended(self, remote, now):
-        """A link has ended; one of the topology's is asked for again (called by `Links`)."""
-        if remote.address in self._wanted:
-            wait_us = rules.relink_after_us(self.settings.relink_s, self.random.uniform())
-            self._ask_at_us[remote.address] = now + wait_us
+        """A link has ended; on a radio this neighbor or another is asked later (called by `Links`)."""
+        self.neighborhood.link_ended(remote.address, now)
 
     def interests_changed(self, remote, now):
         """A neighbor asks for something else now, or for the first time (called by `Links`)."""
@@ -255,8 +245,7 @@ class DPSNode(Node):
             self.acknowledgements.take(message, bytes(frame), neighbor)
         elif kind is wire.Publication:
             self.publications.take(message, neighbor, now)
-            if message.ttl_s:
-                self._plan_wake()
+            self._plan_wake()
         elif broadcast:
             self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
         else:
@@ -274,19 +263,11 @@ class DPSNode(Node):
             self.links.unsubscribed(subscription.request.pair, now)
         self.links.wake(now)
         self.publications.wake(now)
-        for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
-            del self._ask_at_us[neighbor]
-            if neighbor in self.links.remotes:
-                continue
-            if len(self.links.remotes) < self.settings.max_links:
-                self.links.link(neighbor, now)
-            else:
-                self._ask_at_us[neighbor] = now + int(self.settings.relink_s * SECOND_US)
+        self.neighborhood.wake(now)
         self._plan_wake()
 
     def _plan_wake(self):
-        times = [self.links.next_due_us(), self.publications.retained.next_end_us()]
+        times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        times += self._ask_at_us.values()
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None

@@ -16,7 +16,6 @@ class Outgoing:
         self._node = node
         self._interests = interests
         self._mesh_ids = mesh_ids
-        self._wait_us = node.times.update_us  # a tick of waiting for an answer
 
     def find_changes(self, remote):
         """Work out what to tell a neighbor; whether that is another thing than the last time."""
@@ -51,9 +50,9 @@ class Outgoing:
 
     def subscription(self, remote, now):
         """Send what `find_changes` found, or send it again."""
-        flags = subscription_flags(remote.is_delta, remote.state, self._node.settings.recheck_s)
+        flags = subscription_flags(remote.is_delta, remote.state, self._node.times.recheck_s)
         self._send(remote, wire.Subscription, flags, remote.needs, remote.vector, ())
-        remote.await_answer(SUBSCRIPTION, now + self._wait_us)
+        remote.await_answer(SUBSCRIPTION, now + self._node.times.tick_us)
 
     def acknowledgement(self, remote, with_interests, now):
         """Acknowledge what came, perhaps with what `find_changes` found."""
@@ -61,12 +60,12 @@ class Outgoing:
         needs, vector = (remote.needs, remote.vector) if with_interests else (None, None)
         self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))
         if with_interests and remote.pending is None:
-            remote.await_answer(ACKNOWLEDGEMENT, now + self._wait_us)
+            remote.await_answer(ACKNOWLEDGEMENT, now + self._node.times.tick_us)
 
     def unlink(self, remote, now):
         """Say that the link ends."""
         self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, None, None, ())
-        remote.await_answer(SUBSCRIPTION, now + self._wait_us)
+        remote.await_answer(SUBSCRIPTION, now + self._node.times.tick_us)
 
     def again(self, remote, now):
         """Repeat what was not answered."""

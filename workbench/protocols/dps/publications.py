@@ -14,7 +14,7 @@ This file is written in MicroPython's subset of Python.
 
 from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.contract import NOBODY, Delivered, Forwarded, Held
-from workbench.protocols.dps import mapping, wire
+from workbench.protocols.dps import mapping, rules, wire
 from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import routes
 from workbench.protocols.dps.history import History
@@ -58,6 +58,7 @@ class Publications:
         self.settings = settings
         self.history = History(settings.max_history)
         self.retained = Retained(settings.max_retained)
+        self._waiting = {}  # publication id -> (when to forward it, message, neighbor, whether it was delivered here)
         wait_us, most = node.times.update_us, 2 * settings.max_links
         self._resending = Resending(node.links.remotes, self._send_retained, wait_us, most)
 
@@ -129,6 +130,13 @@ class Publications:
             self.node.events.append(Held(neighbor, NAME, origin, number, message.hops + 1, ""))
         self._keep(message, neighbor, now)
         is_told = self._deliver(message, neighbor, now)
+        if rules.waits(self.node.is_crowded, len(self._waiting)):
+            due_us = now + 1 + self.node.random.below(rules.FORWARD_US)
+            self._waiting[message.publication_id] = due_us, message, neighbor, is_told
+        else:
+            self._forward(message, neighbor, is_told)
+
+    def _forward(self, message, neighbor, is_told):
         count = self._send(message, None, neighbor)
         if not is_told and not count:
             self._drop(message, neighbor, "dead_end")
@@ -291,8 +299,17 @@ class Publications:
 
     # Time
 
+    def next_due_us(self):
+        """When `wake` is next to be called for a publication, None for never."""
+        end_us = self.retained.next_end_us()
+        due = [] if end_us is None else [end_us]
+        due += [waiting[0] for waiting in self._waiting.values()]
+        return min(due) if due else None
+
     def wake(self, now):
-        """The lives of some are over, and others are sent to a neighbor whose turn it is."""
+        """Some are to be forwarded, the lives of some are over, others are sent to a neighbor whose turn it is."""
+        for publication_id in [one for one, waiting in self._waiting.items() if waiting[0] <= now]:
+            self._forward(*self._waiting.pop(publication_id)[1:])
         for kept in self.retained.pop_over(now):
             ended = kept.message._replace(ttl_s=-1)
             self._deliver(ended, kept.neighbor, now)

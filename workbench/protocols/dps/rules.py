@@ -6,8 +6,10 @@ only. Times are in microseconds. Revisions and sequence numbers count from 1. ``
 This file is written in MicroPython's subset of Python.
 """
 
+import math
 from collections import namedtuple
 
+from workbench.draws import mix64
 from workbench.protocols.dps.automaton import ACTIVE, LINKING, LOOP, LOST, MUTED, NO_LOOP, NOTHING, OVERDUE, UNMUTING
 from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
 
@@ -15,18 +17,35 @@ SECOND_US = 1000000
 MOST_HOPS = 0xFFFF  # what the field holds
 FEWEST_TO_CLEAR = 64  # entries of the history
 MOST_STRANGERS = 16  # of one publication's entry in the history: the way back needs one
+# On a radio that a crowd shares: see `neighborhood.py`.
+CALM = 32  # so many neighbors may give signs of life and ask muted links as often as a node without neighbors
+EXCHANGE_US = 40000  # what a crowd leaves each neighbor for making a link: some frames, and as long again idle
+FORWARD_US = 80000  # by then a publication is forwarded; the frames of those that got it at once take a tenth of that
+MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
-# Derived from the settings. update_us: how long what was learnt waits, what was told is not repeated, and what is
-# retained is not sent again; sign_us: how long a link may be silent; history_us: how long a publication is remembered
-# beyond its lifetime; ids_us: how long a mesh id that has changed waits for a message that it can go with.
-Times = namedtuple("Times", ("update_us", "sign_us", "history_us", "ids_us"))
+# Derived from the settings. update_us: how long what was learnt waits, and what is retained is not sent again;
+# tick_us: how long what was told is not repeated; sign_us: how long a link may be silent; recheck_s: when a muted link
+# is asked for again; ids_us: how long a mesh id that has changed waits for a message that it can go with; history_us:
+# how long a publication is remembered beyond its lifetime.
+Times = namedtuple("Times", ("update_us", "tick_us", "sign_us", "recheck_s", "ids_us", "history_us"))
 
 
-def times_of(settings):
-    """The times that follow from a protocol's settings."""
+def times_of(settings, crowd=0):
+    """The times that follow from a protocol's settings; ``crowd``: with how many neighbors a node shares the channel.
+
+    A crowd's signs of life and rechecks take no more of the channel than those of CALM nodes.
+    """
+    pace = max(1.0, crowd / CALM)
     update_us = int(settings.update_s * SECOND_US)
-    sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US)
-    return Times(update_us, sign_us, int(settings.history_s * SECOND_US), max(update_us, sign_us // 10))
+    sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * pace)
+    return Times(
+        update_us,
+        int(update_us * min(pace, 2.0)),
+        sign_us,
+        settings.recheck_s * pace,
+        max(update_us, sign_us // 10),
+        int(settings.history_s * SECOND_US),
+    )
 
 
 # States of links
@@ -129,6 +148,14 @@ def loop_shown(flags, state, is_reply, is_lowest, is_news):
     return LOOP if (flags & MUTE) != 0 or (is_lowest and is_news) else NOTHING
 
 
+def tells_mute(is_crowded, was_muted, state, flags):
+    """Whether a link that was muted by an acknowledgement alone says so: else its other end is told by its next sign.
+
+    Signs of a crowd are rare, and publications would come over the link until then.
+    """
+    return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
+
+
 # Waiting
 
 
@@ -155,7 +182,46 @@ def relink_after_us(relink_s, uniform):
     return int(relink_s * spread * SECOND_US)
 
 
+# Neighbors on a radio
+
+
+def is_hub(address, neighbors):
+    """Whether a node is one of the few in a crowd that the others like best: about the root of their number."""
+    return mix64(address) % neighbors < math.sqrt(neighbors)
+
+
+def rank(quality, address, neighbor, neighbors):
+    """What a node in a crowd sorts its neighbors by, the best first: tenths of their delivery ratios, then hubs.
+
+    Hubs agree on the best hub. Others like any hub, so the links are shared out among all hubs.
+    """
+    lot = mix64(neighbor)
+    if not is_hub(address, neighbors):
+        lot = mix64(min(address, neighbor) << 32 | max(address, neighbor))
+    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
+
+
+def ask_late_us(relink_s):
+    """When a neighbor that should ask by itself is asked: by then it has asked, or has better ones."""
+    return int(2 * relink_s * SECOND_US)
+
+
+def turn_us(place, neighbors, update_us, uniform):
+    """How long a neighbor in a crowd waits to be asked for a link; ``place``: its rank. 0 <= uniform < 1."""
+    return 1 + int((place + uniform) * max(update_us, neighbors * EXCHANGE_US))
+
+
+def scout_after_us(recheck_s, uniform):
+    """How long a scout stays with a neighbor; spread, as others were sent when it was. 0 <= uniform < 1."""
+    return int(recheck_s * SECOND_US * (0.5 + uniform))
+
+
 # Publications
+
+
+def waits(is_crowded, waiting):
+    """Whether a publication is forwarded later, as others that got it at once would meet; ``waiting``: how many do."""
+    return is_crowded and waiting < MOST_WAITING
 
 
 def end_us(now, ttl_s):

@@ -40,6 +40,13 @@ PARAMETERS = (
 ) + flooding.PARAMETERS
 
 
+# What notebooks/papers/network-coding.ipynb compares coding with.
+PRESETS = {
+    "beside network coding, FP = 1": {"forwarding_probability": 1.0},
+    "beside network coding, halves": {"forwarding_probability": 1.0, "pieces": 2},
+}
+
+
 class Gossip(Protocol):
     """Gossip and its settings: ``Gossip(forwarding_probability=..., pieces=..., ttl=..., max_events=...)``."""
 
@@ -48,6 +55,7 @@ class Gossip(Protocol):
     disseminates = True
     frame = "workbench.protocols.gossip.frame"
     explain = flooding.Flooding.explain
+    presets = PRESETS
 
     @property
     def fast(self):

@@ -140,6 +140,21 @@ PARAMETERS = (
 )
 
 
+# What notebooks/papers/tinymq.ipynb and 03-tinymq.ipynb run. In figures 3 to 5 the overlay is built once, and nothing
+# is sent again; the roots' epochs, by which it is repaired, are for figure 6.
+_EVALUATION = {"dimensions": ("TEMP 0 50", "HUMIDITY 0 100"), "key_bits": 16, "refresh_s": 0.0, "retries": 0}
+EVALUATIONS = {
+    "the paper's figures 3 to 5": {**_EVALUATION, "info_s": 0.0},
+    "the paper's figure 6: repair": {**_EVALUATION, "info_s": 5.0},
+    "figures 3 to 5, events to one tree": {**_EVALUATION, "info_s": 0.0, "publish": "own"},
+}
+PRESETS = {
+    **EVALUATIONS,
+    "figures 3 to 5, as printed": {**_EVALUATION, "info_s": 0.0, "key_bits": 8, "literal": True},
+    "lesson 3": {"dimensions": ("TEMP 0 1", "HUMIDITY 0 100"), "key_bits": 4, "info_s": 2.0},
+}
+
+
 class TinyMQ(Protocol):
     """TinyMQ and its settings: ``TinyMQ(roots=(6, 9), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=8)``."""
 
@@ -149,6 +164,7 @@ class TinyMQ(Protocol):
     fast = "workbench.protocols.tinymq.fast"
     frame = "workbench.protocols.tinymq.frame"
     explain = "workbench.protocols.tinymq.explain"
+    presets = PRESETS
     is_printed = False  # Whether queries and events go by the algorithms as printed.
 
     def __new__(cls, **settings):
@@ -205,10 +221,10 @@ class TinyMQ(Protocol):
 
 def _checked_roots(owner, roots):
     roots = tuple([_whole(root) for root in roots])
-    is_right = 1 <= len(roots) <= MOST_ROOTS and len(set(roots)) == len(roots)
+    is_right = 1 <= len(roots) <= MOST_ROOTS
     for root in roots:
         is_right = is_right and isinstance(root, int) and not isinstance(root, bool) and root >= 0
-    if not is_right:
+    if not is_right or len(set(roots)) < len(roots):
         raise ParameterError("%s: roots is %r; it must name from 1 to %d nodes, each once" % (owner, roots, MOST_ROOTS))
     return roots
 

@@ -22,7 +22,7 @@ Reference
 Its node runs on a mote too.
 """
 
-from workbench.protocols.tinymq import PARAMETERS, TinyMQ
+from workbench.protocols.tinymq import EVALUATIONS, PARAMETERS, TinyMQ
 from workbench.protocols.tinymq.node import Pub2SubNode
 
 
@@ -31,5 +31,6 @@ class Pub2Sub(TinyMQ):
 
     node = Pub2SubNode
     fast = TinyMQ.fast
+    presets = EVALUATIONS
     # What is printed is TinyMQ's.
     parameters = tuple([parameter for parameter in PARAMETERS if parameter.name != "literal"])

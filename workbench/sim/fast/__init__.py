@@ -123,6 +123,11 @@ def twin_of(protocol: Protocol) -> str:
     return twin
 
 
+def load(protocol: Protocol) -> None:
+    """Import a protocol's twin, so that ``engine="auto"`` takes it from now on. NoFastTwinError if there is none."""
+    _loaded(twin_of(protocol))
+
+
 def is_warm(protocol: Protocol) -> bool:
     """Whether the machine code of a protocol's twin is loaded or on disk, so that a run need not wait for a compiler.
 

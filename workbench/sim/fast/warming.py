@@ -58,8 +58,8 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
     if kept.is_kept(twin):
         return Warming()
     running = _started.get(twin)
-    if running is not None and not running.is_done:
-        return running
+    if running is not None and (not running.is_done or running.error):
+        return running  # One that failed would fail again.
     errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (kept by the handle)
     process = subprocess.Popen(
         [

@@ -125,6 +125,7 @@ class Sources(widgets.VBox):
             for one, field in self.fields.items():
                 field.value = values[one]
             return
+        before = tuple(self.fields.values())
         main = fields_of(parameters.TABLES[kind], values, SAID.get(kind, name))
         radio = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
         self.fields = {**main, **radio}
@@ -133,6 +134,8 @@ class Sources(widgets.VBox):
         folded = widgets.Accordion(children=(widgets.VBox(tuple(radio.values())),), titles=("Radio propagation",))
         self.form.children = (*main.values(), *((folded,) if radio else ()))
         self._opened = source
+        for field in before:
+            field.close()
 
     def _set(self, _: Any) -> None:
         if not self._is_showing:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.protocols.dps.automaton import GONE
+from workbench.protocols.dps import rules
+from workbench.protocols.dps.automaton import GONE, MUTED
 from workbench.protocols.dps.fast.acknowledgements import take_answer
 from workbench.protocols.dps.fast.filters import (
     EMPTY,
@@ -31,17 +32,26 @@ from workbench.protocols.dps.fast.filters import (
     keep_filter,
     keep_needs,
 )
-from workbench.protocols.dps.fast.links import ask, take_acknowledgement, take_subscription, update, wake_links
+from workbench.protocols.dps.fast.links import (
+    ask,
+    end,
+    take_acknowledgement,
+    take_subscription,
+    update,
+    wake_links,
+)
 from workbench.protocols.dps.fast.mesh_ids import stream_bits, swapped
 from workbench.protocols.dps.fast.names import EVENTS, REASONS
+from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
 from workbench.protocols.dps.fast.outgoing import tell_sum
 from workbench.protocols.dps.fast.publications import (
     give_retained,
     publish_content,
     take_publication,
     wake_resending,
+    wake_waiting,
 )
-from workbench.protocols.dps.fast.remotes import ask_at, link_of
+from workbench.protocols.dps.fast.remotes import link_of
 from workbench.protocols.dps.fast.retained import remove_ended
 from workbench.protocols.dps.fast.state import (
     ANSWER_MESSAGE,
@@ -56,7 +66,7 @@ from workbench.protocols.dps.fast.state import (
     text,
     with_more_room,
 )
-from workbench.sim.fast.draws import stream_below
+from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import remove_behind
@@ -76,6 +86,8 @@ __all__ = [
 
 WAKES = True
 
+scout_after_us = inlined(rules.scout_after_us)
+
 
 @inlined
 def has_room(core, state):
@@ -86,14 +98,12 @@ def has_room(core, state):
 
 @inlined
 def start(core, state, i, now):
-    """Draw a mesh id, and when to ask those neighbors for a link that are the topology's."""
+    """Draw a mesh id, and when to ask neighbors for a link."""
     i = np.int64(i)
     node = state.nodes[i]
     node.mesh_low = swapped(stream_bits(core, i))
     node.mesh_high = swapped(stream_bits(core, i))
-    for link in range(state.link_first[i], state.link_first[i + 1]):
-        if state.links[link].wanted:
-            ask_at(state, i, link, now + 1 + stream_below(core, i, state.update_after_us))
+    welcome_all(core, state, i, now)
     _plan_wake(core, state, i)
 
 
@@ -101,6 +111,7 @@ def start(core, state, i, now):
 def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
+    earliest_us = _earlier(earliest_us, _earlier(node.choose_us, node.scout_us))
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
@@ -110,6 +121,10 @@ def _plan_wake(core, state, i):
     while link != NONE:
         earliest_us = _earlier(earliest_us, state.askings[link].ask_us)
         link = np.int64(state.askings[link].next)
+    publication = np.int64(node.waiting.first)
+    while publication != NONE:
+        earliest_us = _earlier(earliest_us, state.waitings[publication, i].due_us)
+        publication = np.int64(state.waitings[publication, i].next)
     if node.entries:
         what = np.int64(core.nodes[i].first_subscription)
         while what != NONE:
@@ -188,7 +203,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     name = core.messages[message].name
     if name == PUBLICATION_MESSAGE:
         take_publication(core, state, i, sender, message, word, now)
-        if state.retains:
+        if state.retains or state.nodes[i].is_crowded:
             _plan_wake(core, state, i)
         return
     link = link_of(state, i, sender)
@@ -217,10 +232,32 @@ def wake(core, state, i, now):
                 _change_own(core, state, i, what, 0, now)
             what = np.int64(core.subscriptions[what].next)
     wake_links(core, state, i, now)
+    wake_waiting(core, state, i, now)
     remove_ended(state, i, now)
     wake_resending(core, state, i, now)
+    node = state.nodes[i]
+    if node.choose_us != NONE and node.choose_us <= now:
+        choose(core, state, i, now)
+    if node.scout_us != NONE and node.scout_us <= now:
+        _send_scout(core, state, i, now)
     _ask_neighbors(core, state, i, now)
     _plan_wake(core, state, i)
+
+
+@inlined
+def _send_scout(core, state, i, now):
+    """End the scout's link if it joins nothing, and ask the next neighbor."""
+    node = state.nodes[i]
+    scout = np.int64(node.scout)
+    if scout != NONE:
+        it = state.links[scout]
+        if it.state == MUTED and not it.pending and not it.wanted:
+            end(core, state, i, scout, now)
+    scout = next_neighbor(state, i)
+    node.scout = scout
+    if scout != NONE:
+        ask(core, state, i, scout, now)
+    node.scout_us = now + scout_after_us(node.recheck_s, stream_uniform(core, i))
 
 
 @inlined
@@ -234,6 +271,7 @@ def _ask_neighbors(core, state, i, now):
             it.is_asked = 0
             remove_behind(asked, state.askings, before, link)
             if state.links[link].state == GONE:
+                state.links[link].wanted = 1
                 ask(core, state, i, link, now)
         else:
             before = link

@@ -1,7 +1,7 @@
 """The links of DPS's twin: `workbench.protocols.dps.links`, whose page says what they do, by the same table.
 
-Of the definition this leaves out what cannot happen in a run of a scenario: links that are ended on purpose, more
-neighbors than ``max_links``, messages that are malformed.
+Of the definition this leaves out what cannot happen in a run of a scenario: links that are ended while an answer is
+outstanding, more neighbors than ``max_links``, messages that are malformed.
 """
 
 import numpy as np
@@ -61,20 +61,22 @@ from workbench.protocols.dps.fast.mesh_ids import (
     was_told_otherwise,
 )
 from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
+from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
     send_acknowledgement,
     send_again,
     send_subscription,
+    send_unlink,
     tell_in_full,
     tell_nothing,
     tell_sum,
 )
 from workbench.protocols.dps.fast.publications import send_retained
-from workbench.protocols.dps.fast.remotes import add_link, address_of, ask_at, forget_outbound, set_state, settle
+from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
 from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
-from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNMUTE
+from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row, drop
@@ -83,15 +85,14 @@ from workbench.sim.fast.rows import remove
 
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
-has_restarted = inlined(rules.has_restarted)
+has_restarted, tells_mute = inlined(rules.has_restarted), inlined(rules.tells_mute)
 loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
-ask_muted_after_us, relink_after_us = inlined(rules.ask_muted_after_us), inlined(rules.relink_after_us)
+ask_muted_after_us = inlined(rules.ask_muted_after_us)
 
 _INPUTS = len(INPUT_NAMES)
-# What no run of a scenario has: links are not ended on purpose, and a link's row keeps its last revision.
-INPUTS_LEFT_OUT = (END, END_WAITS, UNLINKED)
-ACTIONS_LEFT_OUT = (SAY_END, END_LATER, KEEP, UPDATE)
-ACTIONS_WITHOUT_EFFECT = (NOTE_REVISION,)
+# What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
+INPUTS_LEFT_OUT = (END_WAITS,)
+ACTIONS_LEFT_OUT = (KEEP,)
 
 # The automaton, and its actions
 
@@ -105,18 +106,20 @@ def come(core, state, i, link, what, now):
     entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
-        if action != REPLACE:
+        if action == UPDATE:
+            update(core, state, i, now)
+        elif action == REPLACE:
+            other = _to_replace(state, i, link)
+            if other != NONE:
+                _come_in_turn(core, state, i, other, np.int64(NEEDED), now)
+        else:
             _do(core, state, i, link, action, now)
-            continue
-        other = _to_replace(state, i, link)
-        if other != NONE:
-            _come_in_its_place(core, state, i, other, now)
 
 
 @outlined
-def _come_in_its_place(core, state, i, link, now):
-    """`come`, of NEEDED: that replaces nothing in turn, and numba has no function that calls itself."""
-    entry = _enter(core, state, i, link, NEEDED, now)
+def _come_in_turn(core, state, i, link, what, now):
+    """`come`, of NEEDED or CHANGED: these replace and update nothing, and numba has no function that calls itself."""
+    entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         _do(core, state, i, link, state.actions[k], now)
 
@@ -145,6 +148,9 @@ def _do(core, state, i, link, action, now):
         tell_in_full(core, state, i, link, now)
     elif action == TELL_NOTHING:
         tell_nothing(core, state, i, link, now)
+    elif action == SAY_END:
+        it.unlinks = 0
+        send_unlink(core, state, i, link, now)
     elif action == REPEAT:
         send_again(core, state, i, link, now)
     elif action == SEND_RETAINED:
@@ -157,15 +163,15 @@ def _do(core, state, i, link, action, now):
         remove(state.nodes[i].links, state.links, link)
         _set_inbound(it, NONE, EMPTY)
     elif action == ASK_LATER:
-        _ask_later(core, state, i, link, now)
+        link_ended(core, state, i, link, now)
     elif action == UPDATE_LATER:
         _update_later(state, i, now)
     else:
-        _note(state, it, action)
+        _note(state, i, it, action)
 
 
 @inlined
-def _note(state, it, action):
+def _note(state, i, it, action):
     """Do an action that changes what is known of the neighbor."""
     if action == ANSWER_IN_FULL:
         it.owes_all = 1
@@ -180,7 +186,7 @@ def _note(state, it, action):
     elif action == FORGET_HEARD:
         _set_inbound(it, NONE, EMPTY)
     elif action == FORGET_MUTED:
-        if not state.count_muted:
+        if not _counts_muted(state, i):
             _set_inbound(it, NONE, EMPTY)
     elif action == FORGET_REVISION:
         it.inbound_revision = 0
@@ -188,6 +194,15 @@ def _note(state, it, action):
         forget_mesh(it)
     elif action == STOP_WAITING:
         settle(it, NONE)
+    elif action == END_LATER:
+        it.unlinks = 1
+    elif action == NOTE_REVISION:
+        it.noted_revision = it.revision
+
+
+@inlined
+def _counts_muted(state, i):
+    return state.count_muted and not state.nodes[i].is_crowded
 
 
 @inlined
@@ -197,12 +212,6 @@ def _tell_changes(core, state, i, link, now):
         it.is_behind = 1
     elif find_changes(state, i, link):
         send_subscription(core, state, i, link, now)
-
-
-@inlined
-def _ask_later(core, state, i, link, now):
-    if state.links[link].wanted:
-        ask_at(state, i, link, now + relink_after_us(state.relink_s, stream_uniform(core, i)))
 
 
 @outlined
@@ -241,11 +250,18 @@ def ask(core, state, i, link, now):
 
 
 @outlined
+def end(core, state, i, link, now):
+    """End a link; nothing is outstanding."""
+    state.links[link].revision += 1
+    come(core, state, i, link, np.int64(END), now)
+
+
+@outlined
 def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        come(core, state, i, link, np.int64(CHANGED), now)
+        _come_in_turn(core, state, i, link, np.int64(CHANGED), now)
         link = np.int64(state.links[link].next)
 
 
@@ -258,7 +274,7 @@ def _update_later(state, i, now):
 @inlined
 def _tell_ids_later(state, i, now):
     if state.nodes[i].ids_us == NONE:
-        state.nodes[i].ids_us = now + state.ids_after_us
+        state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
 
 
 # Messages
@@ -268,6 +284,9 @@ def _tell_ids_later(state, i, now):
 def take_subscription(core, state, i, link, message, now):
     """A SUB from a neighbor."""
     it = state.links[link]
+    if state.letters[message].flags & UNLINK:
+        _take_unlink(core, state, i, link, message, now)
+        return
     if it.state == GONE:
         if not opens_link(state.letters[message].flags):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
@@ -277,9 +296,23 @@ def take_subscription(core, state, i, link, message, now):
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
     _take(core, state, i, link, message, False, now)
-    if not it.pending and (it.state == MUTED or it.keep_alive_us == NONE):
-        it.keep_alive_us = _next_sign_us(core, state, i, link, now)
-    _go_on(state, i, link, now)
+    if not it.pending:
+        if it.state == MUTED or it.keep_alive_us == NONE:
+            it.keep_alive_us = _next_sign_us(core, state, i, link, now)
+        elif state.nodes[i].is_crowded:
+            it.keep_alive_us = _next_sign_us(core, state, i, link, now) + state.update_after_us
+    _go_on(core, state, i, link, now)
+
+
+@inlined
+def _take_unlink(core, state, i, link, message, now):
+    it = state.links[link]
+    if it.state == GONE:
+        drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
+        return
+    it.inbound_revision = core.messages[message].sequence
+    send_acknowledgement(core, state, i, link, now, False)
+    come(core, state, i, link, np.int64(UNLINKED), now)
 
 
 @inlined
@@ -307,7 +340,7 @@ def take_acknowledgement(core, state, i, link, message, now):
         return
     if is_answer:
         come(core, state, i, link, np.int64(ANSWERED), now)
-        _go_on(state, i, link, now)
+        _go_on(core, state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
         drop(core, now, i, address_of(core, state, link), message, STALE)
 
@@ -337,6 +370,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
             return
         it.inbound_revision = revision
     heard(state, i, letter.mesh_high, letter.mesh_low)
+    is_crowded, was_muted = state.nodes[i].is_crowded != 0, it.state == MUTED
     if not flags & UNMUTE:
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
@@ -344,6 +378,8 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
         it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
         _tell_ids_later(state, i, now)
+    if tells_mute(is_crowded, was_muted, it.state, flags):
+        send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
 
@@ -372,7 +408,7 @@ def _take_interests(core, state, i, link, message, is_known, now):
 def _apply(core, state, i, link, message, now):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
-    if it.state == MUTED and not state.count_muted:
+    if it.state == MUTED and not _counts_muted(state, i):
         return False
     before, before_needs = it.inbound, it.inbound_needs
     interests = np.int64(letter.vector)
@@ -402,10 +438,14 @@ def _acknowledge(core, state, i, link, now):
 
 
 @inlined
-def _go_on(state, i, link, now):
+def _go_on(core, state, i, link, now):
     """Do what had to wait, if nothing is outstanding any more."""
     it = state.links[link]
-    if not it.pending and it.is_behind:
+    if it.pending or it.state == GONE:
+        return
+    if it.unlinks:
+        end(core, state, i, link, now)
+    elif it.is_behind:
         _update_later(state, i, now)
 
 
@@ -451,7 +491,7 @@ def _tick(core, state, i, link, now):
     """A unit of waiting for an answer is over."""
     it = state.links[link]
     it.ticks += 1
-    it.tick_us = now + state.update_after_us
+    it.tick_us = now + state.nodes[i].tick_us
     what = after_tick(it.ticks, state.retry_ticks, state.retries)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
@@ -462,6 +502,6 @@ def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again."""
     it = state.links[link]
     if it.state != MUTED:
-        return now + state.keep_alive_after_us
-    uniform = stream_uniform(core, i)
-    return now + ask_muted_after_us(it.asked != 0, state.recheck_s, state.keep_alive_after_us, uniform)
+        return now + state.nodes[i].sign_us
+    uniform, node = stream_uniform(core, i), state.nodes[i]
+    return now + ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)

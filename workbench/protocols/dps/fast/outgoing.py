@@ -1,7 +1,4 @@
-"""What a node of DPS's twin tells its neighbors: `workbench.protocols.dps.interests` and `outgoing`.
-
-Of the definition this leaves out the messages that end a link on purpose.
-"""
+"""What a node of DPS's twin tells its neighbors: `workbench.protocols.dps.interests` and `outgoing`."""
 
 import numpy as np
 
@@ -25,6 +22,7 @@ from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIP
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import acknowledgement_flags as _acknowledgement_flags
 from workbench.protocols.dps.rules import subscription_flags as _subscription_flags
+from workbench.protocols.dps.wire import SAK_REQUESTED, UNLINK
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row
@@ -115,9 +113,16 @@ def _send(core, state, i, link, now, name, flags, with_interests):
 def send_subscription(core, state, i, link, now):
     """Send what `find_changes` found, or send it again."""
     it = state.links[link]
-    flags = subscription_flags(it.is_delta, it.state, state.recheck_s)
+    flags = subscription_flags(it.is_delta, it.state, state.nodes[i].recheck_s)
     _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
-    await_answer(it, SUBSCRIPTION, now + state.update_after_us)
+    await_answer(it, SUBSCRIPTION, now + state.nodes[i].tick_us)
+
+
+@inlined
+def send_unlink(core, state, i, link, now):
+    """Say that the link ends."""
+    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, SAK_REQUESTED | UNLINK, False)
+    await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
 @inlined
@@ -127,7 +132,7 @@ def send_acknowledgement(core, state, i, link, now, with_interests):
     flags = acknowledgement_flags(it.is_delta, it.state, with_interests)
     _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
     if with_interests and not it.pending:
-        await_answer(it, ACKNOWLEDGEMENT, now + state.update_after_us)
+        await_answer(it, ACKNOWLEDGEMENT, now + state.nodes[i].tick_us)
 
 
 @inlined

@@ -16,16 +16,19 @@ from workbench.protocols.dps.fast.remotes import address_of, link_of
 from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
 from workbench.protocols.dps.fast.state import PUBLICATION_MESSAGE
 from workbench.protocols.dps.fast.topics import MAYBE, NO, YES
-from workbench.protocols.dps.rules import MOST_HOPS
+from workbench.protocols.dps.rules import FORWARD_US, MOST_HOPS
 from workbench.sim.fast.air import let_go, make_message, send, take_message
+from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import satisfies
 from workbench.sim.fast.record import drop, tell_delivered, tell_forwarded, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.rows import append
+from workbench.sim.fast.rows import remove as take_out
 
 _HOPS_BITS = 16
 
-end_us, carries = inlined(rules.end_us), inlined(rules.takes_publications)
+end_us, carries, waits = inlined(rules.end_us), inlined(rules.takes_publications), inlined(rules.waits)
 
 
 # Own publications, and those that come
@@ -72,9 +75,46 @@ def take_publication(core, state, i, sender, message, word, now):
     _hold(core, state, i, peer, message, publication, hops + 1, now)
     _keep(core, state, i, link, publication, hops, ttl_s, now)
     is_told = _deliver(core, state, i, peer, message, NONE, now)
+    node = state.nodes[i]
+    if waits(node.is_crowded != 0, node.waiting.count):
+        _wait(core, state, i, link, publication, hops + 1, ttl_s, is_told, now)
+        return
     count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
     if not is_told and count == 0:
         drop(core, now, i, peer, message, DEAD_END)
+
+
+@inlined
+def _wait(core, state, i, link, publication, hops, ttl_s, is_told, now):
+    """A publication is to be forwarded later."""
+    it = state.waitings[publication, i]
+    it.due_us = now + 1 + stream_below(core, i, FORWARD_US)
+    it.link = link
+    it.hops = hops
+    it.ttl_s = ttl_s
+    it.is_told = is_told
+    if not it.is_waiting:
+        it.is_waiting = 1
+        append(state.nodes[i].waiting, state.waitings[:, i], publication)
+
+
+@outlined
+def wake_waiting(core, state, i, now):
+    """Forward the publications that have waited."""
+    publication = np.int64(state.nodes[i].waiting.first)
+    while publication != NONE:
+        it = state.waitings[publication, i]
+        behind = np.int64(it.next)
+        if it.due_us <= now:
+            it.is_waiting = 0
+            take_out(state.nodes[i].waiting, state.waitings[:, i], publication)
+            link = np.int64(it.link)
+            count = _send(core, state, i, link, np.int64(NONE), publication, np.int64(it.hops), np.int64(it.ttl_s), now)
+            if not it.is_told and count == 0:
+                message = _message(core, state, publication, 0, 1)
+                drop(core, now, i, address_of(core, state, link), message, DEAD_END)
+                let_go(core, message)
+        publication = behind
 
 
 @inlined

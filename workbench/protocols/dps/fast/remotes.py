@@ -59,10 +59,12 @@ def set_state(core, state, i, link, now, to):
 
 @inlined
 def add_link(state, i, link, asked):
-    """A link will begin; ``asked``: by this node. Its revision goes on from that of the link before it."""
+    """A link will begin; ``asked``: by this node. Its revision goes on from that which was noted."""
     it = state.links[link]
     append(state.nodes[i].links, state.links, link)
     it.asked = asked
+    it.revision = it.noted_revision
+    it.noted_revision = 0
     it.interests = NONE
     it.needs = EMPTY
     it.vector = NONE
@@ -76,6 +78,7 @@ def add_link(state, i, link, asked):
     it.resend_us = NONE
     it.inbound = NONE
     it.inbound_revision = 0
+    it.unlinks = 0
     forget_mesh(it)
     forget_told(it)
 

@@ -21,7 +21,7 @@ from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
-from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, times_of
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, rank, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import GIVEN, Array, Fields, grown, make
@@ -45,8 +45,8 @@ _LARGER_B = 4 + 4 + 2
 _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
 # A neighbor. Times are NONE if nothing is due; filters and needs are NONE if there are none. ``next`` and ``previous``
-# link those with a link. ``asked``: the link that there is was asked for by this node. ``wanted``: it is one of the
-# topology's.
+# link those with a link. ``asked``: the link that there is was asked for by this node. ``works``: it is good enough
+# for a link; ``wanted``: the neighbor is asked again when that ends.
 LINK = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -59,6 +59,7 @@ LINK = np.dtype(
         ("next_resend_us", np.int64),
         ("state", np.int32),
         ("revision", np.int32),
+        ("noted_revision", np.int32),
         ("interests", np.int32),
         ("needs", np.int32),
         ("vector", np.int32),
@@ -73,7 +74,9 @@ LINK = np.dtype(
         ("is_behind", np.int16),
         ("owes_all", np.int16),
         ("asked", np.int16),
+        ("works", np.int16),
         ("wanted", np.int16),
+        ("unlinks", np.int16),
     ],
     align=True,
 )
@@ -86,7 +89,8 @@ ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int
 
 # ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
 # neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
-# ``kept``: those that it retains, of which the next ends at ``next_end_us``.
+# ``kept``: those that it retains, of which the next ends at ``next_end_us``; ``waiting``: those that it will forward.
+# ``scout``: a link; ``place``: of the next neighbor among the ranked; what follows these depends on its neighbors.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -96,10 +100,20 @@ NODE = np.dtype(
         ("update_us", np.int64),
         ("ids_us", np.int64),
         ("next_end_us", np.int64),
+        ("choose_us", np.int64),
+        ("scout_us", np.int64),
+        ("scout", np.int32),
+        ("place", np.int32),
+        ("is_crowded", np.int64),
+        ("tick_us", np.int64),
+        ("sign_us", np.int64),
+        ("recheck_s", np.float64),
+        ("ids_after_us", np.int64),
         ("links", LIST),
         ("asked", LIST),
         ("seen", LIST),
         ("kept", LIST),
+        ("waiting", LIST),
         ("own", np.int32),
         ("own_needs", np.int32),
         ("entries", np.int32),
@@ -114,10 +128,14 @@ _NEW_NODE = {
     "update_us": NONE,
     "ids_us": NONE,
     "next_end_us": NONE,
+    "choose_us": NONE,
+    "scout_us": NONE,
+    "scout": NONE,
     "links": NO_ROWS,
     "asked": NO_ROWS,
     "seen": NO_ROWS,
     "kept": NO_ROWS,
+    "waiting": NO_ROWS,
     "clear_at": FEWEST_TO_CLEAR,
 }
 
@@ -147,6 +165,21 @@ KEPT = np.dtype(
     align=True,
 )
 
+# When a node forwards a publication, which link it came over, and what goes on; ``is_told``: it was delivered here.
+WAITING = np.dtype(
+    [
+        ("due_us", np.int64),
+        ("next", np.int32),
+        ("previous", np.int32),
+        ("link", np.int32),
+        ("hops", np.int32),
+        ("ttl_s", np.int32),
+        ("is_told", np.int16),
+        ("is_waiting", np.int16),
+    ],
+    align=True,
+)
+
 # What a message says beyond its row in ``messages``: of a link, or which publication it is.
 LETTER = np.dtype(
     [
@@ -164,12 +197,10 @@ LETTER = np.dtype(
 FIELDS: Fields = {
     # The parameters.
     "update_after_us": GIVEN,
-    "keep_alive_after_us": GIVEN,
-    "ids_after_us": GIVEN,
     "retry_ticks": GIVEN,
     "retries": GIVEN,
     "count_muted": GIVEN,
-    "recheck_s": GIVEN,
+    "best_links": GIVEN,
     "relink_s": GIVEN,
     "history_us": GIVEN,
     "max_history": GIVEN,
@@ -192,6 +223,10 @@ FIELDS: Fields = {
     # Neighbors of node i: link_first[i]:link_first[i + 1], and their places.
     "link_first": GIVEN,
     "neighbors": GIVEN,
+    # The links of node i that work, the best first, if it is crowded: ranked[rank_first[i]:rank_first[i + 1]].
+    "rank_first": GIVEN,
+    "ranked": GIVEN,
+    "has_crowds": GIVEN,
     "links": Array(LINK, "links", _NO_LINK),
     "askings": Array(ASKING, "links"),
     "nodes": Array(NODE, "nodes", _NEW_NODE),
@@ -228,6 +263,7 @@ FIELDS: Fields = {
     "came_from": Array(np.uint64, ("publications", "nodes", "neighbor_words")),
     "ways": Array(np.int32, ("publications", "links"), only_if="acknowledges"),
     "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
+    "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_crowds"),
 }
 State: Any = namedtuple("State", FIELDS)
 
@@ -263,7 +299,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``link_first``, ``neighbors``, and which of them are to be asked for a link."""
+    """``link_first``, ``neighbors``, and the delivery ratios of worse directions; NaN where a node hears nothing."""
     network, count = setup.network, len(setup.network.addresses)
     radio = setup.radio
     senders = np.repeat(np.arange(count), np.diff(network.first))
@@ -277,9 +313,29 @@ def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     outbound[np.searchsorted(pairs, there)] = ratios
     inbound[np.searchsorted(pairs, back)] = ratios
     nodes, neighbors = np.divmod(pairs, count)
-    works = np.minimum(inbound, np.nan_to_num(outbound)) >= setup.protocol.worst_link  # NaN does not.
     first = np.searchsorted(nodes, np.arange(count + 1))
-    return first, neighbors.astype(np.int32), works & (nodes < neighbors)
+    return first, neighbors.astype(np.int32), np.minimum(inbound, np.nan_to_num(outbound))
+
+
+class _Crowds(NamedTuple):
+    """How many neighbors the links of each crowded node work with, 0 for the others; their ranks, see FIELDS."""
+
+    neighbors: np.ndarray
+    rank_first: np.ndarray
+    ranked: np.ndarray
+
+
+def _crowds(setup: Setup, link_first: np.ndarray, neighbors: np.ndarray, qualities: np.ndarray) -> _Crowds:
+    protocol, addresses = setup.protocol, [int(address) for address in setup.network.addresses]
+    counts, ranked = [], []
+    for i, address in enumerate(addresses):
+        links = range(link_first[i], link_first[i + 1])
+        working = [link for link in links if qualities[link] >= protocol.worst_link]  # NaN is not.
+        counts.append(len(working) if len(working) > protocol.crowd else 0)
+        if counts[-1]:
+            ranks = {k: rank(float(qualities[k]), address, addresses[neighbors[k]], counts[-1]) for k in working}
+            ranked += sorted(working, key=ranks.__getitem__)
+    return _Crowds(np.array(counts), np.concatenate(([0], np.cumsum(counts))), np.array(ranked, np.int32))
 
 
 def _most_neighbors(setup: Setup) -> int:
@@ -292,16 +348,17 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     degree = _most_neighbors(setup)
     deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
     ended = work.most_subscriptions
-    # A link sends at most once to tell something, once to be taken into use again, and once to begin.
-    frames = 3 * degree + 3
+    # A link sends at most once to tell something, once to be taken into use again, and once to begin; a scout two.
+    frames = 3 * degree + 5
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
+    waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
     return (
         Needs(0, 0, 0),
-        Needs(14 + deliveries + retained, 4 + degree + retained, 4 + degree + retained),
+        Needs(16 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
-            10 + deliveries * (1 + retained) + ended + degree * (4 + retained),
-            frames + degree * retained,
-            frames + 2 + degree * retained,
+            12 + deliveries * (1 + retained) + ended + degree * (4 + retained) + waiting,
+            frames + degree * (retained + waiting),
+            frames + 2 + degree * retained + waiting,
         ),
     )
 
@@ -340,7 +397,8 @@ def automaton_arrays(table: Any = TABLE) -> tuple[np.ndarray, np.ndarray, np.nda
 def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once; NoFastTwinError for what it has not."""
     protocol, network, work, _ = setup
-    link_first, neighbors, wanted = _neighbors(setup)
+    link_first, neighbors, qualities = _neighbors(setup)
+    crowds = _crowds(setup, link_first, neighbors, qualities)
     degree = int(np.diff(link_first).max(initial=1))
     _check(setup, degree, len(neighbors))
     workload = workload_of(setup)
@@ -358,9 +416,15 @@ def make_state(setup: Setup, messages: int) -> Any:
     given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _OF_WORKLOAD}
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
+    given |= {"rank_first": crowds.rank_first, "ranked": crowds.ranked, "has_crowds": bool(crowds.neighbors.any())}
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
     state = make(State, FIELDS, sizes | rooms, **given)
-    state.links["wanted"] = wanted
+    state.links["works"] = qualities >= protocol.worst_link  # NaN is not.
+    state.nodes["is_crowded"] = crowds.neighbors > 0
+    times = [times_of(protocol, crowd) for crowd in crowds.neighbors.tolist()]
+    state.nodes["ids_after_us"] = [one.ids_us for one in times]
+    for name in ("tick_us", "sign_us", "recheck_s"):
+        state.nodes[name] = [getattr(one, name) for one in times]
     return state
 
 
@@ -371,12 +435,10 @@ def _settings(protocol: Any) -> dict[str, Any]:
     times = times_of(protocol)
     return {
         "update_after_us": times.update_us,
-        "keep_alive_after_us": times.sign_us,
-        "ids_after_us": times.ids_us,
         "retry_ticks": protocol.retry_ticks,
         "retries": protocol.retries,
         "count_muted": protocol.count_muted,
-        "recheck_s": float(protocol.recheck_s),
+        "best_links": protocol.best_links,
         "relink_s": float(protocol.relink_s),
         "history_us": times.history_us,
         "max_history": protocol.max_history,

@@ -1,0 +1,31 @@
+"""`workbench warm`: which twins it compiles, and what it says."""
+
+from workbench import cli
+from workbench.public_names import PROTOCOLS
+from workbench.sim.fast import kept, warming
+
+
+def test_twins_that_are_not_on_disk_are_compiled_once_each(monkeypatch, capsys):
+    compiled = []
+    monkeypatch.setattr(kept, "is_kept", lambda twin: "flooding" in twin)
+    monkeypatch.setattr(warming, "compile_here", lambda twin, protocol: compiled.append(twin))
+    assert cli.main(["warm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(PROTOCOLS)
+    assert "Flooding: on disk" in lines
+    assert sum("compiling" in line for line in lines) == len(compiled) == len(set(compiled))
+    assert "workbench.protocols.flooding.fast" not in compiled
+    assert any("PrintedTinyMQ has no fast twin" in line for line in lines)
+
+
+def test_only_those_named_are_compiled(monkeypatch, capsys):
+    compiled = []
+    monkeypatch.setattr(kept, "is_kept", lambda twin: False)
+    monkeypatch.setattr(warming, "compile_here", lambda twin, protocol: compiled.append(protocol.__name__))
+    assert cli.main(["warm", "Diffusion", "Flooding"]) == 0
+    assert compiled == ["Diffusion", "Flooding"]
+
+
+def test_unknown_name_is_answered_with_those_there_are(capsys):
+    assert cli.main(["warm", "Floding"]) == 2
+    assert "there is no protocol Floding; there are CodedDiffusion, DPS" in capsys.readouterr().err

@@ -1,0 +1,247 @@
+"""DPS on a radio: a node in a crowd links with a few neighbors, the network stays in one part, and little is sent."""
+
+from itertools import combinations
+
+import pytest
+
+import workbench as wb
+from tests.network import SECOND, Network
+from tests.protocols.dps.checks import mesh, muted, parts, states
+from workbench import draws
+from workbench.protocols.contract import Forwarded
+from workbench.protocols.dps import DPS, rules, wire
+from workbench.protocols.dps.automaton import ACTIVE, MUTED
+
+QUICK = {"update_s": 1.0, "link_loss_s": 4.0, "relink_s": 2.0, "recheck_s": 10.0, "crowd": 4}
+CLIQUE = list(combinations(range(20), 2))
+# Two crowds that two nodes join by a link that is worse than all others.
+TWO = [*combinations(range(8), 2), *combinations(range(8, 16), 2), (3, 12)]
+
+
+def crowd(links, seconds=40, poor=(), **settings):
+    """A network of ideal links whose qualities are reported at both ends: 1.0, of the ``poor`` ones 0.6."""
+    network = Network(DPS(**{**QUICK, **settings}), links, draws.Stream(1).below)
+    for node in network.nodes.values():
+        node.start(0)
+    for one, other in links:
+        quality = 0.6 if (one, other) in poor else 1.0
+        network.nodes[one].link_quality(other, quality, quality, 0)
+        network.nodes[other].link_quality(one, quality, quality, 0)
+    network.settle()
+    network.advance(seconds)
+    return network
+
+
+def asked(node):
+    return {address for address, remote in node.links.remotes.items() if remote.asked}
+
+
+def lonely_node(neighbors, **settings):
+    """A node without a network: ``neighbors`` has their qualities. Returns it and when it asked whom."""
+    node = DPS(**{**QUICK, "recheck_s": 0.0, **settings}).make_node(50, draws.Stream(1))
+    node.start(0)
+    for neighbor, quality in neighbors.items():
+        node.link_quality(neighbor, quality, quality, 0)
+    times = {}
+    while node.next_wake is not None and node.next_wake < 6 * SECOND:
+        now = node.next_wake
+        node.wake(now)
+        for destination, _ in node.take_frames():
+            times.setdefault(destination, now)
+    return node, times
+
+
+def test_a_node_with_few_neighbors_asks_all_that_will_not_ask_it():
+    node, times = lonely_node({10: 0.9, 20: 0.6, 60: 1.0, 70: 0.5, 80: 0.4})
+    assert not node.is_crowded
+    # Those with lower addresses ask by themselves, and are asked when they have not.
+    assert {neighbor for neighbor, at_us in times.items() if at_us <= SECOND} == {60, 70}
+    assert {neighbor for neighbor, at_us in times.items() if at_us > 4 * SECOND} == {10, 20}
+
+
+def test_a_node_in_a_crowd_asks_the_best_alone_and_the_very_best_first():
+    qualities = {neighbor: 0.5 + neighbor % 5 / 10 for neighbor in range(20)}
+    node, times = lonely_node(qualities, best_links=4)
+    assert node.is_crowded
+    assert len(times) == 4 and all(qualities[neighbor] == 0.9 for neighbor in times)
+    ranked = sorted(times, key=lambda one: rules.rank(qualities[one], 50, one, 20))
+    assert sorted(times, key=times.__getitem__) == ranked
+    assert max(times.values()) > 3 * SECOND
+
+
+@pytest.mark.parametrize("neighbors", [16, 64, 256])
+def test_about_the_root_of_a_crowd_are_hubs_and_everybody_asks_them_first(neighbors):
+    hubs = [node for node in range(neighbors) if rules.is_hub(node, neighbors)]
+    assert neighbors**0.5 / 2 <= len(hubs) <= neighbors**0.5 * 2
+    firsts = {}
+    for node in range(neighbors):
+        others = [other for other in range(neighbors) if other != node]
+        firsts[node] = min(others, key=lambda one: rules.rank(1.0, node, one, neighbors))
+    assert set(firsts.values()) <= set(hubs)
+    # Hubs agree on the best of them, the others do not.
+    assert len({firsts[hub] for hub in hubs}) <= 2 < len(set(firsts.values()))
+
+
+def test_a_crowd_is_one_tree_of_few_links_and_few_frames():
+    network = crowd(CLIQUE)
+    everybody = mesh(DPS(**{**QUICK, "crowd": 99}), CLIQUE, seconds=40)
+    assert len(parts(network)) == len(parts(everybody)) == 1
+    found = list(states(network).values())
+    assert found.count((ACTIVE, ACTIVE)) == len(network.nodes) - 1
+    assert len(found) <= 20 * (QUICK.get("best_links", 3) + 1) < len(CLIQUE) / 2
+    assert len(network.sent) < len(everybody.sent) * 2 / 3
+
+
+def test_what_is_published_in_a_crowd_comes_to_all_who_ask_and_once():
+    network = crowd(CLIQUE)
+    subscriptions = [network.nodes[address].subscribe_topics("a/b", network.now) for address in (3, 9, 17)]
+    network.settle()
+    network.advance(20)
+    before = len(network.sent)
+    network.nodes[12].publish_topics("a/b", b"x", network.now)
+    network.settle()
+    network.advance(2)
+    assert [len(subscription.take()) for subscription in subscriptions] == [1, 1, 1]
+    sent = [wire.describe(frame)[0] for _, _, frame in network.sent[before:]]
+    assert sent.count("publication") <= 8  # and not to those who have muted links to them
+
+
+@pytest.mark.parametrize("recheck_s", [0.0, 5.0])
+def test_a_scout_joins_what_the_best_links_leave_apart(recheck_s):
+    network = crowd(TWO, 150, poor={(3, 12)}, recheck_s=recheck_s, best_links=2)
+    assert len(parts(network)) == (2 if recheck_s == 0 else 1)
+
+
+def test_a_scouts_link_that_joins_nothing_is_ended_at_both_ends():
+    network = crowd(CLIQUE, 30)
+    before = {(address, neighbor) for address, node in network.nodes.items() for neighbor in asked(node)}
+    network.advance(200)
+    after = {(address, neighbor) for address, node in network.nodes.items() for neighbor in asked(node)}
+    assert len(after) <= 20 * 4 and after != before
+    remotes = sum(len(node.links.remotes) for node in network.nodes.values())
+    assert remotes <= 2 * len(after)
+    assert len(parts(network)) == 1
+
+
+def test_where_a_hub_dies_its_neighbors_ask_others():
+    network = crowd(CLIQUE)
+    hub = max(network.nodes, key=lambda address: len(network.nodes[address].links.active()))
+    network.links = {link for link in network.links if hub not in link}
+    network.advance(120)
+    rest = [part for part in parts(network) if part != {hub}]
+    assert len(rest) == 1
+    subscription = network.nodes[(hub + 1) % 20].subscribe_topics("a/b", network.now)
+    network.settle()
+    network.advance(20)
+    network.nodes[(hub + 7) % 20].publish_topics("a/b", b"x", network.now)
+    network.settle()
+    network.advance(2)
+    assert len(subscription.take()) == 1
+
+
+def test_a_link_that_becomes_too_poor_is_ended_and_another_neighbor_is_asked():
+    network = crowd(CLIQUE)
+    node = network.nodes[5]
+    poor = next(iter(sorted(asked(node))))
+    node.link_quality(poor, 0.1, 0.9, network.now)
+    network.nodes[poor].link_quality(5, 0.9, 0.1, network.now)
+    network.settle()
+    network.advance(60)
+    assert poor not in node.links.remotes and len(parts(network)) == 1
+
+
+def test_what_a_muted_neighbor_has_told_does_not_count_in_a_crowd():
+    network = crowd(CLIQUE)
+    network.nodes[3].subscribe_topics("a/b", network.now)
+    network.settle()
+    network.advance(20)
+    remotes = [remote for node in network.nodes.values() for remote in node.links.remotes.values()]
+    assert muted(network)
+    assert all(remote.inbound is None for remote in remotes if remote.state == MUTED)
+
+
+def test_a_publication_waits_in_a_crowd_before_it_is_forwarded():
+    network = crowd(CLIQUE)
+    subscription = network.nodes[3].subscribe_topics("a/b", network.now)
+    network.settle()
+    network.advance(20)
+    relay = next(address for address, remote in network.nodes[3].links.remotes.items() if remote.state == ACTIVE)
+    source = next(address for address in network.nodes[relay].links.remotes if address != 3)
+    sent, events = len(network.sent), len(network.events)
+    network.nodes[relay].receive(_publication(b"x"), source, network.now, False)
+    network.settle()
+    assert len(network.sent) == sent
+    network.advance(0.2)
+    told = [event for address, event in network.events[events:] if address == relay and isinstance(event, Forwarded)]
+    assert [(event.peer, event.value) for event in told] == [(source, 1)]
+    assert len(subscription.take()) == 1
+
+
+def test_no_more_publications_wait_than_a_radio_could_bring():
+    network = crowd(CLIQUE)
+    node, now = network.nodes[0], network.now
+    neighbor = next(iter(node.links.remotes))
+    for number in range(3 * rules.MOST_WAITING):
+        node.receive(_publication(b"%d" % number, number), neighbor, now, False)
+    before = node.drops.get("dead_end", 0)
+    assert before == 2 * rules.MOST_WAITING
+    network.advance(1)
+    assert node.drops["dead_end"] == 3 * rules.MOST_WAITING
+
+
+def _publication(data, number=0):
+    sender = DPS(**QUICK).make_node(99, draws.Stream(number))
+    sender.start(0)
+    sender.multicasts = True
+    sender.publish_topics("a/b", data, 0)
+    return sender.take_frames()[0][1]
+
+
+def test_a_node_without_a_link_layer_is_in_no_crowd():
+    network = mesh(DPS(**QUICK), [(0, 1)])
+    node = DPS(**QUICK).make_node(7, draws.Stream(1))
+    node.start(0)
+    for neighbor in range(100, 130):
+        node.link(neighbor, 0)
+    assert not node.is_crowded and node.times == network.nodes[0].times == rules.times_of(node.settings)
+
+
+@pytest.mark.parametrize("is_crowded", [True, False])
+def test_a_link_that_an_acknowledgement_has_muted_says_so_once_and_in_a_crowd_alone(is_crowded):
+    assert rules.tells_mute(is_crowded, False, MUTED, 0) == is_crowded
+    # It was muted before; it is not muted; the neighbor has said so itself; it gets an acknowledgement that says so.
+    for was_muted, state, flags in [(True, MUTED, 0), (False, ACTIVE, 0), (False, MUTED, wire.MUTE)]:
+        assert not rules.tells_mute(is_crowded, was_muted, state, flags)
+    assert not rules.tells_mute(is_crowded, False, MUTED, wire.SAK_REQUESTED)
+
+
+def test_signs_of_life_and_rechecks_of_a_crowd_take_no_more_than_those_of_a_few():
+    settings = DPS()
+    few, many = rules.times_of(settings), rules.times_of(settings, 10 * rules.CALM)
+    assert rules.times_of(settings, rules.CALM) == few
+    assert many.sign_us == 10 * few.sign_us and many.recheck_s == 10 * few.recheck_s
+    assert few.update_us == many.update_us == few.tick_us < many.tick_us
+
+
+def scenario(topology, duration_s=180):
+    nodes = sorted(topology)
+    workload = [
+        wb.subscribe(nodes[:: len(nodes) // 5][:5], "TEMP GE 25"),
+        wb.publish(nodes[3::3], "TEMP IS 26", every_s=10, start_s=60, stop_s=duration_s - 10, stagger=True),
+    ]
+    radio = wb.Radio(collisions=True, csma=True, retries=3)
+    return wb.Scenario(topology, wb.DPS(), workload, radio, duration_s)
+
+
+# Everybody hears everybody in Strasbourg, and not on the disc: there frames meet that carrier sense cannot keep apart.
+@pytest.mark.parametrize(("name", "least"), [("disc", 0.85), ("strasbourg", 0.95)])
+def test_a_crowd_with_collisions_and_carrier_sense_is_settled_after_a_minute(name, least, request):
+    if name == "strasbourg":
+        request.getfixturevalue("real_data")
+        topology = wb.topology.testbed(name)
+    else:
+        topology = wb.topology.disc(60, width_m=60, height_m=60, seed=2, radius_m=50)
+    metrics = scenario(topology).run("reference").metrics
+    assert metrics["delivery_ratio"] >= least
+    # Links with all neighbors alone would take some 60,000.
+    assert metrics["transmissions"] < 10000

@@ -1,0 +1,30 @@
+"""The lab as an app, without code: the short story of ``test_story`` through Voilà."""
+
+import pytest
+
+from tests.jupyter import App
+from tests.widgets.test_story import COLD, Hand, change, chromium, compose, look, stop_a_long_run
+
+pytestmark = pytest.mark.browser
+__all__ = ["chromium"]
+
+
+def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path):
+    pytest.importorskip("voila", reason="voila is not installed: pip install voila")
+    with App(tmp_path, COLD) as app:
+        page = app.opened(chromium)
+        hand = Hand(page)
+        complaints = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        hand.sees_run("")
+        compose(hand)
+        change(hand)
+        look(hand)
+        stop_a_long_run(hand)
+        page.reload()
+        hand.sees_run("Diffusion on 12 nodes")
+        assert complaints == []
+        # What Voilà itself asks of the network (fonts) is not there.
+        assert [said for said in hand.errors if "ERR_FAILED" not in said] == []
+        page.close()
+    assert "Traceback" not in (tmp_path / "server.log").read_text()

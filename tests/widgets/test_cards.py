@@ -1,0 +1,121 @@
+"""Metrics as cards with their change, and two runs' metrics side by side."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench.sim.metrics import COMMON
+from workbench.widgets.cards import Cards
+from workbench.widgets.differences import Differences
+from workbench.widgets.numbers import change, shown_as, written
+
+
+def run_of(protocol, **changes):
+    """A short run on the reference engine."""
+    workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 2", every_s=1)]
+    scenario = wb.Scenario(wb.topology.line(5), protocol, workload, duration_s=3)
+    return scenario.replace(**changes).run(engine="reference")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return run_of(wb.Diffusion()), run_of(wb.Flooding())
+
+
+def cards_of(cards):
+    """{title: (value, change, its class)} of what is shown."""
+    found = re.findall(r"<span>(.*?)</span><b>(.*?)</b><em class='(.*?)'>(.*?)</em>", cards.value)
+    return {title: (value, said, kind) for title, value, kind, said in found}
+
+
+def test_a_run_has_a_card_for_each_metric_that_means_something(runs):
+    cards = Cards()
+    cards.show(runs[0].metrics)
+    shown = cards_of(cards)
+    assert list(shown)[:4] == ["delivery", "latency, median", "latency, 95 %", "frames sent"]
+    assert shown["delivery"] == ("100 %", "", "") and "<small>3 of 3</small>" in cards.value
+    assert "interests known" in shown and "repeated" not in shown and "coverage" not in shown
+    assert "title='from publish to delivery" in cards.value
+    cards.show(runs[1].metrics)
+    assert "interests known" not in cards_of(cards)
+
+
+def test_a_change_for_the_worse_is_told_by_arrow_number_and_class(runs):
+    metrics = runs[0].metrics.copy()
+    before = metrics.copy()
+    metrics["delivery_ratio"], metrics["transmissions"] = 0.75, before["transmissions"] / 2
+    cards = Cards()
+    cards.show(metrics, before)
+    shown = cards_of(cards)
+    assert shown["delivery"] == ("75 %", "▼ 25 points", "wb-worse")
+    assert shown["frames sent"][1:] == ("▼ 50 %", "wb-better")
+    assert shown["energy"][1:] == ("", "")
+
+
+def test_cards_need_no_metric_that_the_run_before_lacks(runs):
+    cards = Cards()
+    cards.show(runs[0].metrics, runs[1].metrics)
+    cards.show(runs[1].metrics, runs[0].metrics)
+    cards.show(runs[0].metrics, pd.Series(dtype=float))
+    assert {said for _, said, _ in cards_of(cards).values()} == {""}
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "said"),
+    [
+        ("delivery_ratio", 0.5, 0.75, ("▲ 25 points", True)),
+        ("latency_ms_p50", 10, 11, ("▲ 10 %", False)),
+        ("transmissions", 10, 200, ("▲ 20×", False)),
+        ("lost", 0, 4, ("▲", False)),
+        ("lost", 4, 0, ("▼ 100 %", True)),
+        ("somebodys_own", 4, 6, ("▲ 50 %", None)),
+        ("lost", 4, 4, ("", None)),
+        ("stretch", math.nan, 2, ("", None)),
+    ],
+)
+def test_changes_in_words(name, before, now, said):
+    assert change(name, before, now) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("delivery_ratio", 0.98765, "98.8 %"),
+        ("coverage", 1.0, "100 %"),
+        ("latency_ms_p50", 12.3456, "12.3 ms"),
+        ("bytes_sent", 1234567, "1,234,567 B"),
+        ("energy_mJ", 0.0, "0 mJ"),
+        ("stretch", math.nan, "–"),
+        ("somebodys_own", math.inf, "inf"),
+    ],
+)
+def test_numbers_in_words(name, value, text):
+    assert written(name, value) == text
+
+
+def test_metrics_of_every_run_have_a_meaning_or_their_name():
+    assert all(shown_as(name).title for name in COMMON)
+    assert shown_as("hops_<b>").title == "hops <b>"
+
+
+def test_two_runs_stand_side_by_side_and_the_better_is_marked(runs):
+    table = Differences()
+    assert "Choose a protocol" in table.value
+    table.show(*runs)
+    assert re.findall(r"<th scope='col'>(.*?)</th>", table.value) == ["", "Diffusion", "Flooding", "second / first"]
+    rows = dict(re.findall(r"<tr><th scope='row'[^>]*>(.*?)</th>(.*?)</tr>", table.value))
+    one, other = (run.metrics["bytes_sent"] for run in runs)
+    cells = re.findall(r"<td(.*?)>(.*?)</td>", rows["bytes sent"])
+    assert [text for _, text in cells] == [f"{one:,.0f} B", f"{other:,.0f} B", f"{other / one:.2f}"]
+    assert [bool(kind) for kind, _ in cells] == [one < other, other < one, False]
+    assert "wb-best" not in rows["delivery"]
+    assert "–" in rows["interests known"]
+
+
+def test_the_same_protocol_twice_is_told_apart(runs):
+    table = Differences()
+    table.show(runs[1], runs[1])
+    assert "Flooding A" in table.value and "Flooding B" in table.value and "wb-best" not in table.value

@@ -1,0 +1,139 @@
+"""Fields of forms: a control for each line of a table, what is wrong beside it, and its reason where asked for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.protocols.parameter import Parameter
+from workbench.widgets.fields import Field, fields_of, literal, reason_of, usual_range, why_button
+
+TTL = Parameter("ttl", 50, 1, 255, "hops", "TTL of the definition file")
+LOSS = Parameter("loss", 0.1, 0.0, 1.0, "share", "every arc loses it")
+RATE = Parameter("bit_rate_bps", 250_000, 1, 10**10, "bit/s", "802.15.4 at 2.4 GHz")
+ROOTS = Parameter("roots", (0,), None, None, "nodes", "a lone sink has the first address")
+MODE = Parameter("publish", "all", ("all", "own"), None, "", "the paper's")
+REARM = Parameter("rearm", True, None, None, "", "later packets are worth sending")
+SEPARATORS = Parameter("separators", "/", None, None, "", "between the levels of a topic")
+TABLE = (TTL, LOSS, RATE, ROOTS, MODE, REARM, SEPARATORS)
+
+
+def slider_and_text(field):
+    return field._controls
+
+
+@pytest.mark.parametrize("parameter", TABLE, ids=[one.name for one in TABLE])
+def test_a_field_begins_with_the_default_and_says_its_name_unit_and_reason(parameter):
+    field = Field(parameter)
+    assert field.value == parameter.default and not field.error
+    for control in field._controls:
+        assert control.tooltip == f"{parameter.name}: {parameter.reason}"
+    assert parameter.name in field.children[0].value and parameter.unit in field.children[-3].value
+
+
+def test_slider_and_number_are_one_value():
+    field = Field(TTL)
+    slider, text = slider_and_text(field)
+    slider.value = 7
+    assert field.value == 7 and text.value == "7"
+    text.value = "200"
+    assert field.value == 200 and slider.value == 200
+    field.value = 12
+    assert (slider.value, text.value) == (12, "12")
+
+
+def test_a_wide_range_has_a_slider_by_decades_and_takes_numbers_beyond_it():
+    field = Field(RATE)
+    slider, text = slider_and_text(field)
+    slider.value = 6.0
+    assert field.value == 1_000_000 and text.value == "1000000"
+    text.value = "10000000000"
+    assert field.value == 10**10 and slider.value == slider.max and not field.error
+
+
+def test_a_slider_that_is_put_on_its_nearest_step_changes_nothing():
+    field = Field(LOSS)
+    slider, _ = slider_and_text(field)
+    field.value = 0.12345
+    slider.value += slider.step / 10  # as the browser sends it back
+    assert field.value == 0.12345
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "said"),
+    [
+        (TTL, "", "'' is not a whole number"),
+        (TTL, "ten", "'ten' is not a whole number"),
+        (TTL, "2.5", "is not a whole number"),
+        (TTL, "0", "it must be a whole number from 1 to 255 hops"),
+        (TTL, "9" * 5000, "is not a whole number"),
+        (LOSS, "much", "'much' is not a number"),
+        (LOSS, "nan", "it must be a number from 0.0 to 1.0 share"),
+        (LOSS, "1e400", "it must be a number"),
+        (LOSS, "-0.1", "it must be a number from 0.0 to 1.0"),
+    ],
+)
+def test_nonsense_stays_with_a_sentence_beside_it_and_the_value_stays(parameter, text, said):
+    field = Field(parameter)
+    _, box = slider_and_text(field)
+    box.value = text
+    assert said in field.error and field._said.value
+    assert box.value == text and field.value == parameter.default
+    box.value = "1"
+    assert field.value == 1 and not field.error and not field._said.value
+
+
+def test_a_slider_takes_the_place_of_nonsense():
+    field = Field(TTL)
+    slider, text = slider_and_text(field)
+    text.value = "ten"
+    slider.value = 51
+    assert (field.value, field.error, text.value) == (51, "", "51")
+    text.value = "ten"
+    field.show(51)
+    assert (field.value, field.error, text.value) == (51, "", "51")
+
+
+def test_a_list_is_written_with_commas_a_choice_chosen_a_box_ticked():
+    roots, mode, rearm = Field(ROOTS), Field(MODE), Field(REARM)
+    roots._controls[0].value = "0, 5,12"
+    mode._controls[0].value = "own"
+    rearm._controls[0].value = False
+    assert (roots.value, mode.value, rearm.value) == ((0, 5, 12), "own", False)
+    roots.value = (1, 2)
+    assert roots._controls[0].value == "1, 2"
+
+
+def test_the_reason_stands_below_where_somebody_asks():
+    fields = fields_of(TABLE, {one.name: one.default for one in TABLE}, "Form")
+    why = why_button(fields.values)
+    reason = fields["ttl"].children[-1]
+    assert reason.layout.display == "none"
+    why.value = True
+    assert "50 unless set, 1 to 255: TTL of the definition file" in reason.value
+    assert all(one.children[-1].layout.display is None for one in fields.values())
+    why.value = False
+    assert reason.layout.display == "none"
+
+
+def test_reasons_of_choices_lists_and_open_ranges():
+    assert reason_of(MODE) == "all unless set: the paper's"
+    assert reason_of(REARM).startswith("yes unless set: ")
+    assert reason_of(ROOTS).startswith("0 unless set: ")
+    assert reason_of(Parameter("max_events", 1000, 1, None, "", "many")) == "1000 unless set, from 1: many"
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_as_something(text):
+    assert isinstance(literal(text), (int, float, str))
+
+
+@pytest.mark.parametrize("text", ["{[]: 1}", "[1]", "None", "(" * 5000, "-" * 100_000 + "1", "b'x'"])
+def test_what_is_no_number_and_no_text_in_quotes_stands_as_it_is(text):
+    assert literal(text) == text
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_the_usual_range_holds_the_default_and_is_inside_of_the_table(low, up, further):
+    default, high = low + up, low + up + further
+    begin, end = usual_range(Parameter("x", default, low, high, "", ""))
+    assert low <= begin <= default <= end <= high

@@ -1,0 +1,161 @@
+"""The panel of sweeps: what can be varied, over what; running, stopping, going on; the chart."""
+
+import threading
+
+import pytest
+
+import workbench as wb
+from workbench.sweeps import runners
+from workbench.widgets import sweep as sweep_module
+from workbench.widgets.sweep import SPARK, SweepPanel, proposed, read_values, table_of
+
+
+@pytest.fixture
+def scenario():
+    """A line whose links lose; the fast engine stays out of it."""
+    workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 2", every_s=1)]
+    return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, wb.Radio(loss=0.1), duration_s=3, seed=3)
+
+
+@pytest.fixture
+def panel(scenario, monkeypatch):
+    """A panel whose sweeps vary what is lost, with two seeds."""
+    monkeypatch.setattr(sweep_module, "REDRAWN_S", 0.0)
+    made = SweepPanel(scenario)
+    made.path.value, made.values.value, made.repetitions.value = "radio.loss", "0, 0.2, 0.5", 2
+    return made
+
+
+def said(panel):
+    return panel._said.value
+
+
+def test_settings_radio_duration_and_seed_can_be_varied(panel, scenario):
+    assert {"protocol.ttl", "radio.retries", "radio.loss", "duration_s", "seed"} <= set(panel.path.options)
+    assert not {"radio.jitter_ms", "protocol.roots", "protocol.filters"} & set(panel.path.options)
+    panel.path.value = "protocol.ttl"
+    panel.value = scenario.replace(protocol=wb.TinyMQ())
+    assert "protocol.ttl" not in panel.path.options and "protocol.roots" not in panel.path.options
+    panel.path.value = "protocol.publish"
+    assert panel.values.value == "all, own"
+    panel.value = scenario.replace(protocol=wb.TinyMQ(), seed=9)
+    assert panel.path.value == "protocol.publish"
+
+
+@pytest.mark.parametrize("protocol", [wb.Flooding(), wb.Gossip(), wb.Diffusion(), wb.CodedDiffusion(), wb.TinyMQ()])
+def test_what_is_proposed_can_be_swept(scenario, protocol):
+    scenario = scenario.replace(protocol=protocol)
+    for path, parameter in table_of(scenario).items():
+        values = proposed(parameter, scenario)
+        assert values == read_values(", ".join(map(str, values))) and len(values) == len(set(values)) > 1, path
+        if path not in ("protocol.literal", "protocol.refresh_s", "protocol.lease_s"):  # these go with others
+            for value in values:
+                scenario.replace(**{path: value})
+
+
+def test_a_sweep_gives_a_table_and_a_chart_that_follows_the_page(panel, scenario):
+    assert panel.results is None
+    panel.run_button.click()
+    assert panel.wait() and "6 points." in said(panel)
+    assert sorted(set(panel.results["radio.loss"])) == [0, 0.2, 0.5] and set(panel.results["seed"]) == {3, 4}
+    one = panel.results[(panel.results["radio.loss"] == 0.5) & (panel.results["seed"] == 4)].iloc[0]
+    alone = scenario.replace(seed=4, **{"radio.loss": 0.5}).run(engine="reference")
+    assert one["transmissions"] == alone.metrics["transmissions"]
+    assert "<svg" in panel._chart.value and "light-dark(" in panel._chart.value and "loss" in panel._chart.value
+    assert not panel.run_button.disabled and panel.stop_button.disabled and panel.bar.layout.visibility == "hidden"
+
+
+def test_another_metric_redraws_and_another_path_leaves_the_chart_of_what_was_swept(panel):
+    panel.run()
+    assert panel.wait()
+    first = panel._chart.value
+    panel.metric.value = "transmissions"
+    assert panel._chart.value != first and "<svg" in panel._chart.value
+    panel.path.value = "protocol.ttl"
+    panel.metric.value = "delivery_ratio"
+    assert panel._chart.value == first
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "sentence"),
+    [
+        ("radio.loss", "", "there are no values"),
+        ("radio.loss", "0.1, 7", "loss is 7"),
+        ("radio.loss", "0.1, 0.1", "same scenario twice"),
+        ("protocol.ttl", "many", "ttl is &#x27;many&#x27;"),
+        ("protocol.ttl", "{[]: 1}", "ttl is"),
+        ("duration_s", "-1", "duration_s is -1"),
+        ("seed", "1.5", "seed is 1.5"),
+    ],
+)
+def test_values_that_cannot_be_get_a_sentence_and_stay(panel, path, text, sentence):
+    panel.path.value, panel.values.value = path, text
+    panel.run()
+    assert panel.wait() and sentence in said(panel) and "wb-error" in said(panel)
+    assert panel.values.value == text and panel.table is None and not panel.run_button.disabled
+
+
+def test_stopped_it_keeps_what_is_finished_and_goes_on(panel, monkeypatch):
+    ran, may_go_on, is_third = [], threading.Event(), threading.Event()
+    whole = runners.run_point
+
+    def run_point(plan, number):
+        ran.append(number)
+        if len(ran) == 3:
+            is_third.set()
+            assert may_go_on.wait(30)
+        return whole(plan, number)
+
+    monkeypatch.setattr(runners, "run_point", run_point)
+    panel.run()
+    assert is_third.wait(30)
+    panel.run()  # one is under way
+    panel.stop_button.click()
+    may_go_on.set()
+    assert panel.wait() and "Stopped: 3 of 6 points are kept" in said(panel)
+    assert len(panel.results) == 3 and ran == [0, 1, 2] and "<svg" in panel._chart.value
+    panel.run()
+    assert panel.wait() and "6 points." in said(panel) and ran == [0, 1, 2, 3, 4, 5]
+    panel.values.value = "0, 0.2"
+    panel.run()
+    assert panel.wait() and len(panel.results) == 4
+
+
+def test_seeds_alone_can_be_swept(panel):
+    panel.path.value, panel.values.value = "seed", "1, 2, 3, 4"
+    panel.run()
+    assert panel.wait() and len(panel.results) == 4 and "<svg" in panel._chart.value
+
+
+def test_metrics_of_the_protocols_own_are_offered_after_the_first_points(panel):
+    before = panel.metric.options
+    panel.run()
+    assert panel.wait()
+    assert set(panel.table.metrics) <= set(panel.metric.options) and len(panel.metric.options) > len(before)
+    assert panel.metric.value == "delivery_ratio"
+
+
+def test_points_that_fail_are_told_with_the_first_reason(panel, monkeypatch):
+    whole = runners.run_point
+
+    def run_point(plan, number):
+        row = whole(plan, number)
+        return row._replace(error="no good", metrics={}) if number == 4 else row
+
+    monkeypatch.setattr(runners, "run_point", run_point)
+    with pytest.warns(UserWarning, match="1 of 6 points failed"):
+        panel.run()
+        assert panel.wait()
+    assert "1 of 6 points failed, the first: no good" in said(panel)
+
+
+def test_a_runner_that_breaks_is_told_in_a_sentence(panel, monkeypatch):
+    class Broken:
+        def run(self, plan, numbers, moving):
+            raise RuntimeError("no session\nat line 1 of many")
+
+    monkeypatch.setattr(sweep_module, "SparkRunner", Broken)
+    panel.where.value = SPARK
+    panel.run()
+    assert panel.wait() and "ended with RuntimeError: no session<" in said(panel)
+    assert not panel.run_button.disabled
