@@ -97,7 +97,7 @@ def test_a_lesson_has_three_exercises_that_are_not_answered(lesson):
 def test_no_answer_says_what_an_answer_is():
     found = wb.lessons.check("04.2", None, "a/+")
     assert not found.is_right
-    assert found.sentence == 'Not answered yet. The answer is the topic of a publication, such as "a/b".'
+    assert found.sentence == 'There is no answer so far. It has to be the topic of a publication, such as "a/b".'
 
 
 def test_an_exercise_that_is_not_there_is_told_with_one_that_was_meant():

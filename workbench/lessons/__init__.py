@@ -35,7 +35,7 @@ def check(number: str, answer: Any, *given: Any) -> Verdict:
     """
     exercise = _exercise(number)
     if answer is None:
-        return Verdict(False, f"Not answered yet. The answer is {exercise.wants}.")
+        return Verdict(False, f"There is no answer so far. It has to be {exercise.wants}.")
     if not exercise.is_one(answer):
         return Verdict(False, f"The answer is {answer!r:.80}; it has to be {exercise.wants}.")
     try:

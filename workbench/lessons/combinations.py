@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from workbench.coding.fields import Field
+from workbench.coding.fields import BinaryField, PrimeField
 from workbench.coding.rlnc import CodedPacket, Decoder
 from workbench.lessons.exercise import Exercise, Verdict, is_number
 from workbench.lessons.measured import cheapest
@@ -15,7 +15,9 @@ from workbench.sim.scenario import Scenario
 NEAR = 0.005
 
 
-def without_first(answer: Sequence[int], first: CodedPacket, second: CodedPacket, field: Field) -> Verdict:
+def without_first(
+    answer: Sequence[int], first: CodedPacket, second: CodedPacket, field: BinaryField | PrimeField
+) -> Verdict:
     """Coefficients for two packets whose combination has nothing of the first chunk."""
     for symbol in answer:
         field.check(symbol)

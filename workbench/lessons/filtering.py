@@ -14,11 +14,11 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 
-SHARE_OF_FRAMES = 0.5
+SHARE_OF_FRAMES = 0.6
 
 
 def within(answer: Protocol, scenario: Scenario, key: str, tolerance: float) -> Verdict:
-    """Filters with which half of the data frames are saved while what the sink knows of a node is off by little."""
+    """Filters that save four tenths of the data frames, and leave what the sink knows within a tolerance."""
     if type(answer) is not type(scenario.protocol):
         return Verdict(False, "That is another protocol; change only the filters of the scenario's own.")
     plain, filtered = run_of(scenario), run_of(scenario.replace(protocol=answer))
@@ -30,7 +30,7 @@ def within(answer: Protocol, scenario: Scenario, key: str, tolerance: float) -> 
     if worst > tolerance:
         return Verdict(False, f"{said}, but what the sink knows of node {node} is off by up to {worst:.2f}.")
     if fewer > SHARE_OF_FRAMES * frames:
-        return Verdict(False, f"{said}, off by {worst:.2f} at most: that is not yet half of them.")
+        return Verdict(False, f"{said}; at most {SHARE_OF_FRAMES * frames:,.0f} frames are allowed.")
     return Verdict(True, f"{said}, and what the sink knows is off by {worst:.2f} at most.")
 
 
@@ -71,7 +71,7 @@ def plausible(answer: Callable, key: str, highest: float) -> Verdict:
         is_broken = any(one.value > highest * limit.steps for one in reading if one.key == limit.number)
         wrong = _decides(answer, reading, is_broken)
         if wrong:
-            counts = f" (A value of {key} is a whole number of {step:g} {limit.unit}.)" if limit.steps > 1 else ""
+            counts = f" A value of {key} is a whole number of {step:g} {limit.unit}." if limit.steps > 1 else ""
             return Verdict(False, wrong + counts)
     return Verdict(True, f"It drops what is above {highest:g} {limit.unit}, and passes all else as it is.")
 
