@@ -183,6 +183,29 @@ class Lines(widgets.VBox):
             one.disabled = self.selected < 0
 
 
+# The end
+
+
+def close_all(widget: widgets.Widget) -> None:
+    """Close a widget and all that it holds, shown or not: a closed box alone leaves its parts open on both sides."""
+    waiting, seen = [widget], {id(widget)}
+    while waiting:
+        one = waiting.pop()
+        for held in _widgets_in(tuple(vars(one).values())):
+            if id(held) not in seen:
+                seen.add(id(held))
+                waiting.append(held)
+        one.close()
+
+
+def _widgets_in(value: Any) -> Iterator[widgets.Widget]:
+    if isinstance(value, widgets.Widget):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _widgets_in(one)
+
+
 # After each cell: keys and filters that the user has registered in it
 
 _wanting: weakref.WeakSet[Part] = weakref.WeakSet()

@@ -21,6 +21,7 @@ from workbench.sim.scenario import Scenario, protocol_from_dict
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards
 from workbench.widgets.compare import Compare
+from workbench.widgets.controls import close_all
 from workbench.widgets.differences import Differences
 from workbench.widgets.filters import Filters
 from workbench.widgets.network import Network
@@ -38,11 +39,19 @@ LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
 _ALONE = "nothing"
 # What the map's buttons ask for -> the workload's kind of item.
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
+_open: dict[str, Lab] = {}
 
 
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one."""
-    return Lab(scenario, name)
+    """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one.
+
+    There is one of a name: one that is open already, as when a cell is run again, is closed.
+    """
+    before = _open.pop(name, None)
+    if before is not None:
+        before.close()
+    _open[name] = made = Lab(scenario, name)
+    return made
 
 
 def first_scenario() -> Scenario:
@@ -69,7 +78,7 @@ class Lab(widgets.VBox):
         opened = scenario or first_scenario()
         self._opened_with = opened.hash
         self._session = Session(self._store.read(scenario) or State(opened))
-        self._is_showing = False
+        self._is_showing = self._is_closed = False
         self._before: Any = None  # metrics of the run before
         self._make_parts()
         self._make_frame()
@@ -115,11 +124,14 @@ class Lab(widgets.VBox):
 
     def close(self) -> None:
         """End what runs, write what was composed, and close all widgets."""
+        if self._is_closed:
+            super().close()
+            return
+        self._is_closed = True
         self._store.flush()
-        self._panel.close()
         for player in self._players.players:
             player.close()
-        super().close()
+        close_all(self)
 
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"

@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.protocols.parameter import Parameter
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import protocol_from_dict
+from workbench.widgets.controls import close_all
 from workbench.widgets.fields import Field, fields_of
 from workbench.widgets.part import Part
 
@@ -67,7 +68,7 @@ class ProtocolForm(Part):
         self._class = cls
         table = [one for one in cls.parameters if not _holds_parts(one)]
         for field in self._fields.values():
-            field.close()
+            close_all(field)
         self._fields = fields_of(table, value.settings, cls.__name__)
         for name, field in self._fields.items():
             field.observe(lambda change, name=name: self._edited(name, change.new), "value")

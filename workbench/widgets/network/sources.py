@@ -15,6 +15,7 @@ import networkx as nx
 from workbench import datasets
 from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
+from workbench.widgets.controls import close_all
 from workbench.widgets.fields import Field, fields_of
 
 if TYPE_CHECKING:
@@ -130,8 +131,14 @@ class Sources(widgets.VBox):
         self.fields = {**main, **radio}
         for field in self.fields.values():
             field.observe(self._set, "value")
-        folded = widgets.Accordion(children=(widgets.VBox(tuple(radio.values())),), titles=("Radio propagation",))
-        self.form.children = (*main.values(), *((folded,) if radio else ()))
+        shown: list[Any] = list(main.values())
+        if radio:
+            folded = widgets.VBox(tuple(radio.values()))
+            shown.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
+        before, self.form.children = self.form.children, tuple(shown)
+        for one in before:
+            if one is not self.table:
+                close_all(one)
         self._opened = source
 
     def _set(self, _: Any) -> None:
