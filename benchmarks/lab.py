@@ -15,8 +15,6 @@ width, to look at.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,12 +23,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from playwright.sync_api import sync_playwright
 
 from scripts.contact_sheet import sheet
-from tests.jupyter import CHROMIUM, App, Jupyter
+from tests.jupyter import App, Jupyter
 from tests.widgets.test_story import PLAYERS, Hand
-from workbench import public_names
 from workbench.widgets.laboratory import protocol_named
 
 SIZES = (400, 1500)
@@ -73,7 +69,8 @@ PAINTED = f"""
 (before) => new Promise((done) => {{
   const look = () => {{
     const one = {PLAYERS}[0]
-    if (one?.fedAt && one.fedAt != before) requestAnimationFrame(() => done((performance.timeOrigin + one.fedAt) / 1000))
+    if (one?.fedAt && one.fedAt != before)
+      requestAnimationFrame(() => done((performance.timeOrigin + one.fedAt) / 1000))
     else setTimeout(look, 2)
   }}
   look()

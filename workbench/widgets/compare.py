@@ -22,7 +22,8 @@ class Compare(widgets.HBox):
     def __init__(self, *runs: Run) -> None:
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
-        super().__init__((widgets.HTML("<p class='wb-said'>The first run is on its way.</p>"),))
+        self._first = widgets.HTML("<p class='wb-said'>The first run is on its way.</p>")
+        super().__init__((self._first,))
         self.add_class("wb-players")
         if runs:
             self.show(runs)

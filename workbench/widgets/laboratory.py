@@ -40,11 +40,19 @@ LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
 _ALONE = "nothing"
 # What the map's buttons ask for -> the workload's kind of item.
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
+_open: dict[str, Lab] = {}
 
 
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one."""
-    return Lab(scenario, name)
+    """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one.
+
+    There is one of a name: one that is open already, as when a cell is run again, is closed.
+    """
+    before = _open.pop(name, None)
+    if before is not None:
+        before.close()
+    _open[name] = made = Lab(scenario, name)
+    return made
 
 
 def first_scenario() -> Scenario:
@@ -71,7 +79,7 @@ class Lab(widgets.VBox):
         opened = scenario or first_scenario()
         self._opened_with = opened.hash
         self._session = Session(self._store.read(scenario) or State(opened))
-        self._is_showing = False
+        self._is_showing = self._is_closed = False
         self._before: Any = None  # metrics of the run before
         self._make_parts()
         self._make_frame()
@@ -117,6 +125,10 @@ class Lab(widgets.VBox):
 
     def close(self) -> None:
         """End what runs, write what was composed, and close all widgets."""
+        if self._is_closed:
+            super().close()
+            return
+        self._is_closed = True
         self._store.flush()
         self._panel.close()
         self._sweep.stop()

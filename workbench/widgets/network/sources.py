@@ -16,6 +16,7 @@ from workbench import datasets
 from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
 from workbench.widgets.fields import Field, fields_of
+from workbench.widgets.part import close_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,17 +126,20 @@ class Sources(widgets.VBox):
             for one, field in self.fields.items():
                 field.value = values[one]
             return
-        before = tuple(self.fields.values())
         main = fields_of(parameters.TABLES[kind], values, SAID.get(kind, name))
         radio = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
         self.fields = {**main, **radio}
         for field in self.fields.values():
             field.observe(self._set, "value")
-        folded = widgets.Accordion(children=(widgets.VBox(tuple(radio.values())),), titles=("Radio propagation",))
-        self.form.children = (*main.values(), *((folded,) if radio else ()))
+        shown: list[Any] = list(main.values())
+        if radio:
+            folded = widgets.VBox(tuple(radio.values()))
+            shown.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
+        before, self.form.children = self.form.children, tuple(shown)
+        for one in before:
+            if one is not self.table:
+                close_all(one)
         self._opened = source
-        for field in before:
-            field.close()
 
     def _set(self, _: Any) -> None:
         if not self._is_showing:
