@@ -12,7 +12,7 @@ import workbench as wb
 from tests.network import Network
 from tests.protocols.tinymq.checks import assert_overlay_is_whole, graphs_with_roots
 from workbench import draws
-from workbench.errors import ParameterError
+from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ, wire
 from workbench.protocols.tinymq.events import KeySet
@@ -170,6 +170,12 @@ def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
     assert not node.overlay.is_attached()
 
 
+@pytest.mark.parametrize("digits", ["²", "9" * 5000])
+def test_digits_that_are_no_number_name_no_key(digits):
+    with pytest.raises(AttributeFormatError, match="there is no key"):
+        wb.TinyMQ(dimensions=(digits,))
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -189,6 +195,7 @@ def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
         ({"dimensions": ("TEMP 0 x",)}, "must be two numbers"),
         ({"dimensions": (5,)}, "write a key"),
         ({"roots": (1.0,)}, "it must name"),
+        ({"roots": ({}, {})}, "it must name"),
         ({"lease_s": 20.0}, "lease_s is 20.0 and refresh_s 30.0; a lease must be longer"),
         ({"refresh_s": 1e-7}, "refresh_s is 1e-07; it must be 0, or 0.001 at least"),
         ({"info_s": 1e-7}, "info_s is 1e-07; it must be 0, or 0.001 at least"),

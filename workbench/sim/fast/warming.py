@@ -22,6 +22,7 @@ class Warming:
 
     def __init__(self, process: Any = None, errors: Any = None) -> None:
         self._process, self._errors = process, errors
+        self.is_stopped = False
 
     @property
     def is_done(self) -> bool:
@@ -49,6 +50,7 @@ class Warming:
     def stop(self) -> None:
         """End the process. What it had compiled so far is lost."""
         if self._process is not None:
+            self.is_stopped = True
             self._process.terminate()
             self._process.wait()
 
@@ -58,7 +60,7 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
     if kept.is_kept(twin):
         return Warming()
     running = _started.get(twin)
-    if running is not None and (not running.is_done or running.error):
+    if running is not None and (not running.is_done or (running.error and not running.is_stopped)):
         return running  # One that failed would fail again.
     errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (kept by the handle)
     process = subprocess.Popen(
