@@ -1,20 +1,12 @@
-"""The lab in a browser: ``benchmarks/lab.py [--sizes 400,1500] [--rounds 9] [--sheet FOLDER]``.
+"""The lab in a browser, to look at: ``benchmarks/lab.py [--protocols DPS,TinyMQ] FOLDER``.
 
-Columns, medians in milliseconds of a move of a slider (the run's seed) in JupyterLab, each protocol with its twin warm
-    picture   from the move until the new run is painted
-    kernel    of it what the kernel does: the new scenario, the run, metrics, layers, the parcel
-    browser   of it from the parcel's arrival until it is painted
-    wire      the rest: from the browser to the kernel and back
-
-Then what 100 moves and 100 runs of the lab's cell leave behind, after the first ten and at the end: comms, threads,
-observers of the session in the kernel; documents, nodes and the heap in the browser.
-
-``--sheet`` takes screenshots instead: protocols x themes x widths, in JupyterLab and through Voilà, one sheet for each
-width, to look at.
+Takes screenshots of protocols x themes x widths, in JupyterLab and through Voilà, and of the forms where they are a
+drawer; one sheet for each width.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,59 +15,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from playwright.sync_api import sync_playwright
 
 from scripts.contact_sheet import sheet
-from tests.jupyter import App, Jupyter
-from tests.widgets.test_story import PLAYERS, Hand
+from tests.jupyter import CHROMIUM, App, Jupyter
+from tests.widgets.test_story import Hand
+from workbench import public_names
 from workbench.widgets.laboratory import protocol_named
 
-SIZES = (400, 1500)
 WIDTHS = (1920, 1366, 800, 390)
 HEIGHT = 1700
 THEMES = ("light", "dark")
-SETUP = """
-import time
-import workbench as wb
-from workbench.widgets.laboratory import protocol_named
-
-def scenario(protocol, nodes):
-    side = round(9.7 * nodes ** 0.5)
-    sources = [1 + round(one * (nodes - 2) / 4) for one in range(5)]
-    workload = [wb.subscribe(nodes // 3, "TEMP GE 20", start_s=20)]
-    workload += [wb.publish(sources, "TEMP IS 26", every_s=2, start_s=25, stagger=True)]
-    topology = wb.topology.disc(nodes, side, side, seed=3)
-    return wb.Scenario(topology, protocol_named(protocol), workload, wb.Radio(loss="none"), duration_s=40)
-"""
-# The twin is made warm; the time that the kernel takes for a move is told from the state's change to the parcel's.
-LAB = """
-made = scenario({protocol!r}, {nodes})
-if made.protocol.has_fast_twin: made.run(engine="fast")
-lab = wb.lab(made, name="bench")
-lab.wait(120)
-moments = {{}}
-lab._session.observe(lambda _: moments.update(begun=time.time()), "state")
-lab._panel.observe(lambda _: moments.update(ended=time.time()), "runs")
-lab
-"""
-TOLD = "print(moments['begun'], moments['ended'])"
-LEFT = """
-import gc, threading, comm
-gc.collect()
-observers = sum(len(found) for kinds in lab._session._trait_notifiers.values() for found in kinds.values())
-print(len(comm.get_comm_manager().comms), threading.active_count(), observers)
-"""
-# When the browser has painted what was fed, and when that came, in seconds since 1970.
-PAINTED = f"""
-(before) => new Promise((done) => {{
-  const look = () => {{
-    const one = {PLAYERS}[0]
-    if (one?.fedAt && one.fedAt != before)
-      requestAnimationFrame(() => done((performance.timeOrigin + one.fedAt) / 1000))
-    else setTimeout(look, 2)
-  }}
-  look()
-}})
-"""
 
 
 def pictures(chromium: Any, folder: Path, protocols: list[str]) -> Iterator[Path]:
@@ -131,3 +81,18 @@ def contact_sheets(chromium: Any, folder: Path, protocols: list[str]) -> None:
         some = [file for file in files if f"-{width}" in file.stem]
         sheet(some, min(len(some), 8), folder / f"sheet-{width}.png")
         print(f"look at {folder}/sheet-{width}.png")
+
+
+def main() -> None:
+    """Make the sheets."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--protocols", default=",".join(sorted(public_names.PROTOCOLS)))
+    asked = parser.parse_args()
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        contact_sheets(chromium, asked.folder, asked.protocols.split(","))
+
+
+if __name__ == "__main__":
+    main()

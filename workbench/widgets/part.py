@@ -6,20 +6,31 @@ wants to know observes it (``part.observe(f, "value")``). So a part stands alone
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import ipywidgets as widgets
 import traitlets
 
 
-def close_all(widget: Any) -> None:
-    """Close a widget and all that is in it: ipywidgets closes the outermost alone, and keeps the rest for ever."""
-    for child in tuple(getattr(widget, "children", ())):
-        close_all(child) if type(child).close is widgets.Widget.close else child.close()
-    for own in (getattr(widget, "layout", None), getattr(widget, "style", None)):
-        if isinstance(own, widgets.Widget):
-            own.close()
-    widgets.Widget.close(widget)
+def close_all(widget: widgets.Widget) -> None:
+    """Close a widget and all that it holds, shown or not: a closed box alone leaves its parts open on both sides."""
+    waiting, seen = [widget], {id(widget)}
+    while waiting:
+        one = waiting.pop()
+        for held in _widgets_in(tuple(vars(one).values())):
+            if id(held) not in seen:
+                seen.add(id(held))
+                waiting.append(held)
+        widgets.Widget.close(one)
+
+
+def _widgets_in(value: Any) -> Iterator[widgets.Widget]:
+    if isinstance(value, widgets.Widget):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _widgets_in(one)
 
 
 class Part(widgets.VBox):
