@@ -13,6 +13,7 @@ from tests.repository import REPOSITORY
 from workbench import public_names
 from workbench.motes import rack
 from workbench.widgets.laboratory import protocol_named
+from workbench.widgets.protocol import protocol_names
 
 pytestmark = pytest.mark.browser
 # Nothing is compiled here, so that the story takes as long on every machine.
@@ -207,7 +208,7 @@ def look(hand):
 
 def play_all(hand):
     """Each protocol on the same network and workload."""
-    for name in sorted(public_names.PROTOCOLS):
+    for name in protocol_names():
         hand.tab("Protocol")
         hand.choose("protocol:", name)
         hand.sees_run(f"{type(protocol_named(name)).public_class().__name__} on 12 nodes")

@@ -20,6 +20,7 @@ from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 from workbench.widgets.fields import literal, usual_range
 from workbench.widgets.part import Part
+from workbench.widgets.runs import engine_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +141,9 @@ class SweepPanel(Part):
             over: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
                 over["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
-            sweep = Sweep(choice.scenario, over)
+            # Nobody waits for a compiler here; a cluster's workers have their own machine code.
+            engine = engine_for(choice.scenario) if isinstance(runner, LocalRunner) else "auto"
+            sweep = Sweep(choice.scenario, over, engine)
             self._done, self.table = (choice, sweep, sweep.points, {}), None
         sweep = self._done[1]
         self.table = sweep.run(runner=_Watched(runner, self._stop.is_set, self._more), progress=False)
