@@ -148,7 +148,7 @@ def test_layers_are_those_that_are_on_or_those_that_are_named(run):
     assert colours(None) == {"#111111"}
     assert colours(["off"]) == {"#222222"}
     assert colours(["on", "chip"]) == {"#111111", "#333333"}
-    with pytest.raises(wb.ParameterError, match="no layer 'of' in this run; it has on, off, chip"):
+    with pytest.raises(wb.ParameterError, match="no layer 'of' in this run .did you mean off.*; it has on, off, chip"):
         draw(seen, 0, layers=["of"])
 
 

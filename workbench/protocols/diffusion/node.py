@@ -192,7 +192,7 @@ class DiffusionNode(Node):
 
     def _plan_wake(self):
         times = [self._tick_us]
-        times += [ends_us for _, _, ends_us in self.samples[:1]]
+        times += [ends_us for _, _, ends_us in self.samples]
         times += [one.expires_us for one in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
         times += [own.repeat_us for own in self.own_interests]
@@ -462,9 +462,10 @@ class DiffusionNode(Node):
 
     def _drop_old_samples(self, now):
         """Samples that have waited for longer than ``sample_lifetime_s`` are too old for whoever asks now."""
-        while self.samples and self.samples[0][2] <= now:
-            self.samples.pop(0)
+        # All are looked at, not the first alone: where a clock was set back they are not in the order of their ends.
+        for _ in [one for one in self.samples if one[2] <= now]:
             self.drop(NOBODY, "data", self.address, 0, "expired")
+        self.samples = [one for one in self.samples if one[2] > now]
 
     def _is_wanted(self, attributes):
         for own in self.own_interests:
