@@ -107,7 +107,7 @@ class Hand:
 
     def sees(self, text, within=".wb-lab"):
         """Wait until this is to be read; a text or a pattern."""
-        self.page.locator(within).first.get_by_text(text).locator("visible=true").first.wait_for(timeout=15_000)
+        self.page.locator(within).first.get_by_text(text).locator("visible=true").first.wait_for(timeout=60_000)
 
     def sees_run(self, title, of=0):
         """Wait until a player shows a run whose title begins so."""
