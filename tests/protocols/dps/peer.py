@@ -5,7 +5,7 @@ import socket
 
 from workbench.protocols.dps import wire
 
-WITHIN_S = 20.0
+WITHIN_S = 60  # a busy machine
 
 
 def run(test):
