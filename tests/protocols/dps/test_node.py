@@ -381,6 +381,21 @@ def test_acknowledgement_goes_back_to_where_the_fewest_hops_are_and_is_passed_on
     assert alone.drops() == {"duplicate": 1, "no_way_back": 1, "unasked": 2}
 
 
+def test_acknowledgement_goes_to_who_brought_the_newest_even_if_an_earlier_way_was_shorter():
+    # Whoever brought an earlier one over fewer hops may have no way back itself any more: it has restarted, say.
+    alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
+    subscription = alone.node.subscribe_topics("a/b", 0)
+    alone.sent()
+    for neighbor, sequence, hops in ((1, 1, 0), (2, 1, 3), (2, 2, 4), (1, 1, 0)):
+        alone.says(neighbor, publication(sequence=sequence, hops=hops, acknowledge=True))
+    for arrival in subscription:
+        alone.node.acknowledge(arrival, b"yes", 0)
+    assert [to for to, _ in alone.sent()] == [2, 2]
+    alone.says(1, publication(sequence=2, hops=1, acknowledge=True))
+    passed = wire.Acknowledgement(b"p" * 16, 2, b"other")
+    assert alone.says(2, passed) == [(1, wire.decode(wire.encode(passed)))]
+
+
 def test_acknowledgement_reaches_the_series_and_one_not_asked_for_is_refused():
     alone = Alone().linked(1, ["a/b"])
     series = alone.node.publish_topics("a/b", b"", 0, acknowledge=True)

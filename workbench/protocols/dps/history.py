@@ -2,7 +2,8 @@
 
 Theory of operation
     An entry for each publication id: its highest sequence number, whether acknowledgements are wanted, and for each
-    neighbor that it came from the highest number and the fewest hops. An entry is kept for at least the publication's
+    neighbor that it came from the highest number, and the fewest hops with that number. The way back goes by the highest
+    number, and among equals by hops: who brought earlier ones may have lost its own way since. An entry is kept for at least the publication's
     lifetime and ``history_s`` more. When the memory has doubled since it was last cleared, what is over is cleared
     away, which costs constant time per publication; and beyond ``max_history`` entries the one that has not been
     renewed for longest goes. The reference never clears its history, and grows for as long as it runs.
@@ -21,7 +22,7 @@ from workbench.protocols.dps import rules
 
 
 class Seen:
-    """What is known of one publication id. ``neighbors``: address -> (highest sequence, fewest hops)."""
+    """What is known of one publication id. ``neighbors``: address -> (highest sequence, fewest hops with that)."""
 
     __slots__ = ("acknowledge", "expires_us", "neighbors", "sequence")
 
@@ -64,8 +65,8 @@ class History:
             if known is None:
                 if rules.is_noted(is_linked, len(seen.neighbors)):
                     seen.neighbors[neighbor] = (sequence, hops)
-            else:
-                seen.neighbors[neighbor] = (max(sequence, known[0]), min(hops, known[1]))
+            elif sequence > known[0] or (sequence == known[0] and hops < known[1]):
+                seen.neighbors[neighbor] = (sequence, hops)
 
     def came_from(self, publication_id, neighbor, sequence):
         """Whether a neighbor has sent this publication, with this sequence number or a later one."""
@@ -74,14 +75,14 @@ class History:
         return known is not None and known[0] >= sequence
 
     def way_back(self, publication_id):
-        """The neighbor that it came from with the fewest hops, the first of several; None if there is none."""
+        """The neighbor that brought the newest with the fewest hops, the first of several; None if there is none."""
         seen = self._entries.get(publication_id)
-        best = None
+        best, newest, fewest = None, 0, 0
         if seen is not None:
-            for neighbor, (_, hops) in seen.neighbors.items():
-                if best is None or hops < best[1]:
-                    best = neighbor, hops
-        return None if best is None else best[0]
+            for neighbor, (sequence, hops) in seen.neighbors.items():
+                if best is None or sequence > newest or (sequence == newest and hops < fewest):
+                    best, newest, fewest = neighbor, sequence, hops
+        return best
 
     def _make_room(self, now):
         entries = self._entries
