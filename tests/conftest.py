@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import settings
 
+from tests.jupyter import CHROMIUM
 from tests.repository import REPOSITORY
 from workbench import attributes
 from workbench.attributes import keys
@@ -49,6 +50,23 @@ def dps_reference(dps_vectors):
 def dps_captured(dps_vectors):
     """What nodes of the C implementation sent each other: captured_messages.json."""
     return json.loads((dps_vectors / "captured_messages.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The system's Chromium; without it, or without Playwright, the test is skipped.
+
+    It is a module's: Playwright keeps an event loop, which tests of other files may not find running.
+    """
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(autouse=True)

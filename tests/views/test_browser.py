@@ -2,7 +2,6 @@
 
 import html
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from workbench.views.player.parcel import pack, poster_us
 from workbench.views.seeing import see
 
 pytestmark = pytest.mark.browser
-CHROMIUM = Path("/usr/bin/chromium")
 SECOND = 1_000_000
 PLAYER = "document.querySelector('.wb-player').workbenchPlayer"
 AIR = wb.Radio(loss="links", collisions=True)
@@ -85,19 +83,6 @@ def runs():
 @pytest.fixture(scope="module")
 def run(runs):
     return runs["diffusion"]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 class Player:

@@ -5,7 +5,7 @@ import importlib.util
 import nbformat
 import pytest
 
-from tests.jupyter import CHROMIUM, KERNEL, Jupyter
+from tests.jupyter import KERNEL, Jupyter
 
 pytestmark = pytest.mark.browser
 SETUP = """
@@ -27,19 +27,6 @@ CELLS = (
 )
 SHOW, VIEW, FEED, COMMS, PICKED = 1, 2, 3, 4, 5
 WORKLOADS = "one.picture.workload.split(' ').pop()"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

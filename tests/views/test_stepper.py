@@ -1,7 +1,6 @@
 """Steppers: drawings in a row as one element, of which a page shows a step at a time."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,8 +9,6 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper, merged
-
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 def drawing(words):
@@ -71,17 +68,6 @@ def test_a_notebook_is_told_to_leave_the_keys_to_whatever_has_the_focus():
 
 
 # In a browser
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

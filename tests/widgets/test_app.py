@@ -3,10 +3,9 @@
 import pytest
 
 from tests.jupyter import App
-from tests.widgets.test_story import COLD, Hand, change, chromium, compose, look, stop_a_long_run
+from tests.widgets.test_story import COLD, Hand, change, compose, look, stop_a_long_run
 
 pytestmark = pytest.mark.browser
-__all__ = ["chromium"]
 
 
 def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path):

@@ -1,14 +1,12 @@
 """The map in the browser: what mouse and keys send, in Chromium, with a model that only remembers."""
 
 import base64
-from pathlib import Path
 
 import pytest
 
 from workbench import topology
 from workbench.widgets.network.map import NetworkMap, packed
 
-CHROMIUM = Path("/usr/bin/chromium")
 MODEL = """
 const model = {
   state: STATE, sent: [], acts: {},
@@ -29,16 +27,7 @@ STATE = (
 
 FEED = "(text) => model.set('parcel', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api").sync_playwright().start()
-    browser = playwright.chromium.launch(executable_path=str(CHROMIUM))
-    yield browser
-    browser.close()
-    playwright.stop()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
