@@ -1,9 +1,9 @@
 """Acknowledgements of publications: from a subscriber's application back to the publisher's, the way they came.
 
 Theory of operation
-    An acknowledgement goes to the neighbor that brought the series' newest publication with the fewest hops, over a link
-    or straight to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that has published
-    it hands it to its series. What was encrypted is answered encrypted: an answer to it that is neither
+    An acknowledgement goes to the neighbor that brought the series' newest publication with the fewest hops, over a
+    link or straight to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that
+    has published it hands it to its series. What was encrypted is answered encrypted: an answer to it that is neither
     that nor signed by a known key is dropped as "plain".
 
 This file is written in MicroPython's subset of Python.

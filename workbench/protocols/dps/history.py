@@ -2,11 +2,12 @@
 
 Theory of operation
     An entry for each publication id: its highest sequence number, whether acknowledgements are wanted, and for each
-    neighbor that it came from the highest number, and the fewest hops with that number. The way back goes by the highest
-    number, and among equals by hops: who brought earlier ones may have lost its own way since. An entry is kept for at least the publication's
-    lifetime and ``history_s`` more. When the memory has doubled since it was last cleared, what is over is cleared
-    away, which costs constant time per publication; and beyond ``max_history`` entries the one that has not been
-    renewed for longest goes. The reference never clears its history, and grows for as long as it runs.
+    neighbor that it came from the highest number, and the fewest hops with that number. The way back goes by the
+    highest number, and among equals by hops: who brought earlier ones may have lost its own way since. An entry is kept
+    for at least the publication's lifetime and ``history_s`` more. When the memory has doubled since it was last
+    cleared, what is over is cleared away, which costs constant time per publication; and beyond ``max_history`` entries
+    the one that has not been renewed for longest goes. The reference never clears its history, and grows for as long as
+    it runs.
 
 Bounds
     Neighbors with a link are noted, others only while fewer than 16 are: an address costs nothing to name. Each takes
