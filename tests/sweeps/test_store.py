@@ -374,8 +374,8 @@ def _leave_a_journal(folder):
         {name: value for name, value in row.items() if value is not None} for row in pq.read_table(path).to_pylist()
     ]
     left = journal.Journal(folder, "left")
-    left.add([["columns", columns.origins()], *(["row", row] for row in rows[:2])])
-    files.write(folder, pq.read_table(path).slice(2), [path])
+    left.add([["columns", columns.origins()], *(["row", row] for row in rows[:1])])
+    files.write(folder, pq.read_table(path).slice(1), [path])
     (folder / lease.NAME).write_text(json.dumps({"owner": "left", "host": "elsewhere", "pid": 1, "beat": "1"}))
 
 
@@ -384,14 +384,10 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
     monkeypatch.setattr(lease, "EXPIRES_S", 0.0)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nobody pulls the plug here
     whole = tmp_path / "whole"
-    wb.Sweep(scenario(), {"seed": range(4)}).run(out=whole, **SILENT)
-    with pytest.raises(KeyboardInterrupt):
-        wb.Sweep(scenario(), {"protocol.ttl": [2, 9], "seed": range(4)}).run(
-            out=whole, runner=Counting(6), progress=False
-        )
+    wb.Sweep(scenario(), {"protocol.ttl": [2, 9], "seed": range(4)}).run(out=whole, **SILENT)
     _leave_a_journal(whole)
-    sweep = wb.Sweep(scenario(), {"protocol.ttl": [2, 9, 10], "seed": range(4)})
-    rows = {row.number: [row] for rows in LocalRunner().run(sweep.plan, range(12), None) for row in rows}
+    sweep = wb.Sweep(scenario(), {"protocol.ttl": [2, 9], "seed": range(5)})
+    rows = {row.number: [row] for rows in LocalRunner().run(sweep.plan, range(10), None) for row in rows}
     expected = frame_of(sweep.run(**SILENT))
 
     class Replaying:
@@ -414,7 +410,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
         else:
             assert found.equals(expected)
             _restore(whole, content)
-    assert 1_000 < told < 2_000
+    assert 1_500 < told < 2_000
 
 
 def _restore(folder, content):
