@@ -19,6 +19,7 @@ import pytest
 import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, store
+from workbench.sweeps.design import Design, grid
 from workbench.sweeps.store import files, journal, lease
 from workbench.sweeps.store.columns import Columns
 
@@ -419,3 +420,32 @@ def _restore(folder, content):
             path.unlink()
     for name, text in content.items():
         (folder / name).write_bytes(text)
+
+
+def test_a_point_that_cannot_be_built_is_kept_with_its_reason(tmp_path):
+    over = {"workload": {"here": scenario().workload, "nowhere": [wb.publish(at=77, what="TEMP IS 1")]}, "seed": [1]}
+    design = grid(over)
+    sweep = wb.Sweep(scenario(), _Unprobed(design))
+    with pytest.warns(UserWarning, match="1 of 2 points failed: workload=nowhere, seed=1: .*77"):
+        table = sweep.run(out=tmp_path, **SILENT)
+    with pytest.warns(UserWarning, match="1 of 2 points failed"):
+        numbers, again = ran(sweep, tmp_path)
+    assert numbers == []
+    pd.testing.assert_frame_equal(frame_of(again), frame_of(table))
+    stored = pd.read_parquet(tmp_path).set_index("workload")
+    assert stored["document"]["nowhere"] == "" and "77" in stored["error"]["nowhere"]
+    assert stored["transmissions"].isna().to_dict() == {"here": False, "nowhere": True}
+
+
+class _Unprobed(Design):
+    """A design of which only the first point is looked at beforehand."""
+
+    def __init__(self, design):
+        self.design, self.paths = design, design.paths
+        self.overrides, self.labels = design.overrides, design.labels
+
+    def __len__(self):
+        return len(self.design)
+
+    def probes(self):
+        return [0]
