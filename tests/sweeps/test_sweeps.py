@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
-from workbench.sweeps import LocalRunner, SparkRunner, user_code
+from workbench.sweeps import LocalRunner, SparkRunner, design, user_code
 from workbench.sweeps.chart import interval, is_share, student_t
-from workbench.sweeps.plan import Axis, Plan
+from workbench.sweeps.code import Codes
 from workbench.sweeps.progress import duration
 from workbench.sweeps.spark import TASK_S, Chunks
 
@@ -84,11 +84,11 @@ def test_points_are_all_combinations_and_the_last_axis_turns_fastest():
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_numbers_are_places_in_nested_loops(sizes):
-    axes = tuple(Axis(f"workload.{i}", tuple(range(size)), tuple(range(size))) for i, size in enumerate(sizes))
-    plan = Plan(None, axes)
-    assert [plan.places(number) for number in range(len(plan))] == [
-        list(places) for places in itertools.product(*map(range, sizes))
-    ]
+    grid = design.grid({f"workload.{i}": range(size) for i, size in enumerate(sizes)})
+    places = [list(places) for places in itertools.product(*map(range, sizes))]
+    assert [grid.places(number) for number in range(len(grid))] == places
+    assert [list(grid.overrides(number).values()) for number in range(len(grid))] == places
+    assert [grid.number(one) for one in places] == list(range(len(grid)))
 
 
 def test_a_point_is_the_scenario_with_things_replaced():
@@ -230,8 +230,9 @@ def test_values_of_several_kinds_share_an_axis(tmp_path):
     assert frame["radio.loss"].tolist() == ["links", "links", 0.5, 0.5, "none", "none"]
     assert frame["radio.collisions"].tolist() == [True, False] * 3
     stored = pd.read_parquet(tmp_path)
-    assert stored["radio.loss"].tolist() == ["links", "links", "0.5", "0.5", "none", "none"]
-    assert stored["radio.collisions"].tolist() == [True, False] * 3
+    assert stored["radio_loss_text"].tolist() == ["links", "links", None, None, "none", "none"]
+    assert stored["radio_loss"].tolist()[2:4] == [0.5, 0.5] and stored["radio_loss"].count() == 2
+    assert stored["radio_collisions"].tolist() == [True, False] * 3
 
 
 def test_the_frame_is_a_copy():
@@ -269,11 +270,16 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
     assert frame["delivery_ratio"].isna().tolist() == [False, False, True, True]
     assert table.failed["seed"].tolist() == [1, 2]
     assert "2 failed" in repr(table)
-    # What failed is not kept: it is run again, when it may be mended.
-    runner = Recording()
-    with pytest.warns(UserWarning):
-        sweep.run(out=tmp_path, runner=runner)
-    assert runner.ran == [2, 3]
+    # What failed is kept with its reason, and run again when somebody asks.
+    stored = pd.read_parquet(tmp_path)
+    assert stored["error"].dropna().tolist() == frame["error"].dropna().tolist()
+    for retry, ran in ((False, []), (True, [2, 3])):
+        runner = Recording()
+        with pytest.warns(UserWarning, match="2 of 4 points failed"):
+            again = sweep.run(out=tmp_path, runner=runner, retry=retry)
+        assert runner.ran == ran
+        pd.testing.assert_frame_equal(without_wall_time(again), without_wall_time(table))
+    assert len(pd.read_parquet(tmp_path)) == 4
 
 
 def test_a_sweep_of_which_every_point_fails_is_an_error():
@@ -351,7 +357,7 @@ def test_a_folder_says_what_was_run(tmp_path):
     told = json.loads(path.read_text())
     assert told["over"] == {"protocol": ["Flooding", "Flooding(ttl=3)"], "seed": [0, 1]}
     assert wb.Scenario.from_json(json.dumps(told["scenario"])) == scenario()
-    assert "one row per run" in told["what"]
+    assert "one row per point" in told["what"]
 
 
 def test_drafts_are_passed_over_and_foreign_files_told(tmp_path):
@@ -460,7 +466,7 @@ def test_a_protocols_own_metrics_are_code_of_the_users_and_go_where_they_are_not
             monkeypatch.delitem(sys.modules, name)
         importlib.invalidate_caches()
         protocol = importlib.import_module("murmuring").Murmuring()
-        digests.append(user_code.Digests().of(protocol))
+        digests.append(Codes().of(protocol))
     assert len(set(digests)) == 2
     assert {name.partition(" ")[0] for name in user_code.of(protocol)} == {"protocol", "metrics", "fast"}
     packed = user_code.pack(wb.Sweep(scenario(protocol=protocol), {"seed": [1]}).plan, [protocol])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.scenario import Scenario
-from workbench.sweeps.plan import CheckedPlan, Measure, Plan, Point
+from workbench.sweeps.design import Design
+from workbench.sweeps.plan import Measure, Plan, Points, checked
 from workbench.sweeps.progress import Progress, display_for, duration
 from workbench.sweeps.runners import Runner
 from workbench.sweeps.spark import SparkRunner
@@ -32,30 +34,28 @@ class Sweep:
     """
 
     def __init__(
-        self, scenario: Scenario, over: Mapping[str, Any], engine: str = "auto", measure: Measure | None = None
+        self, scenario: Scenario, over: Mapping[str, Any] | Design, engine: str = "auto", measure: Measure | None = None
     ) -> None:
-        self._checked = CheckedPlan(scenario, over, engine, measure)
+        self.plan = checked(scenario, over, engine, measure)
         self._memory = MemoryStore()
 
     @property
-    def plan(self) -> Plan:
-        """The base scenario, the axes and the engine."""
-        return self._checked.plan
-
-    @property
-    def points(self) -> list[Point]:
-        """All points in order."""
-        return self._checked.points()
+    def points(self) -> Points:
+        """All points in order, each built when it is asked for. Keys follow the user's code as it is now."""
+        return Points(self.plan.fresh())
 
     def __len__(self) -> int:
         return len(self.plan)
 
     def __repr__(self) -> str:
-        axes = " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.plan.axes)
-        return f"Sweep({len(self)} points: {axes})"
+        return f"Sweep({len(self)} points: {self.plan.design.text()})"
 
     def run(
-        self, out: str | Path | None = None, runner: Runner | None = None, progress: bool | None = None
+        self,
+        out: str | Path | None = None,
+        runner: Runner | None = None,
+        progress: bool | None = None,
+        retry: bool = False,
     ) -> SweepTable:
         """Run what has not been run yet and return the table of all points.
 
@@ -63,57 +63,76 @@ class Sweep:
                   without it results stay in this object
         runner    SparkRunner() if not given; LocalRunner() for a small sweep in this process
         progress  None: shown in notebooks and terminals; True, False: always, never
+        retry     run points again that failed
 
-        A point that fails is told in the column ``error`` and in a warning, and the others' results are kept; if all
-        of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so.
+        A point that fails is told in the column ``error`` and in a warning, and is kept with the others' results; if
+        all of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so. A folder
+        that another sweep is running into, or in which a file is damaged, is a DataError.
         """
         runner = runner or SparkRunner()
         if not callable(getattr(runner, "run", None)):
             raise ScenarioError(f"runner is {runner!r}; it must be a SparkRunner(), a LocalRunner() or the like")
-        points = self.points
+        plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
-        rows = {row.number: row for row in store.open(self.plan, points).values()}
-        todo = [point.number for point in points if point.number not in rows]
-        shown = Progress(display_for(progress), len(points), len(rows))
+        rows = store.open(plan, retry)
+        if len(rows) < len(plan):
+            rows = store.begin(rows)
+        todo = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
+        shown = Progress(display_for(progress), len(plan), len(rows))
         try:
-            for row in self._fresh(runner, todo, shown):
-                rows[row.number] = row
-                if row.error is None:
-                    store.add(points[row.number], row)
+            for some in _handed_out(plan, runner, todo, shown):
+                store.add(some)
+                # A document may be long, and stands in the store.
+                rows.update((row.number, row._replace(document="")) for row in some)
         except BaseException as error:
-            store.flush()
+            with suppress(WorkbenchError):
+                store.close()
             raise _told(error, shown, store.place) from error.__cause__
         store.close()
         shown.close(_summary(shown, len(todo), store.place))
-        self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error])
-        return SweepTable(self.plan, points, [rows[point.number] for point in points])
+        self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error], not todo)
+        return SweepTable(plan, [rows[number] for number in range(len(plan))])
 
-    def _fresh(self, runner: Runner, todo: list[int], shown: Progress) -> Iterator[Row]:
-        """The rows that a runner gives; WorkbenchError if it does not give one for each point."""
-        missing = dict.fromkeys(todo)
-        for rows in runner.run(self.plan, todo, shown.moving) if todo else ():
-            for row in rows:
-                missing.pop(row.number, None)
-                yield row
-            shown.advance(len(rows), sum(row.error is not None for row in rows))
-        if missing:
-            first = self.plan.text_of(next(iter(missing)))
-            raise WorkbenchError(f"{runner!r} gave no result for {len(missing)} points; the first is {first}")
-
-    def _tell_failures(self, failed: list[Row]) -> None:
+    def _tell_failures(self, failed: list[Row], is_kept: bool) -> None:
         if not failed:
             return
         first = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
         if len(failed) == len(self):
-            raise WorkbenchError(f"every point of the sweep failed, the first with {first}")
+            again = "; run(retry=True) runs them again" if is_kept else ""
+            raise WorkbenchError(f"every point of the sweep failed, the first with {first}{again}")
         more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
         warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=3)
 
 
+def _handed_out(plan: Plan, runner: Runner, todo: Sequence[int], shown: Progress) -> Iterator[list[Row]]:
+    """The rows that a runner gives; WorkbenchError if it does not give one for each point, or runs other code."""
+    is_missing = bytearray(len(plan))
+    for number in todo:
+        is_missing[number] = 1
+    for rows in runner.run(plan, todo, shown.moving) if todo else ():
+        for row in rows:
+            is_missing[row.number] = 0
+            _check_code(plan, row, runner)
+        yield rows
+        shown.advance(len(rows), sum(row.error is not None for row in rows))
+    missing = is_missing.count(1)
+    if missing:
+        first = plan.text_of(is_missing.index(1))
+        raise WorkbenchError(f"{runner!r} gave no result for {missing} points; the first is {first}")
+
+
+def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
+    """Results of other code than this process has are refused: nobody could tell them from those of this one."""
+    if row.code and row.code != plan.code_of(row.number):
+        raise WorkbenchError(
+            f"a worker of {runner!r} has other code than this process ({plan.text_of(row.number)}: {row.code}, and not "
+            f"{plan.code_of(row.number)}); give both the same version of the package, or restart this process"
+        )
+
+
 def _told(error: BaseException, shown: Progress, place: str) -> BaseException:
     """The error that ended a sweep early, with what is kept; the display says it too."""
-    kept = shown.done - shown.failed
-    sentence = f"sweep stopped: {kept} of {shown.total} points are kept in {place}; run it again to go on"
+    sentence = f"sweep stopped: {shown.done} of {shown.total} points are kept in {place}; run it again to go on"
     shown.close(sentence)
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt(sentence).with_traceback(error.__traceback__)
