@@ -76,6 +76,7 @@ HOME = PROTOCOLS | {
     "lessons": "lessons",
     "fields": "coding.fields",
     "motes": "motes",
+    "plans": "sweeps.plans",
     "rlnc": "coding.rlnc",
     "topics": "protocols.dps.topics",
     "widgets": "widgets",
