@@ -238,7 +238,7 @@ def test_functions_make_the_network_and_the_workload_of_a_seed():
         return [wb.subscribe(at=seed, what="TEMP GE 25")]
 
     point = plans.paired_seeds(4, topology=lambda seed: wb.topology.line(5 + seed), workload=workload).overrides(2)
-    assert (point["seed"], len(point["topology"]), point["workload"][0].at) == (3, 8, 3)
+    assert (point["seed"], len(point["topology"]), point["workload"][0].at) == (3, 8, (3,))
 
 
 def test_frames_on_a_link_at_one_moment_are_lost_with_both_protocols_or_with_none():

@@ -3,7 +3,8 @@
     grid(over)                            all combinations of the values
     points([...])                         a list of points, or the rows of a frame
     zipped(over)                          values in step: the first of each, then the second of each
-    random(n, over)                       n points drawn at random; latin_hypercube(n, over), sobol(n, over): more evenly
+    random(n, over)                       n points drawn at random
+    latin_hypercube(n, over), sobol(n, over)   the same, spread more evenly
     between(0.0, 0.3), whole(3, 12)       what a parameter is drawn from; a list is drawn from as it is
     seeds(30)                             the seeds 1 to 30
     paired_seeds(30, topology=...)        the same, with a network and a workload of its own for each seed

@@ -2,8 +2,8 @@
 
 Theory of operation
     All combinations begin with ``at_least`` seeds. Where the interval of the mean (Student's, as a table has it) is
-    wider than wanted, the number of seeds that its standard deviation now asks for is run: n (width / wanted)^2, at most
-    twice as many as before and at most ``at_most``. The same seeds serve all combinations, in the same order.
+    wider than wanted, as many seeds are run as its standard deviation now asks for: n (width / wanted)^2, at most twice
+    as many as before and at most ``at_most``. The same seeds serve all combinations, in the same order.
 
 Limits
     Whoever looks again and again and stops when it looks well is a little too sure of himself: a band that was made
@@ -103,9 +103,7 @@ class Adaptive:
             f"{self._at_least} to {len(self._repeats)} runs each)"
         )
 
-    def run(
-        self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None
-    ) -> SweepTable:
+    def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SweepTable:
         """Run until each band is narrow enough, and return the table of all runs; arguments as those of `Sweep.run`.
 
         What is already in ``out`` is not run again. ``bands`` then has a row for each combination: its labels, runs,

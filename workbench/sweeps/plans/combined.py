@@ -186,4 +186,4 @@ def design_of(plan: Any) -> Design:
         return plan
     if isinstance(plan, Mapping):
         return grid(plan)
-    raise ScenarioError(f'a plan is {plan!r:.80}; it must be one of wb.plans, or a mapping such as {{"seed": range(30)}}')
+    raise ScenarioError(f'a plan is {plan!r:.80}; it must be one of wb.plans, or a mapping as {{"seed": range(30)}}')

@@ -105,8 +105,8 @@ def between(low: float, high: float, log: bool = False) -> Between:
     Between(low=0.0, high=0.3, log=False)
     """
     for name, number in (("low", low), ("high", high)):
-        if not is_number(number):
-            raise ScenarioError(f"between: {name} is {number!r:.60}; it must be a number")
+        if not is_number(number) or not math.isfinite(number):
+            raise ScenarioError(f"between: {name} is {number!r:.60}; it must be a finite number")
     if not low < high:
         raise ScenarioError(f"between({low}, {high}) has nothing in it; low must be below high")
     if log and low <= 0:

@@ -70,7 +70,7 @@ def points(given: Iterable[Mapping[str, Any]]) -> Points:
             raise ScenarioError(f'point {number} is {row!r:.80}; it must be a mapping such as {{"protocol.ttl": 3}}')
         if row.keys() != rows[0].keys():
             told = [", ".join(map(str, one)) for one in (row, rows[0])]
-            raise ScenarioError(f"point {number} is of {told[0]}, and point 0 of {told[1]}; all must say the same paths")
+            raise ScenarioError(f"point {number} is of {told[0]}, and point 0 of {told[1]}; they need the same paths")
     return _in_step({path: [row[path] for row in rows] for path in rows[0]})
 
 

@@ -149,7 +149,7 @@ def _drawn_by(topology: Any) -> Callable[[int], nx.DiGraph]:
             )
         return Redrawn(dict(recipe))
     if not callable(topology):
-        raise ScenarioError(f"topology is {topology!r:.80}; it must be a network, or a function of a seed that makes one")
+        raise ScenarioError(f"topology is {topology!r:.80}; it must be a network, or a function from a seed to one")
     return topology
 
 

@@ -78,7 +78,7 @@ class Sampled(Design):
 
 
 def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
-    """The design without doubles, its points in the order in which they were drawn, and for each point its number there."""
+    """The design without doubles, in the order in which points were drawn, and for each point its number there."""
     _, first, back = np.unique(design.found, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return design.at(np.sort(first)), rank[back.ravel()]

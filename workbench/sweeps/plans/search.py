@@ -72,7 +72,9 @@ class SearchResult:
 class Search:
     """What `search` makes: ``run(out)`` runs it."""
 
-    def __init__(self, rounds: Rounds, scenario: Scenario, domains: dict[str, Domain], repeats: Design, **how: Any) -> None:
+    def __init__(
+        self, rounds: Rounds, scenario: Scenario, domains: dict[str, Domain], repeats: Design, **how: Any
+    ) -> None:
         self._rounds, self._scenario, self._domains, self._repeats = rounds, scenario, domains, repeats
         self._metric, self._is_least, self._constraints = how["metric"], how["is_least"], how["constraints"]
         self._trials, self._at_once, self._seed = how["trials"], how["at_once"], how["seed"]
@@ -90,15 +92,14 @@ class Search:
         optuna = _optuna()
         told = np.empty((0, len(self._domains)))
         with _quiet(optuna):
-            study = optuna.create_study(
-                sampler=optuna.samplers.TPESampler(seed=self._seed), direction="minimize" if self._is_least else "maximize"
-            )
+            sampler = optuna.samplers.TPESampler(seed=self._seed)
+            study = optuna.create_study(sampler=sampler, direction="minimize" if self._is_least else "maximize")
             while len(told) < self._trials:
-                count = min(self._at_once, self._trials - len(told))
-                asked = [study.ask() for _ in range(count)]
-                told = np.vstack([told, [[_suggested(trial, *one) for one in self._domains.items()] for trial in asked]])
+                asked = [study.ask() for _ in range(min(self._at_once, self._trials - len(told)))]
+                new = [[_suggested(trial, *one) for one in self._domains.items()] for trial in asked]
+                told = np.vstack([told, new])
                 table, means = self._found(told, out, runner, progress)
-                for trial, found in zip(asked, means[-count:], strict=True):
+                for trial, found in zip(asked, means[-len(asked) :], strict=True):
                     self._tell(study, optuna, trial, found)
         return self._result(told, means, table)
 
@@ -232,7 +233,7 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise WorkbenchError(f"a search needs optuna ({error}): pip install optuna") from None
+        raise WorkbenchError(f"a search needs optuna ({error}): pip install 'optuna>=5'") from None
     return optuna
 
 

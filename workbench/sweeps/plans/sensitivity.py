@@ -58,8 +58,8 @@ class SensitivityResult:
 
     def __init__(self, method: str, metric: str, indices: pd.DataFrame, table: SweepTable, samples: int) -> None:
         self.method, self.metric, self.samples = method, metric, samples
-        # One row per parameter: parameter, mu_star, mu_star_half, sigma, mu (Morris) or S1, S1_half, ST, ST_half (Sobol);
-        # *_half is half of a 95 % interval. Effects are in the metric's unit, shares have none.
+        # One row per parameter, the most important first: parameter, and mu_star, mu_star_half, sigma, mu (Morris) or
+        # S1, S1_half, ST, ST_half (Sobol). Each half is that of a 95 % interval. Effects are in the metric's unit.
         self.indices = indices
         self.table = table
 
@@ -99,9 +99,7 @@ class Sensitivity:
     def __repr__(self) -> str:
         return f"Sensitivity({self._method}, {self._metric}, {len(self)} points: {self.design.text()})"
 
-    def run(
-        self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None
-    ) -> SensitivityResult:
+    def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SensitivityResult:
         """Run all points and estimate the indices; arguments as those of `Sweep.run`.
 
         A sample of which a point has no such metric (all of its runs failed, or had nothing to measure) is left out,
@@ -187,7 +185,7 @@ def _salib(module: str) -> Any:
     try:
         return import_module(f"SALib.{module}")
     except ImportError as error:
-        raise WorkbenchError(f"a sensitivity analysis needs SALib ({error}): pip install SALib") from None
+        raise WorkbenchError(f"a sensitivity analysis needs SALib ({error}): pip install 'SALib>=1.5'") from None
 
 
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:

@@ -46,4 +46,4 @@ def _series(indices: pd.DataFrame, parameters: list[str], column: str, half: str
         for parameter, value, part, low, high in zip(parameters, found, halves, lows, highs, strict=True)
     ]
     places = [float(place) for place in range(len(found))]
-    return Series(name, places, found, *((lows, highs) if half else (None, None)), said)
+    return Series(name, places, found, lows if half else None, highs if half else None, said)
