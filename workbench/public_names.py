@@ -66,6 +66,7 @@ HOME = PROTOCOLS | {
     "publish": "sim.workload",
     "subscribe": "sim.workload",
     "LocalRunner": "sweeps",
+    "ProcessRunner": "sweeps",
     "SparkRunner": "sweeps",
     "Sweep": "sweeps",
     "attributes": "attributes",

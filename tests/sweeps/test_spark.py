@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench.cli import doctor
 from workbench.sweeps import LocalRunner, SparkRunner
-from workbench.sweeps.spark import session
+from workbench.sweeps.spark.session import session
 
 JAVA = doctor.java()
 pytestmark = [

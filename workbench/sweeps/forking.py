@@ -26,6 +26,8 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, NoReturn
 
@@ -66,10 +68,8 @@ class PointProcess:
         self._send(numbers)
 
     def _send(self, *content: Any) -> None:
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # It has ended, then, which `receive` says.
             self.connection.send_bytes(pickle.dumps(content))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # It has ended, which `receive` says.
 
     def receive(self) -> tuple[bytes, float]:
         """The next rows, as a stream of one Arrow batch, and what their points took in seconds without compiling.
@@ -220,6 +220,7 @@ def _run(connection: Connection, place: mmap.mmap) -> NoReturn:
 
 
 def _run_shares(connection: Connection, place: mmap.mmap) -> None:
+    from workbench.sim.fast import kept
     from workbench.sweeps import user_code
 
     plan, timer = None, Timer(None)
@@ -231,8 +232,8 @@ def _run_shares(connection: Connection, place: mmap.mmap) -> None:
         if not rest:
             _run_share(plan, first, timer, connection, place)
             continue
-        timer.rest()
         timer = Timer(*rest)
+        kept.around_loading = timer.resting
         try:
             plan = user_code.unpack(first)
         except Exception as error:
@@ -249,7 +250,7 @@ def _run_share(plan: Any, numbers: list[int], timer: Timer, connection: Connecti
         _PLACE.pack_into(place, 0, number)
         timer.start()
         rows.append(run_point(plan, number))
-        timer.rest()
+        timer.stop()
         now = time.perf_counter()
         if now - flushed >= FLUSH_S:
             _send_rows(connection, rows, now - flushed)
@@ -277,14 +278,22 @@ class Timer:
 
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = timeout_s
-        self._left_s = 0.0
 
     def start(self) -> None:
         """A point begins."""
         if self._timeout_s is not None:
             signal.setitimer(signal.ITIMER_REAL, self._timeout_s)
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """A point has ended."""
         if self._timeout_s is not None:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """The timer stands still."""
+        left_s, _ = signal.setitimer(signal.ITIMER_REAL, 0.0)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, left_s)

@@ -19,7 +19,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -174,7 +174,7 @@ class Crew:
 
     def gather(self, shares: Shares) -> Iterator[pa.RecordBatch | Failure]:
         """What has come of points since it was last asked; it waits `POLL_S` at most."""
-        by_connection = {member.process.connection: member for member in self._members}
+        by_connection: dict[Any, _Member] = {member.process.connection: member for member in self._members}
         for connection in wait(list(by_connection), POLL_S):
             member = by_connection[connection]
             try:

@@ -12,8 +12,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure, Plan, Points, checked
 from workbench.sweeps.progress import Progress, display_for, duration
-from workbench.sweeps.runners import Runner
-from workbench.sweeps.spark import SparkRunner
+from workbench.sweeps.runners import Runner, fitting
 from workbench.sweeps.store import FolderStore, MemoryStore
 from workbench.sweeps.table import SweepTable
 from workbench.sweeps.work import Row
@@ -60,20 +59,20 @@ class Sweep:
 
         out       a folder for the results: points found there are not run again, so a sweep that was stopped goes on;
                   without it results stay in this object
-        runner    SparkRunner() if not given; LocalRunner() for a small sweep in this process
+        runner    ProcessRunner(), SparkRunner(), LocalRunner() or the like; `runners.fitting` if not given
         progress  None: shown in notebooks and terminals; True, False: always, never
 
         A point that fails is told in the column ``error`` and in a warning, and the others' results are kept; if all
         of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so.
         """
-        runner = runner or SparkRunner()
-        if not callable(getattr(runner, "run", None)):
-            raise ScenarioError(f"runner is {runner!r}; it must be a SparkRunner(), a LocalRunner() or the like")
+        if runner is not None and not callable(getattr(runner, "run", None)):
+            raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner(), a SparkRunner() or the like")
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
         rows = store.open(plan)
         todo = [number for number in range(len(plan)) if number not in rows]
-        shown = Progress(display_for(progress), len(plan), len(rows))
+        runner = runner or fitting(plan, len(todo))
+        shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
         try:
             for row in self._rows(plan, runner, todo, shown):
                 rows[row.number] = row

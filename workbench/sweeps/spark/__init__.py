@@ -24,7 +24,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
 
 import pyarrow as pa
 
@@ -42,7 +41,7 @@ POLL_S = 0.25
 _TASKS_A_SECOND = 10  # that the driver deals out without being what all wait for
 _TRIES = 3
 _LOST_IN_A_ROW = 20
-_MOST_THREADS = 512
+_MOST_TASKS = 512  # under way: each has a thread here
 # What Spark says when a worker is gone, and not when a task has raised an error.
 _LOST = re.compile(
     "ExecutorLost|exited unexpectedly|Executor heartbeat|EOFException|SocketException|Connection reset|Broken pipe"
@@ -81,8 +80,7 @@ class SparkRunner:
         shares = Shares(numbers, jobs.task_s)
         try:
             while jobs.feed(shares):
-                for rows in jobs.gather(shares):
-                    yield rows
+                yield from jobs.gather(shares)
                 moving(0.0)
         except BaseException:
             jobs.cancel()
@@ -103,7 +101,7 @@ class _Jobs:
     def __init__(self, session: Session, plan: Plan, timeout_s: float | None) -> None:
         self._session, self._plan, self._timeout_s = session, plan, timeout_s
         self._group = f"workbench-sweep-{os.getpid()}-{next(_sweeps)}"
-        self._threads = ThreadPoolExecutor(_MOST_THREADS, "sweep")
+        self._threads = ThreadPoolExecutor(_MOST_TASKS + 1, "sweep")
         self._sent: dict[Future, tuple[list[int], float]] = {}
         self._tries: Counter[int] = Counter()
         self._lost_in_a_row = 0
@@ -128,7 +126,7 @@ class _Jobs:
 
     def feed(self, shares: Shares) -> bool:
         """Begin as many tasks as are good to have. False if there is none: the work is done."""
-        most = self._cores + max(1, self._cores // 4)
+        most = min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
         while len(self._sent) < most and (share := shares.take(self._cores)):
             self._sent[self._threads.submit(self._run, share)] = share, time.monotonic()
         return bool(self._sent)

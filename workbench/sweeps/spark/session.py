@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -137,7 +137,7 @@ def _connected(master: str, config: Mapping[str, str]) -> Any:
         builder = builder.config(name, value)
     try:
         spark = builder.create()
-        spark.version  # the first question to the server
+        spark.range(1).count()  # `create` asks the server nothing
     except Exception as error:
         raise WorkbenchError(f"Spark Connect has no answer from {master!r}: {reason(error)}") from None
     return spark

@@ -73,7 +73,6 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
         import os
         import shutil
         import sys
-        import time
         import zipfile
         from pathlib import Path
 
@@ -97,8 +96,9 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
                     draft.rename(folder)
                 except OSError:  # Another worker of this machine was first.
                     shutil.rmtree(draft, ignore_errors=True)
+                now_s = folder.stat().st_mtime
                 for other in cache.iterdir():
-                    if other.stat().st_mtime < time.time() - 30 * 86400:
+                    if other.stat().st_mtime < now_s - 30 * 86400:
                         shutil.rmtree(other, ignore_errors=True)
             os.utime(folder)
             return str(folder)
@@ -107,7 +107,7 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
             pass
         folder = home if archive is None else unpacked(archive)
         loaded = sys.modules.get("workbench")
-        if loaded is None or Path(loaded.__file__).parents[1] != Path(folder):
+        if loaded is None or Path(str(loaded.__file__)).parents[1] != Path(folder):
             for name in [name for name in sys.modules if name.partition(".")[0] == "workbench"]:
                 del sys.modules[name]
             sys.path.insert(0, folder)
