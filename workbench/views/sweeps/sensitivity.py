@@ -41,6 +41,8 @@ def _series(indices: pd.DataFrame, parameters: list[str], column: str, half: str
     found = indices[column].tolist()
     halves = indices[half].tolist() if half else [math.nan] * len(found)
     lows, highs = ([value + sign * part for value, part in zip(found, halves, strict=True)] for sign in (-1, 1))
+    if column == "mu_star":  # A mean of sizes is not below 0, whatever its interval.
+        lows = [max(low, 0.0) for low in lows]
     said = [
         f"{parameter}: {name} {value:.4g}" + ("" if math.isnan(part) else f", 95 % from {low:.4g} to {high:.4g}")
         for parameter, value, part, low, high in zip(parameters, found, halves, lows, highs, strict=True)
