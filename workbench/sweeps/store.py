@@ -53,7 +53,7 @@ class MemoryStore:
         if not self._rows:
             return {}
         found = ((number, self._rows.get(plan.point_key(number))) for number in range(len(plan)))
-        return {number: row._replace(number=number) for number, row in found if row is not None}
+        return {number: row for number, row in found if row is not None}
 
     def add(self, row: Row) -> None:
         """Keep the row of a finished point."""
