@@ -231,7 +231,9 @@ def test_a_search_chooses_among_objects():
 
 
 def test_a_search_that_finds_nothing_says_what_came_nearest():
-    with pytest.raises(WorkbenchError, match=r"none of 6 trials keeps cost >= 7; the nearest has answer .*, cost [234]\."):
+    with pytest.raises(
+        WorkbenchError, match=r"none of 6 trials keeps cost >= 7; the nearest has answer .*, cost [2-4]"
+    ):
         lowest(trials=6, subject_to="cost >= 7").run(**SILENT)
 
 
