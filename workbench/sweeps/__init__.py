@@ -11,7 +11,7 @@ processes   ProcessRunner
 forking     processes that run points, and the server that forks them
 shares      points dealt out in shares that take about the same time
 spark       SparkRunner
-store       results kept in a folder (Parquet) or in memory, keyed by point
+store       results kept in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
 progress    a bar in a notebook, a line in a terminal
 table       SweepTable: the results as a frame, a summary, a figure
 chart       means with 95 % confidence bands

@@ -32,6 +32,7 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _JAVA_ALWAYS_SAYS = "WARNING: Using incubator modules: jdk.incubator.vector"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _MANY = 100_000
+_OUR_ERROR = f"{WorkbenchError.__module__}.{WorkbenchError.__qualname__}: "
 
 
 class Session:
@@ -147,7 +148,7 @@ def reason(error: Exception) -> str:
     """The line of a Spark error that says what happened: the first that names an exception, or just the first."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    return (raised or lines or [type(error).__name__])[0]
+    return (raised or lines or [type(error).__name__])[0].removeprefix(_OUR_ERROR)
 
 
 def session(master: str, config: Mapping[str, str]) -> Any:
@@ -173,10 +174,10 @@ def session(master: str, config: Mapping[str, str]) -> Any:
     with _interrupts_left_alone(), tempfile.TemporaryFile() as said:
         try:
             _start(master, settings, said)
+            return SparkSession.builder.getOrCreate()
         except Exception as error:
             why = _last_words(said) if "JAVA_GATEWAY_EXITED" in str(error) else reason(error)
             raise WorkbenchError(f"Spark did not start with master {master!r}: {why}") from None
-    return SparkSession.builder.getOrCreate()
 
 
 def _start(master: str, settings: Mapping[str, str], said: IO[bytes]) -> None:

@@ -46,7 +46,7 @@ class _Timed(Shares):
 
 
 def _failed(failure: Failure) -> Row:
-    return Row(failure.number, "", "", 0, "", NO_ENGINE, 0.0, 0.0, failure.sentence, {})
+    return Row(failure.number, "", "", 0, "", NO_ENGINE, 0.0, 0.0, failure.sentence, {}, "")
 
 
 _crews: dict[tuple[str, float | None], Crew] = {}
