@@ -14,6 +14,7 @@ from workbench.sweeps import values
 from workbench.sweeps.design import Design, Grid
 
 _PLAIN = (int, float, str, type(None))
+_LOOKS_A_SEARCH = 20  # at a point, that take as long as a search
 
 
 class Finder:
@@ -22,8 +23,7 @@ class Finder:
     def __init__(self, design: Design, paths: Sequence[str]) -> None:
         self._design = design
         self._paths = paths
-        count = len(design)
-        hashes = np.fromiter((hash(self._key(number)) for number in range(count)), np.int64, count)
+        hashes = hashes_of(design, paths)
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
 
@@ -45,6 +45,12 @@ class Finder:
         return None
 
 
+def hashes_of(design: Design, paths: Sequence[str]) -> np.ndarray:
+    """A hash of each point's values on some paths, int64; equal for equal values in this process alone."""
+    count = len(design)
+    return np.fromiter((hash(key(design.overrides(number), paths)) for number in range(count)), np.int64, count)
+
+
 def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
     """What tells points apart: values on some paths; hashable, and equal for equal values in this process alone."""
     found = (overrides[path] for path in paths)
@@ -54,16 +60,17 @@ def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
 def numbers_in(design: Design, other: Design) -> np.ndarray:
     """The points of ``design`` that have the values of a point of ``other``, of whose paths it has all.
 
-    int64, ascending, each once. It takes a search for each point of the smaller of the two.
+    int64, ascending, each once. It takes a search for each point of ``other`` if these are few, else a look at each
+    point of both.
     """
     paths = other.paths
-    if len(other) <= len(design):
+    if len(other) * _LOOKS_A_SEARCH <= len(design):
         find = _finds(design, paths)
-        found = [find(other.overrides(number)) for number in range(len(other))]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
-    finder = Finder(other, paths)
-    is_in = (len(finder.numbers(design.overrides(number))) > 0 for number in range(len(design)))
-    return np.flatnonzero(np.fromiter(is_in, bool, len(design)))
+        return np.unique(np.concatenate([find(other.overrides(number)) for number in range(len(other))]))
+    hashes, others = hashes_of(design, paths), hashes_of(other, paths)
+    candidates = np.flatnonzero(np.isin(hashes, others)).tolist()
+    wanted = {key(other.overrides(number), paths) for number in np.flatnonzero(np.isin(others, hashes)).tolist()}
+    return np.array([one for one in candidates if key(design.overrides(one), paths) in wanted], np.int64)
 
 
 def _finds(design: Design, paths: Sequence[str]) -> Any:

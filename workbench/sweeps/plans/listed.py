@@ -12,7 +12,8 @@ from workbench.sweeps.design import PROBES, Axis, Design, axis, evenly
 from workbench.sweeps.plans.finding import Finder
 
 _OBJECTS = 1000  # that are looked at before a sweep runs
-_PLAIN = (bool, int, float, str, type(None))
+_TOLD_AS_THEY_ARE = (bool, int, float, str)
+_PLAIN = (*_TOLD_AS_THEY_ARE, type(None))
 
 
 class Points(Design):
@@ -107,6 +108,9 @@ def _in_step(over: Mapping[str, Any]) -> Points:
 def _axis(path: Any, given: Any) -> Axis:
     """An axis in which values may come again, as those of a list of points do; equal ones have one label."""
     found = list(given.values()) if isinstance(given, Mapping) else [values.native(value) for value in given]
+    if found and not isinstance(given, Mapping) and all(isinstance(value, _TOLD_AS_THEY_ARE) for value in found):
+        axis(path, found[:1])  # It says what is wrong with the path.
+        return Axis(path, tuple(found), tuple(found))
     first = dict(zip(map(_identity, found), found, strict=True))
     names = [str(name) for name in given] if isinstance(given, Mapping) else None
     distinct = axis(path, list(first.values()))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_SEEDS = 100_000_000
-_KEPT = 256  # networks and workloads that are kept while points with them may come again
+_KEPT = 64  # networks and workloads that are kept while points with them may come again
 
 
 class PairedSeeds(Design):
@@ -112,8 +112,11 @@ def paired_seeds(
 
     ``topology`` is a network that was drawn (`topology.disc`, `random_geometric`, `office`), which is drawn again with
     each seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without
-    them all seeds have the base scenario's. What is paired by this and what cannot be: `workbench.sweeps.plans.paired`.
+    them all seeds have the base scenario's. What is paired by this and what cannot be stands at the top of this module.
     Raises ScenarioError for a network that was not drawn.
+
+    64 networks are kept. With more seeds each point draws its own again, unless the seeds turn slower than what is
+    compared: ``paired_seeds(1000, network) * {"protocol": [...]}``.
 
     >>> import workbench as wb
     >>> network = wb.topology.disc(20, 60, 60)
