@@ -133,6 +133,26 @@ def test_a_plan_is_the_same_after_pickling():
     assert scenario().replace(**copy.overrides(last)) == scenario().replace(**design.overrides(last))
 
 
+MINE = """
+import workbench as wb
+
+def network(seed):
+    return wb.topology.line(length(seed))
+
+def length(seed):
+    return 5 + seed
+"""
+
+
+def test_functions_of_a_module_travel_by_value(tmp_path, monkeypatch):
+    (tmp_path / "my_networks.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    packed = pickle.dumps(plans.paired_seeds(3, topology=importlib.import_module("my_networks").network))
+    monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, "my_networks")
+    assert len(pickle.loads(packed).overrides(2)["topology"]) == 8
+
+
 def test_what_is_looked_at_before_a_sweep_has_each_object_once():
     design = made_of_everything()
     probed = {type(design.overrides(number)["protocol"]) for number in design.probes()}

@@ -21,6 +21,7 @@ What cannot be paired
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ import networkx as nx
 from workbench import topology as topologies
 from workbench.errors import ParameterError, ScenarioError
 from workbench.suggestion import meant
-from workbench.sweeps import values
+from workbench.sweeps import user_code, values
 from workbench.sweeps.chart import interval
 from workbench.sweeps.design import PROBES, Design, Grid, axis, evenly
 from workbench.topology.graphs import is_whole
@@ -55,10 +56,10 @@ class PairedSeeds(Design):
         return values.frozen(made) if path == "topology" else made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"count": self._count, "first": self._first, "made": self._made}
+        return {"count": self._count, "first": self._first, "made": user_code.pickled(self._made)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+        self.__init__(**{**state, "made": pickle.loads(state["made"])})  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._count
@@ -112,8 +113,10 @@ def paired_seeds(
 
     ``topology`` is a network that was drawn (`topology.disc`, `random_geometric`, `office`), which is drawn again with
     each seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without
-    them all seeds have the base scenario's. What is paired by this and what cannot be stands at the top of this module.
-    Raises ScenarioError for a network that was not drawn.
+    them all seeds have the base scenario's. Raises ScenarioError for a network that was not drawn.
+
+    Paired are the networks, the workloads, the times of staggered publications, and the losses of frames that begin on
+    the same link at the same moment. What comes after the first frame that only one protocol sends cannot be paired.
 
     64 networks are kept. With more seeds each point draws its own again, unless the seeds turn slower than what is
     compared: ``paired_seeds(1000, network) * {"protocol": [...]}``.
