@@ -1,13 +1,14 @@
 """A sweep of which one point ends its process and one never ends, and a program that runs it on a cluster.
 
-`python -m tests.sweeps.disturbed FOLDER MASTER POINTS` is the driver that tests and the benchmark kill.
+`python -c PROGRAM FOLDER MASTER POINTS` is the driver that tests and the benchmark kill.
 """
 
 import os
-import sys
 
 import workbench as wb
 
+# Not `python -m`: the measure would be another one, of the module __main__.
+PROGRAM = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
 TIMEOUT_S = 3.0
 SAID = {
     "poisoned": "the point ended its process twice (exit status 3)",
@@ -51,7 +52,3 @@ def main(folder, master, points):
 
     runner = wb.SparkRunner(master, CONFIG, timeout_s=TIMEOUT_S)
     sweep(int(points)).run(out=folder, runner=runner, progress=False)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -20,14 +20,17 @@ _SHORTEST_S = 1e-5
 
 
 class Shares:
-    """Cuts points into shares of about ``goal_s`` seconds; points whose worker was lost are taken back in."""
+    """Cuts points into shares of about ``goal_s`` seconds; points whose worker was lost are taken back in.
 
-    def __init__(self, numbers: Sequence[int], goal_s: float) -> None:
+    Towards the end shares are smaller, so that all workers end at about the same time, but not below ``least_s``.
+    """
+
+    def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0) -> None:
         self._numbers = numbers
         self._step = _stride(len(numbers))
         self._taken = 0
         self._again: deque[list[int]] = deque()
-        self._goal_s = goal_s
+        self._goal_s, self._least_s = goal_s, least_s
         self._points, self._seconds = 0.0, 0.0
         self._measured = 0
 
@@ -36,7 +39,7 @@ class Shares:
         if self._again:
             return self._again.popleft()
         left = len(self._numbers) - self._taken
-        size = min(left, self._size(), max(1, left // (2 * workers)))
+        size = min(left, self._size(self._goal_s), max(self._size(self._least_s), left // (2 * workers)))
         walk = range(self._taken, self._taken + size)
         self._taken += size
         return [int(self._numbers[i * self._step % len(self._numbers)]) for i in walk]
@@ -58,11 +61,11 @@ class Shares:
         self.again(numbers[:middle])
         self.again(numbers[middle:])
 
-    def _size(self) -> int:
+    def _size(self, seconds: float) -> int:
         if not self._measured:
             return 1
         point_s = max(self._seconds / self._points, _SHORTEST_S)
-        return max(1, min(round(self._goal_s / point_s), _GROWTH * self._measured))
+        return max(1, min(round(seconds / point_s), _GROWTH * self._measured))
 
 
 def _stride(points: int) -> int:

@@ -76,9 +76,11 @@ class SparkRunner:
         """Rows of the points ``numbers``, a task at a time."""
         if not len(numbers):
             return
+        packed = pack(plan)
         jobs = self._jobs = _Jobs(opened(self.master, self.config), plan, self.timeout_s)
-        shares = Shares(numbers, jobs.task_s)
         try:
+            jobs.send(packed)
+            shares = Shares(numbers, jobs.task_s, jobs.task_s / 4)
             while jobs.feed(shares):
                 yield from jobs.gather(shares)
                 moving(0.0)
@@ -106,18 +108,22 @@ class _Jobs:
         self._tries: Counter[int] = Counter()
         self._lost_in_a_row = 0
         self._cores = 1
-        parcel = shipping.plan(pack(plan))
-        parcels = [parcel] if session.is_here else [parcel, shipping.package()]
-        self._names = (None if session.is_here else parcels[1].name, str(shipping.HOME.parent), parcel.name)
+        self._names: tuple[str | None, str, str]
+
+    def send(self, packed: bytes) -> None:
+        """Bring the plan to the workers, and the package to those that are not on this machine."""
         try:
-            self._threads.submit(self._send, parcels).result()
+            self._names = self._threads.submit(self._send, packed).result()
         except Exception as error:
             raise WorkbenchError(f"Spark could not take the sweep's code: {reason(error)}") from None
 
-    def _send(self, parcels: list[shipping.Parcel]) -> None:
-        for parcel in parcels:
+    def _send(self, packed: bytes) -> tuple[str | None, str, str]:
+        plan = shipping.plan(packed)
+        package = None if self._session.is_here else shipping.package()
+        for parcel in (plan, *([package] if package else [])):
             self._session.send_file(parcel.path)
         self._cores = self._session.cores
+        return package.name if package else None, str(shipping.HOME.parent), plan.name
 
     @property
     def task_s(self) -> float:

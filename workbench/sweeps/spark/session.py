@@ -109,9 +109,7 @@ class ConnectSession(Session):
     @cached_property
     def cores(self) -> int:  # type: ignore[override]
         """How many tasks can run at once: Spark cuts a range into as many parts."""
-        from pyspark.sql.functions import spark_partition_id
-
-        return self.spark.range(_MANY).select(spark_partition_id()).distinct().count()
+        return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 
 
 def opened(master: str, config: Mapping[str, str]) -> Session:

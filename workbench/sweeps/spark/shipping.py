@@ -106,8 +106,8 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
         for _ in batches:
             pass
         folder = home if archive is None else unpacked(archive)
-        loaded = sys.modules.get("workbench")
-        if loaded is None or Path(str(loaded.__file__)).parents[1] != Path(folder):
+        loaded = getattr(sys.modules.get("workbench"), "__file__", None)
+        if loaded is None or Path(loaded) != Path(folder, "workbench", "__init__.py"):
             for name in [name for name in sys.modules if name.partition(".")[0] == "workbench"]:
                 del sys.modules[name]
             sys.path.insert(0, folder)
