@@ -154,7 +154,9 @@ class FolderStore:
             return numbers
         for number in (number for some in missing for number in some):
             with suppress(*WRONG):
-                numbers.setdefault(self._plan.point(number).key, []).append(number)
+                scenario = self._plan.scenario_of(number)
+                key = self._plan.key(scenario.hash, self._plan.codes.of(scenario.protocol))
+                numbers.setdefault(key, []).append(number)
         return numbers
 
     def _rows(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
