@@ -2,10 +2,14 @@
 
 import html
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import ParameterError
+from workbench.records import carriers, record_of
+from workbench.records.record import to_text
+from workbench.sim.run import Run
 from workbench.views import caption, rich
 from workbench.views.drawing import Drawing
 
@@ -39,6 +43,7 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
 
     sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
     head, drawn = _embedded([figure for _, _, figure in sections])
+    head += _records(run, [figure for _, _, figure in sections])
     parts = [player_html(pack(see(run, event), told(run)), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
     parts.append(f"<section><h2>Metrics</h2>{_metrics(run)}{_scenario(run)}</section>")
@@ -64,14 +69,26 @@ def _embedded(figures: list[Any]) -> tuple[str, list[str]]:
     """What the page's head needs for some figures, and the HTML of each: BokehJS comes along if one is Bokeh's."""
     models = [figure for figure in figures if not isinstance(figure, Drawing)]
     if not models:
-        return "", [figure.to_svg() for figure in figures]
+        return "", [_svg(figure) for figure in figures]
     from bokeh.embed import components
     from bokeh.resources import Resources
 
     script, divisions = components(models)
     rest = iter(divisions)
-    drawn = [figure.to_svg() if isinstance(figure, Drawing) else next(rest) for figure in figures]
+    drawn = [_svg(figure) if isinstance(figure, Drawing) else next(rest) for figure in figures]
     return Resources(mode="inline", components=["bokeh"]).render() + script, drawn
+
+
+def _svg(figure: Drawing) -> str:
+    """A figure without its record, which the page has in its head."""
+    return replace(figure, record=None).to_svg()
+
+
+def _records(run: Any, figures: list[Any]) -> str:
+    """The records of the run and of what its figures show, each once, as elements for the page's head."""
+    made = [record_of(run)] if isinstance(run, Run) else []
+    made += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
+    return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in made))
 
 
 def _metrics(run: Any) -> str:
