@@ -1,7 +1,7 @@
 """The player as one page that needs neither kernel nor network: its script is in it, and so are all columns."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def _svg(figure: Drawing) -> str:
 
 def _records(run: Any, figures: list[Any]) -> str:
     """The records of the run and of what its figures show, each once, as elements for the page's head."""
-    made = [record_of(run)] if isinstance(run, Run) else []
+    made: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
     made += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
     return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in made))
 
