@@ -142,7 +142,7 @@ def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
     assert len(pd.read_parquet(tmp_path)) == 4
     assert len(sweep.run(out=tmp_path)) == 16
     stored = pd.read_parquet(tmp_path)
-    assert sorted(stored["point"]) == sorted(point.key for point in sweep.points)
+    assert sorted(stored["point"]) == sorted(point.point_key for point in sweep.points)
 
 
 def test_an_interrupt_cancels_what_runs_and_leaves_the_session(spark):

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
-from workbench.sweeps import LocalRunner, SparkRunner, user_code
+from workbench.sweeps import LocalRunner, SparkRunner, design, user_code
 from workbench.sweeps.chart import interval, is_share, student_t
-from workbench.sweeps.plan import Axis, Plan
+from workbench.sweeps.code import Codes
 from workbench.sweeps.progress import duration
 from workbench.sweeps.spark import TASK_S, Chunks
 
@@ -84,11 +84,11 @@ def test_points_are_all_combinations_and_the_last_axis_turns_fastest():
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_numbers_are_places_in_nested_loops(sizes):
-    axes = tuple(Axis(f"workload.{i}", tuple(range(size)), tuple(range(size))) for i, size in enumerate(sizes))
-    plan = Plan(None, axes)
-    assert [plan.places(number) for number in range(len(plan))] == [
-        list(places) for places in itertools.product(*map(range, sizes))
-    ]
+    grid = design.grid({f"workload.{i}": range(size) for i, size in enumerate(sizes)})
+    places = [list(places) for places in itertools.product(*map(range, sizes))]
+    assert [grid.places(number) for number in range(len(grid))] == places
+    assert [list(grid.overrides(number).values()) for number in range(len(grid))] == places
+    assert [grid.number(one) for one in places] == list(range(len(grid)))
 
 
 def test_a_point_is_the_scenario_with_things_replaced():
@@ -460,7 +460,7 @@ def test_a_protocols_own_metrics_are_code_of_the_users_and_go_where_they_are_not
             monkeypatch.delitem(sys.modules, name)
         importlib.invalidate_caches()
         protocol = importlib.import_module("murmuring").Murmuring()
-        digests.append(user_code.Digests().of(protocol))
+        digests.append(Codes().of(protocol))
     assert len(set(digests)) == 2
     assert {name.partition(" ")[0] for name in user_code.of(protocol)} == {"protocol", "metrics", "fast"}
     packed = user_code.pack(wb.Sweep(scenario(protocol=protocol), {"seed": [1]}).plan, [protocol])

@@ -295,6 +295,11 @@ def _in_normal_form(graph: Any) -> nx.DiGraph:
     return normal
 
 
+def digest_of_network(graph: nx.Graph) -> str:
+    """The digest of a topology as scenarios hold it: equal for graphs that make the same scenario."""
+    return _digests[_in_normal_form(graph)]
+
+
 def _from_dict(values: dict[str, Any]) -> Scenario:
     items = values.get("workload", [])
     if not isinstance(items, list):

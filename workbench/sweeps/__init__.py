@@ -1,7 +1,10 @@
 """Sweeps: the same scenario again and again, with parameters and seeds varied, on Spark or in this process.
 
-plan        which points there are: axes, overrides, keys; every scenario is built before anything runs
+design      which points there are: the numbers of a plan, and what is different about each
+plan        a base scenario, a design and the engine: scenarios and keys of points, made when they are asked for
+values      what can be varied: how a table shows it, and what tells it apart
 work        one point run, and its row
+code        the digest of the code that a point runs
 user_code   the user's filters and protocols: told apart by their code, and shipped by value
 runners     LocalRunner, and what a runner is
 spark       SparkRunner

@@ -8,6 +8,7 @@ denominator) and t Student's quantile for n - 1 degrees of freedom. It is cut of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import ParameterError
@@ -136,9 +137,9 @@ def _cut_off(mean: float, half: float, largest: float) -> tuple[float, float]:
     return 0.0 if low < 0 else low, largest if high > largest else high
 
 
-def texts(plan: Plan, x: str, y: str, by: str | None) -> Texts:
-    """The words of a chart of ``summary``."""
-    others = [axis.path for axis in plan.axes if axis.path not in (x, by) and len(axis.values) > 1]
+def texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
+    """The words of a chart of ``summary``; ``varied``: the paths that have more than one value."""
+    others = [path for path in varied if path not in (x, by)]
     over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
     note = f"mean and 95 % confidence interval over {over}" if others else "one run each"
     return Texts(name_of(x, plan), name_of(y, plan), "" if by is None else name_of(by, plan), note)

@@ -1,147 +1,183 @@
-"""The plan of a sweep: axes of values, and a point for each combination of them, in the order of nested loops.
+"""The plan of a sweep: a base scenario, a design that says what is different about each point, engine and measure.
 
-A point is the base scenario with some things replaced. It is named by a number (its place in the plan, which
-workers turn back into a scenario) and by a key (what its result is kept under): the key is a hash of the scenario's
-own hash, the engine asked for, the package's version and the code of user filters and protocols that take part, and
-of the measure, if there is one.
+A plan is lazy. A point is named by its number, its place in the design; whoever runs it makes its scenario then. Before
+a sweep begins some points are built, with every value of each axis, so that a wrong one is told at once. Nothing is
+kept per point.
+
+Two keys name a point's result. ``key`` is a digest of the scenario's own hash, the engine asked for, the code and the
+measure: what is the same result has the same key, whoever asks for it. ``point_key`` is one of the base scenario's
+hash, of the overrides and of the rest: it needs no scenario, so a sweep quickly finds what it has already done.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, NamedTuple
 
-import networkx as nx
-
-import workbench
-from workbench import topology
-from workbench.errors import ScenarioError, WorkbenchError
+from workbench.errors import ScenarioError
 from workbench.protocols.protocol import Protocol
-from workbench.sim.radio import Radio
 from workbench.sim.scenario import Scenario, checked_engine
-from workbench.sim.workload import Item, to_dict
-from workbench.sweeps import user_code
+from workbench.sweeps import user_code, values
+from workbench.sweeps.code import Codes
+from workbench.sweeps.design import Design, grid
 
 Measure = Callable[[Any], Mapping[str, float]]
-_LONGEST_LABEL = 60
-_WRONG_VALUE = (WorkbenchError, TypeError, ValueError, AttributeError, KeyError)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What is varied (a path as `Scenario.replace` takes it), its values, and how a table shows each of them.
-
-    A label is the value itself for numbers, texts and booleans, else a text; labels are unique.
-    """
-
-    path: str
-    values: tuple[Any, ...]
-    labels: tuple[Any, ...]
+_WORDS_KEPT = 10_000  # of objects that are varied
 
 
 class Point(NamedTuple):
-    """One combination: its place in the plan, the key of its result, its scenario's hash and seed, and its labels."""
+    """A point of a plan, built: number, point_key, the key of its result, its scenario's hash and seed, its labels."""
 
     number: int
+    point_key: str
     key: str
     scenario: str
     seed: int
     labels: dict[str, Any]
 
 
-class _Built(NamedTuple):
-    """What is kept of a point's scenario; the scenario itself is quickly made again."""
-
-    hash: str
-    seed: int
-    protocol: Protocol
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """A base scenario, axes and the engine that is asked for: all that a worker needs to run point ``number``.
+    """All that a worker needs to run point ``number``.
 
     ``protocols`` are examples of all user code that takes part, for runners that have to ship it. ``measure`` is a
-    function that is given a run with its trace, and answers with metrics of its own: name -> number.
+    function that is given a run with its trace, and answers with metrics of its own: name -> number. ``codes`` has
+    digests of the code of its points.
     """
 
     scenario: Scenario
-    axes: tuple[Axis, ...]
+    design: Design
     engine: str = "auto"
     protocols: tuple[Protocol, ...] = ()
     measure: Measure | None = None
+    codes: Codes = field(default_factory=Codes)
+    # What is known of objects that are varied: id -> (object, its words); (words of) objects -> digest of the code.
+    _words: dict[int, tuple[Any, str]] = field(default_factory=dict, repr=False)
+    _code: dict[Any, str] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_words": {}, "_code": {}}
 
     def __len__(self) -> int:
-        return math.prod(len(axis.values) for axis in self.axes)
+        return len(self.design)
 
-    def places(self, number: int) -> list[int]:
-        """The place on each axis of a point; the last axis turns fastest."""
-        places = []
-        for axis in reversed(self.axes):
-            number, place = divmod(number, len(axis.values))
-            places.append(place)
-        return places[::-1]
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What is varied."""
+        return tuple(self.design.paths)
 
     def labels(self, number: int) -> dict[str, Any]:
         """path -> label of a point."""
-        return {axis.path: axis.labels[i] for axis, i in zip(self.axes, self.places(number), strict=True)}
+        return self.design.labels(number)
 
     def overrides(self, number: int) -> dict[str, Any]:
         """path -> value of a point, whole objects before their parameters: a ttl must not be lost to its protocol."""
-        chosen = [(axis.path, axis.values[i]) for axis, i in zip(self.axes, self.places(number), strict=True)]
-        return dict(sorted(chosen, key=lambda override: override[0].count(".")))
+        return dict(sorted(self.design.overrides(number).items(), key=lambda override: override[0].count(".")))
 
     def scenario_of(self, number: int) -> Scenario:
-        """The scenario of a point."""
+        """The scenario of a point; raises what is wrong with it."""
         return self.scenario.replace(**self.overrides(number))
 
     def text_of(self, number: int) -> str:
         """A point in words, for messages: "protocol.ttl=9, seed=3"."""
         return ", ".join(f"{path}={label}" for path, label in self.labels(number).items())
 
+    def seed_of(self, number: int) -> int:
+        """The seed of a point, whose scenario need not be possible."""
+        seed = self.design.overrides(number).get("seed", self.scenario.seed)
+        return seed if isinstance(seed, int) else self.scenario.seed
 
-class CheckedPlan:
-    """A plan of which every scenario was built once: ScenarioError names the path whose value cannot be used."""
+    # Keys
 
-    def __init__(
-        self, scenario: Scenario, over: Mapping[str, Any], engine: str, measure: Measure | None = None
-    ) -> None:
-        if not isinstance(scenario, Scenario):
-            raise ScenarioError(f"a sweep is over a Scenario, not over {scenario!r:.80}")
-        if not isinstance(over, Mapping) or not over:
-            raise ScenarioError(f'over is {over!r:.80}; it must say what to vary: over={{"seed": range(30)}}')
-        if measure is not None and not isinstance(measure, FunctionType):
-            raise ScenarioError(f"measure is {measure!r:.80}; it must be a function that takes a run")
-        axes = tuple(_axis(path, values) for path, values in over.items())
-        plan = Plan(scenario, axes, checked_engine(engine), measure=measure)
-        self._built = [_build(plan, number) for number in range(len(plan))]
-        self.plan = replace(plan, protocols=_examples(built.protocol for built in self._built))
-        self._check_distinct()
+    def fresh(self) -> Plan:
+        """The same plan, with the user's code as it is now: a filter may be registered anew."""
+        return replace(self, codes=Codes(self.measure, self.protocols), _words={}, _code={})
 
-    def _check_distinct(self) -> None:
-        first: dict[str, int] = {}
-        for number, built in enumerate(self._built):
-            twin = first.setdefault(built.hash, number)
-            if twin != number:
-                raise ScenarioError(
-                    f"the sweep has the same scenario twice, for {self.plan.text_of(twin)} and for "
-                    f"{self.plan.text_of(number)}; each value of an axis must be there once"
-                )
+    def key(self, scenario: str, code: str) -> str:
+        """The key of a result: of a scenario with that hash, run by that code."""
+        return _hex(scenario, self.engine, code, user_code.name_of(self.measure))
 
-    def points(self) -> list[Point]:
-        """All points in order. Keys follow the user's code as it is now: a filter may be registered anew."""
-        codes = user_code.Digests()
-        measure = user_code.words_of(self.plan.measure)
-        points = []
-        for number, built in enumerate(self._built):
-            words = (built.hash, self.plan.engine, workbench.__version__, codes.of(built.protocol), *measure)
-            key = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
-            points.append(Point(number, key, built.hash, built.seed, self.plan.labels(number)))
-        return points
+    def point_key(self, number: int) -> str:
+        """The key of a point: 16 hex digits that differ for any other point of any other plan."""
+        chosen = self.design.overrides(number)
+        told = [f"{path}={self._words_of(chosen[path])}" for path in sorted(chosen)]
+        return _hex(self.scenario.hash, *told, self.engine, self._code_of(chosen), user_code.name_of(self.measure))
+
+    def code_of(self, number: int) -> str:
+        """The digest of the code that a point runs; "" if it has no protocol that could be one."""
+        return self._code_of(self.design.overrides(number))
+
+    def _code_of(self, chosen: Mapping[str, Any]) -> str:
+        # Numbers choose no code; what else a protocol is set to may have some of the user's.
+        telling = tuple(
+            f"{path}={self._words_of(value)}"
+            for path, value in chosen.items()
+            if path.startswith("protocol") and not isinstance(value, (bool, int, float))
+        )
+        if telling not in self._code:
+            self._code[telling] = self._code_anew(chosen)
+        return self._code[telling]
+
+    def _code_anew(self, chosen: Mapping[str, Any]) -> str:
+        protocol = chosen.get("protocol", self.scenario.protocol)
+        own = {path.partition(".")[2]: value for path, value in chosen.items() if path.startswith("protocol.")}
+        try:
+            return self.codes.of(protocol.public_class()(**{**protocol.settings, **own}))
+        except values.WRONG:
+            return ""
+
+    def _words_of(self, value: Any) -> str:
+        if isinstance(value, (bool, int, float, str)):
+            return json.dumps(value)
+        known = self._words.get(id(value))
+        if known is None:
+            if len(self._words) >= _WORDS_KEPT:
+                self._words.clear()
+            known = self._words[id(value)] = (value, values.words(value))  # It is held: its id stays its own.
+        return known[1]
+
+    def point(self, number: int) -> Point:
+        """A point with its scenario's hash and the key of its result."""
+        scenario = self.scenario_of(number)
+        key = self.key(scenario.hash, self.codes.of(scenario.protocol))
+        return Point(number, self.point_key(number), key, scenario.hash, scenario.seed, self.labels(number))
+
+
+class Points(Sequence[Point]):
+    """The points of a plan, each built when it is asked for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    def __getitem__(self, number: Any) -> Any:
+        numbers = range(len(self._plan))[number]
+        if isinstance(numbers, range):
+            return [self._plan.point(one) for one in numbers]
+        return self._plan.point(numbers)
+
+    def __iter__(self) -> Iterator[Point]:
+        return map(self._plan.point, range(len(self._plan)))
+
+
+def checked(scenario: Scenario, over: Mapping[str, Any] | Design, engine: str, measure: Measure | None) -> Plan:
+    """A plan of which some points were built: ScenarioError names the path whose value cannot be used."""
+    if not isinstance(scenario, Scenario):
+        raise ScenarioError(f"a sweep is over a Scenario, not over {scenario!r:.80}")
+    if measure is not None and not isinstance(measure, FunctionType):
+        raise ScenarioError(f"measure is {measure!r:.80}; it must be a function that takes a run")
+    design = over if isinstance(over, Design) else grid(over)
+    if not len(design):
+        raise ScenarioError("the design has no points; a sweep needs at least one")
+    plan = Plan(scenario, design, checked_engine(engine), measure=measure)
+    protocols = _examples(_build(plan, number).protocol for number in design.probes())
+    return replace(plan, protocols=protocols).fresh()
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
@@ -149,12 +185,11 @@ def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
     return tuple({tuple(user_code.of(protocol)): protocol for protocol in protocols}.values())
 
 
-def _build(plan: Plan, number: int) -> _Built:
+def _build(plan: Plan, number: int) -> Scenario:
     try:
-        scenario = plan.scenario_of(number)
-    except _WRONG_VALUE as error:
+        return plan.scenario_of(number)
+    except values.WRONG as error:
         raise ScenarioError(f"the sweep cannot have {_culprit(plan, number)}: {error}") from None
-    return _Built(scenario.hash, scenario.seed, scenario.protocol)
 
 
 def _culprit(plan: Plan, number: int) -> str:
@@ -163,78 +198,10 @@ def _culprit(plan: Plan, number: int) -> str:
     for path, value in plan.overrides(number).items():
         try:
             plan.scenario.replace(**{path: value})
-        except _WRONG_VALUE:
+        except values.WRONG:
             return f"{path}={labels[path]}"
     return plan.text_of(number)
 
 
-def _axis(path: Any, given: Any) -> Axis:
-    if not isinstance(path, str):
-        raise ScenarioError(f'a sweep varies paths such as "protocol.ttl" or "seed", not {path!r:.80}')
-    if isinstance(given, (str, bytes, nx.Graph)) or not isinstance(given, Iterable):
-        raise ScenarioError(f"the values of {path} are {given!r:.80}; they must be a list of values")
-    if isinstance(given, Mapping):
-        labels, values = [str(name) for name in given], list(given.values())
-    else:
-        values = [_native(value) for value in given]
-        labels = [_label(value) for value in values]
-    if not values:
-        raise ScenarioError(f"{path} has no values; a sweep needs at least one")
-    if path == "topology":
-        values = [_frozen(value) for value in values]
-    return Axis(path, tuple(values), tuple(_unique(labels)))
-
-
-def _frozen(graph: Any) -> Any:
-    """A topology of which scenarios need to find the normal form but once, here and on each worker."""
-    try:
-        return nx.freeze(topology.check(graph))
-    except _WRONG_VALUE:
-        return graph  # What is wrong with it is told with the point that has it.
-
-
-def _native(value: Any) -> Any:
-    """numpy's numbers as Python's own: a range made by ``np.arange`` is as good as one made by ``range``."""
-    return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
-
-
-def _unique(labels: list[Any]) -> list[Any]:
-    seen: dict[Any, int] = {}
-    unique = []
-    for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-        unique.append(f"{label} #{seen[label]}" if seen[label] > 1 and isinstance(label, str) else label)
-    return unique
-
-
-def _label(value: Any) -> Any:
-    """The value itself if a table can show it, else a short text."""
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    text = _describe(value)
-    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 3] + "..."
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, nx.Graph):
-        return _describe_topology(value)
-    if isinstance(value, Radio):
-        changed = [f.name for f in fields(Radio) if getattr(value, f.name) != f.default]
-        return f"Radio({', '.join(f'{name}={getattr(value, name)}' for name in changed)})".removesuffix("()")
-    if isinstance(value, Protocol):
-        return repr(value).removesuffix("()")
-    if isinstance(value, Item):
-        ((kind, content),) = to_dict(value).items()
-        return f"{kind}({', '.join(f'{name}={content[name]}' for name in ('at', 'what') if name in content)})"
-    if isinstance(value, (list, tuple)):
-        return " + ".join(str(_label(one)) for one in value) or "none"
-    return "none" if value is None else repr(value)
-
-
-def _describe_topology(graph: nx.Graph) -> str:
-    recipe = graph.graph.get("recipe") or {}
-    arguments = ", ".join(f"{name}={value}" for name, value in recipe.items() if name != "kind")
-    text = f"{recipe.get('kind')}({arguments})"
-    if not recipe or len(text) > _LONGEST_LABEL:
-        return f"{graph.graph.get('name') or recipe.get('kind') or 'network'} of {len(graph)} nodes"
-    return text
+def _hex(*words: str) -> str:
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]

@@ -34,22 +34,15 @@ from workbench import java
 from workbench.errors import WorkbenchError
 from workbench.sweeps import user_code
 from workbench.sweeps.plan import Plan
-from workbench.sweeps.work import Row, run_point
+from workbench.sweeps.work import Row, from_table, run_point, to_batch
 
 TASK_S = 2.0
 TASKS_PER_CORE = 3
 POLL_S = 0.25
 
-_SCHEMA = "number long, engine string, wall_s double, error string, metrics map<string,double>, task_s double"
-_ARROW_SCHEMA = pa.schema(
-    [
-        ("number", pa.int64()),
-        ("engine", pa.string()),
-        ("wall_s", pa.float64()),
-        ("error", pa.string()),
-        ("metrics", pa.map_(pa.string(), pa.float64())),
-        ("task_s", pa.float64()),
-    ]
+_SCHEMA = (
+    "number long, scenario string, document string, seed string, code string, engine string, wall_s double, "
+    "compile_s double, error string, metrics map<string,double>, task_s double"
 )
 # Half the time to start: the Java side only deals out tasks, so it need not compile itself to the last.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -181,11 +174,7 @@ def _rows_of(action: Future) -> tuple[list[Row], float]:
         table = action.result()
     except Exception as error:
         raise WorkbenchError(f"Spark could not run the sweep: {_reason(error)}") from None
-    rows = [
-        Row(one["number"], one["engine"], one["wall_s"], one["error"], dict(one["metrics"]))
-        for one in table.to_pylist()
-    ]
-    return rows, sum(table.column("task_s").to_pylist())
+    return from_table(table), sum(table.column("task_s").to_pylist())
 
 
 def _reason(error: Exception) -> str:
@@ -212,13 +201,12 @@ def _mapper(packed: bytes, shares: list[list[int]]) -> Callable[[Iterable[pa.Rec
 def run_share(packed: bytes, numbers: list[int]) -> pa.RecordBatch:
     """Run the points of one task."""
     plan = _unpacked(packed)
-    results = []
+    rows, times = [], []
     for number in numbers:
         begin = time.perf_counter()
-        row = run_point(plan, number)
-        metrics = list(row.metrics.items())
-        results.append({**row._asdict(), "metrics": metrics, "task_s": time.perf_counter() - begin})
-    return pa.RecordBatch.from_pylist(results, schema=_ARROW_SCHEMA)
+        rows.append(run_point(plan, number))
+        times.append(time.perf_counter() - begin)
+    return to_batch(rows).append_column("task_s", pa.array(times, pa.float64()))
 
 
 @lru_cache(maxsize=1)

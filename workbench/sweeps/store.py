@@ -26,10 +26,12 @@ import pyarrow.parquet as pq
 
 import workbench
 from workbench.errors import DataError
-from workbench.sweeps.plan import Plan, Point
+from workbench.sweeps import user_code
+from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 
 FLUSH_S = 5.0
+_SCENARIOS = 10_000  # so many are built to find results
 WHAT = (
     "Results of parameter sweeps of the workbench: *.parquet has one row per run, keyed by the column 'point'; "
     "running the same sweep with out= this folder goes on where it stopped."
@@ -45,13 +47,17 @@ class MemoryStore:
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
 
-    def open(self, plan: Plan, points: Sequence[Point]) -> dict[str, Row]:
-        """key -> row of those points that are here."""
-        return {point.key: self._rows[point.key] for point in points if point.key in self._rows}
+    def open(self, plan: Plan) -> dict[int, Row]:
+        """number -> row of those points that are here."""
+        self._plan = plan
+        if not self._rows:
+            return {}
+        found = ((number, self._rows.get(plan.point_key(number))) for number in range(len(plan)))
+        return {number: row for number, row in found if row is not None}
 
-    def add(self, point: Point, row: Row) -> None:
+    def add(self, row: Row) -> None:
         """Keep the row of a finished point."""
-        self._rows[point.key] = row
+        self._rows[self._plan.point_key(row.number)] = row
 
     def flush(self) -> None:
         """Nothing is held back."""
@@ -66,50 +72,52 @@ class FolderStore:
     def __init__(self, folder: str | Path) -> None:
         self.place = str(folder)
         self._folder = Path(folder)
-        self._axis_types: dict[str, pa.DataType] = {}
-        self._waiting: list[tuple[Point, Row]] = []
+        self._waiting: list[tuple[str, Row]] = []
         self._written = time.perf_counter()
 
-    def open(self, plan: Plan, points: Sequence[Point]) -> dict[str, Row]:
-        """key -> row of those points that are here; DataError for a folder or file that is something else."""
+    def open(self, plan: Plan) -> dict[int, Row]:
+        """number -> row of those points that are here; DataError for a folder or file that is something else."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataError(f"{self.place} cannot be a folder for results: {error.strerror}") from None
-        self._axis_types = {axis.path: _type(axis.path, axis.labels) for axis in plan.axes}
-        self._describe(plan, points)
-        found: dict[str, Row] = {}
-        numbers = {point.key: point.number for point in points}
-        for path in sorted(self._folder.glob("*.parquet")):
-            for key, row in _read(path, numbers):
-                found.setdefault(key, row)
+        self._plan = plan
+        self._describe(plan)
+        paths = sorted(self._folder.glob("*.parquet"))
+        numbers = {plan.point_key(number): number for number in range(len(plan))} if paths else {}
+        found = {row.number: row for path in paths for row in _read(path, numbers, "point")}
+        if paths and len(plan) <= _SCENARIOS:
+            # Another sweep may have had the same points, and called them otherwise.
+            points = (plan.point(number) for number in range(len(plan)) if number not in found)
+            numbers = {point.key: point.number for point in points}
+            found.update((row.number, row) for path in paths for row in _read(path, numbers, "key"))
         return found
 
-    def _describe(self, plan: Plan, points: Sequence[Point]) -> None:
+    def _describe(self, plan: Plan) -> None:
         content = {
             "what": WHAT,
             "version": workbench.__version__,
             "engine": plan.engine,
-            "points": len(points),
-            **({} if plan.measure is None else {"measure": f"{plan.measure.__module__}:{plan.measure.__qualname__}"}),
-            "over": {axis.path: list(axis.labels) for axis in plan.axes},
+            **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
+            **plan.design.describe(),
             "scenario": json.loads(plan.scenario.to_json()),
         }
-        path = self._folder / f"_sweep-{_hash(point.key for point in points)}.json"
+        words = (plan.scenario.hash, json.dumps(content["engine"]), json.dumps(plan.design.describe()))
+        path = self._folder / f"_sweep-{_hash(words)}.json"
         if not path.exists():
             _write_whole(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
-    def add(self, point: Point, row: Row) -> None:
+    def add(self, row: Row) -> None:
         """Keep the row of a finished point."""
-        self._waiting.append((point, row))
+        self._waiting.append((self._plan.point_key(row.number), row))
         if time.perf_counter() - self._written >= FLUSH_S:
             self.flush()
 
     def flush(self) -> None:
         """Write what was added since the last file."""
         if self._waiting:
-            table = _to_table(self._waiting, self._axis_types)
-            name = f"{_hash(point.key for point, _ in self._waiting)}.parquet"
+            table = _to_table(self._waiting, self._plan)
+            name = f"{_hash(key for key, _ in self._waiting)}.parquet"
             _write_whole(self._folder / name, _to_parquet(table))
             self._waiting = []
         self._written = time.perf_counter()
@@ -190,30 +198,35 @@ def _type(path: str, labels: Sequence[Any]) -> pa.DataType:
     return pa.string()
 
 
-def _to_table(kept: list[tuple[Point, Row]], axis_types: dict[str, pa.DataType]) -> pa.Table:
-    points, rows = [point for point, _ in kept], [row for _, row in kept]
+def _to_table(kept: list[tuple[str, Row]], plan: Plan) -> pa.Table:
+    rows = [row for _, row in kept]
+    labels = [plan.labels(row.number) for row in rows]
     columns: dict[str, Any] = {
-        "point": pa.array([point.key for point in points], pa.string()),
-        "scenario": pa.array([point.scenario for point in points], pa.string()),
-        "seed": pa.array([point.seed for point in points], _type("seed", [point.seed for point in points])),
+        "point": pa.array([key for key, _ in kept], pa.string()),
+        "key": pa.array([plan.key(row.scenario, row.code) for row in rows], pa.string()),
+        "scenario": pa.array([row.scenario for row in rows], pa.string()),
+        "seed": pa.array([row.seed for row in rows], _type("seed", [row.seed for row in rows])),
         "engine": pa.array([row.engine for row in rows], pa.string()),
         "version": pa.array([workbench.__version__] * len(rows), pa.string()),
         "wall_s": pa.array([row.wall_s for row in rows], pa.float64()),
     }
-    for path, type_ in axis_types.items():
-        labels = [point.labels[path] for point in points]
-        columns[path] = pa.array(map(str, labels) if type_ == pa.string() else labels, type_)
+    for path in plan.paths:
+        told = [one[path] for one in labels]
+        type_ = _type(path, plan.design.labels_of(path) or told)
+        columns[path] = pa.array(map(str, told) if type_ == pa.string() else told, type_)
     metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
     for name in metrics:
         columns[name] = pa.array([row.metrics.get(name) for row in rows], pa.float64())
     return pa.table(columns).replace_schema_metadata({_METRICS: json.dumps(metrics).encode()})
 
 
-def _read(path: Path, numbers: dict[str, int]) -> Iterable[tuple[str, Row]]:
-    """(key, row) of the points in ``numbers`` (key -> number) that a file has."""
+def _read(path: Path, numbers: dict[str, int], column: str) -> Iterable[Row]:
+    """The rows of the points in ``numbers`` (key in that column -> number) that a file has."""
     metrics = _metrics(_schema(path))
-    table = pq.read_table(path, columns=["point", "engine", "wall_s", *metrics], partitioning=None)
-    table = table.filter(pc.is_in(table.column("point"), value_set=pa.array(list(numbers), pa.string())))
+    columns = ["point", "key", "scenario", "seed", "engine", "wall_s", *metrics]
+    table = pq.read_table(path, columns=columns, partitioning=None)
+    table = table.filter(pc.is_in(table.column(column), value_set=pa.array(list(numbers), pa.string())))
     for one in table.to_pylist():
         found = {name: one[name] for name in metrics if one[name] is not None}
-        yield one["point"], Row(numbers[one["point"]], one["engine"], one["wall_s"], None, found)
+        told = one["scenario"], "", one["seed"], "", one["engine"], one["wall_s"], 0.0
+        yield Row(numbers[one[column]], *told, None, found)

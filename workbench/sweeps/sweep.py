@@ -9,7 +9,8 @@ from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.scenario import Scenario
-from workbench.sweeps.plan import CheckedPlan, Measure, Plan, Point
+from workbench.sweeps.design import Design
+from workbench.sweeps.plan import Measure, Plan, Points, checked
 from workbench.sweeps.progress import Progress, display_for, duration
 from workbench.sweeps.runners import Runner
 from workbench.sweeps.spark import SparkRunner
@@ -32,27 +33,21 @@ class Sweep:
     """
 
     def __init__(
-        self, scenario: Scenario, over: Mapping[str, Any], engine: str = "auto", measure: Measure | None = None
+        self, scenario: Scenario, over: Mapping[str, Any] | Design, engine: str = "auto", measure: Measure | None = None
     ) -> None:
-        self._checked = CheckedPlan(scenario, over, engine, measure)
+        self.plan = checked(scenario, over, engine, measure)
         self._memory = MemoryStore()
 
     @property
-    def plan(self) -> Plan:
-        """The base scenario, the axes and the engine."""
-        return self._checked.plan
-
-    @property
-    def points(self) -> list[Point]:
-        """All points in order."""
-        return self._checked.points()
+    def points(self) -> Points:
+        """All points in order, each built when it is asked for. Keys follow the user's code as it is now."""
+        return Points(self.plan.fresh())
 
     def __len__(self) -> int:
         return len(self.plan)
 
     def __repr__(self) -> str:
-        axes = " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.plan.axes)
-        return f"Sweep({len(self)} points: {axes})"
+        return f"Sweep({len(self)} points: {self.plan.design.text()})"
 
     def run(
         self, out: str | Path | None = None, runner: Runner | None = None, progress: bool | None = None
@@ -70,30 +65,31 @@ class Sweep:
         runner = runner or SparkRunner()
         if not callable(getattr(runner, "run", None)):
             raise ScenarioError(f"runner is {runner!r}; it must be a SparkRunner(), a LocalRunner() or the like")
-        points = self.points
+        plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
-        rows = {row.number: row for row in store.open(self.plan, points).values()}
-        todo = [point.number for point in points if point.number not in rows]
-        shown = Progress(display_for(progress), len(points), len(rows))
+        rows = store.open(plan)
+        todo = [number for number in range(len(plan)) if number not in rows]
+        shown = Progress(display_for(progress), len(plan), len(rows))
         try:
-            for row in self._fresh(runner, todo, shown):
+            for row in self._rows(plan, runner, todo, shown):
                 rows[row.number] = row
                 if row.error is None:
-                    store.add(points[row.number], row)
+                    store.add(row)
         except BaseException as error:
             store.flush()
             raise _told(error, shown, store.place) from error.__cause__
         store.close()
         shown.close(_summary(shown, len(todo), store.place))
         self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error])
-        return SweepTable(self.plan, points, [rows[point.number] for point in points])
+        return SweepTable(plan, [rows[number] for number in range(len(plan))])
 
-    def _fresh(self, runner: Runner, todo: list[int], shown: Progress) -> Iterator[Row]:
-        """The rows that a runner gives; WorkbenchError if it does not give one for each point."""
+    def _rows(self, plan: Plan, runner: Runner, todo: list[int], shown: Progress) -> Iterator[Row]:
+        """The rows that a runner gives; WorkbenchError if it does not give one for each point, or runs other code."""
         missing = dict.fromkeys(todo)
-        for rows in runner.run(self.plan, todo, shown.moving) if todo else ():
+        for rows in runner.run(plan, todo, shown.moving) if todo else ():
             for row in rows:
                 missing.pop(row.number, None)
+                _check_code(plan, row, runner)
                 yield row
             shown.advance(len(rows), sum(row.error is not None for row in rows))
         if missing:
@@ -108,6 +104,15 @@ class Sweep:
             raise WorkbenchError(f"every point of the sweep failed, the first with {first}")
         more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
         warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=3)
+
+
+def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
+    """Results of other code than this process has are refused: nobody could tell them from those of this one."""
+    if row.code and row.code != plan.code_of(row.number):
+        raise WorkbenchError(
+            f"a worker of {runner!r} has other code than this process ({plan.text_of(row.number)}: {row.code}, and not "
+            f"{plan.code_of(row.number)}); give both the same version of the package, or restart this process"
+        )
 
 
 def _told(error: BaseException, shown: Progress, place: str) -> BaseException:

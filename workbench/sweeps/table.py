@@ -11,7 +11,7 @@ import workbench
 from workbench.errors import ParameterError
 from workbench.sim.metrics import COMMON
 from workbench.suggestion import meant
-from workbench.sweeps.plan import Plan, Point
+from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 
 if TYPE_CHECKING:
@@ -25,15 +25,14 @@ _ROWS_SHOWN = 10
 class SweepTable:
     """A sweep's results: ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)``, ``drawing(x, y)``, ``failed``."""
 
-    def __init__(self, plan: Plan, points: Sequence[Point], rows: Sequence[Row]) -> None:
+    def __init__(self, plan: Plan, rows: Sequence[Row]) -> None:
         self._plan = plan
-        self._points = points
         self.rows = rows
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The paths that were varied."""
-        return tuple(axis.path for axis in self._plan.axes)
+        return self._plan.paths
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -45,11 +44,12 @@ class SweepTable:
     def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
-        columns: dict[str, Any] = {"point": [point.key for point in self._points]}
+        columns: dict[str, Any] = {"point": [self._plan.point_key(row.number) for row in self.rows]}
+        labels = [self._plan.labels(row.number) for row in self.rows]
         for path in self.axes:
-            columns[path] = [point.labels[path] for point in self._points]
-        columns["seed"] = [point.seed for point in self._points]
-        columns["scenario"] = [point.scenario for point in self._points]
+            columns[path] = [one[path] for one in labels]
+        columns["seed"] = [row.seed for row in self.rows]
+        columns["scenario"] = [row.scenario for row in self.rows]
         columns["engine"] = [row.engine for row in self.rows]
         columns["version"] = workbench.__version__
         columns["wall_s"] = [row.wall_s for row in self.rows]
@@ -57,6 +57,11 @@ class SweepTable:
         for name in self.metrics:
             columns[name] = [_metric(row, name) for row in self.rows]
         return pd.DataFrame(columns)
+
+    @property
+    def _varied(self) -> list[str]:
+        """The paths with more than one value."""
+        return [path for path in self.axes if self._frame[path].nunique(dropna=False) > 1]
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per point: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric.
@@ -89,7 +94,7 @@ class SweepTable:
         from workbench.sweeps import chart
         from workbench.views.sweeps import figure
 
-        return figure.draw(self.summary(x, y, by), chart.texts(self._plan, x, y, by))
+        return figure.draw(self.summary(x, y, by), chart.texts(self._plan, self._varied, x, y, by))
 
     def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
         """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
@@ -97,7 +102,7 @@ class SweepTable:
         from workbench.sweeps import chart
 
         series = chart.series(self.summary(x, y, by), x, by)
-        texts = chart.texts(self._plan, x, y, by)
+        texts = chart.texts(self._plan, self._varied, x, y, by)
         legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
         return views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note)
 
@@ -121,7 +126,7 @@ class SweepTable:
             raise ParameterError(f"{y!r} is no metric of this sweep{meant(y, numbers)}; it has {', '.join(numbers)}")
 
     def __len__(self) -> int:
-        return len(self._points)
+        return len(self.rows)
 
     def __repr__(self) -> str:
         failed = sum(row.error is not None for row in self.rows)

@@ -11,18 +11,20 @@ import importlib
 import importlib.util
 import os
 import pickle
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench import attributes
 from workbench.protocols.protocol import Protocol
 
 PACKAGE = "workbench"
+_PROTOCOL = re.compile(r"workbench\.protocols\.(\w+)")
 
 
 def of(protocol: Protocol) -> dict[str, Any]:
@@ -61,37 +63,38 @@ def _package(thing: Any) -> str:
 # Telling code apart
 
 
-class Digests:
-    """Digests of the code that protocols use; the same code is looked at once."""
+class Piece(NamedTuple):
+    """A piece of the user's code: its digest, and the package's protocols that it refers to."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], str] = {}
-
-    def of(self, protocol: Protocol) -> str:
-        """16 hex digits that change with the user's code behind a protocol; "" if there is none."""
-        found = of(protocol)
-        identity = tuple(id(code) for code in found.values())
-        if identity not in self._known:
-            self._known[identity] = digest(found) if found else ""
-        return self._known[identity]
+    digest: str
+    protocols: tuple[str, ...]
 
 
-def words_of(measure: Callable | None) -> tuple[str, ...]:
-    """What tells a measure apart: its name, and the digest of its code if it is the user's; nothing without one."""
-    if measure is None:
-        return ()
-    name = f"{measure.__module__}:{measure.__qualname__}"
-    return (name,) if _package(measure) == PACKAGE else (name, digest({"measure": measure}))
+def piece(name: str, thing: Any) -> Piece:
+    """What tells a piece of code apart, by a name: a function, a class, or the text of its source."""
+    texts = list(_pieces(thing, _package(thing), set()))
+    found = {protocol for text in texts for protocol in _PROTOCOL.findall(text)}
+    return Piece(_digest([name, *texts]), tuple(sorted(found)))
+
+
+def name_of(measure: Callable | None) -> str:
+    """A measure by its module and name; "" without one."""
+    return "" if measure is None else f"{measure.__module__}:{measure.__qualname__}"
 
 
 def digest(named: dict[str, Any]) -> str:
     """The digest of functions and classes by name, with all of their own module that they refer to."""
-    sha = hashlib.sha256()
     seen: set[int] = set()
+    texts = []
     for name in sorted(named):
-        sha.update(name.encode())
-        for piece in _pieces(named[name], _package(named[name]), seen):
-            sha.update(piece.encode() + b"\0")
+        texts += [name, *_pieces(named[name], _package(named[name]), seen)]
+    return _digest(texts)
+
+
+def _digest(texts: Iterable[str]) -> str:
+    sha = hashlib.sha256()
+    for text in texts:
+        sha.update(text.encode() + b"\0")
     return sha.hexdigest()[:16]
 
 

@@ -1,38 +1,126 @@
-"""The work of a sweep: one point run, and the row it gives. Workers import this and little else."""
+"""The work of a sweep: one point run, and its row. Workers import this and little else.
+
+Rows move between processes as Arrow batches of `ROW_SCHEMA`, whoever runs them.
+"""
 
 from __future__ import annotations
 
+import importlib
+import sys
 import time
 import traceback
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sim.fast import kept
+from workbench.sim.scenario import Scenario
 from workbench.sweeps.plan import Measure, Plan
+
+_EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
 
 
 class Row(NamedTuple):
-    """What came of a point: which engine ran, how long (s), its metrics; or why it failed, in one sentence."""
+    """What came of a point.
+
+    number     the point's place in the plan
+    scenario   the hash of its scenario; "" if that could not be built
+    document   its whole scenario as JSON; "" likewise
+    seed       of its scenario
+    code       the digest of the code that ran (`workbench.sweeps.code`); "" likewise
+    engine     the engine that ran; the one that was asked for if none did
+    wall_s     seconds that the run alone took
+    compile_s  seconds that this process spent before it on loading and compiling; 0.0 if it was warm
+    error      None, or in one sentence why there are no metrics
+    metrics    name -> number
+    """
 
     number: int
+    scenario: str
+    document: str
+    seed: int
+    code: str
     engine: str
     wall_s: float
+    compile_s: float
     error: str | None
     metrics: dict[str, float]
 
 
+# The seed as text: Python's whole numbers have no end.
+ROW_SCHEMA = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("scenario", pa.string()),
+        ("document", pa.string()),
+        ("seed", pa.string()),
+        ("code", pa.string()),
+        ("engine", pa.string()),
+        ("wall_s", pa.float64()),
+        ("compile_s", pa.float64()),
+        ("error", pa.string()),
+        ("metrics", pa.map_(pa.string(), pa.float64())),
+    ]
+)
+
+
+def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
+    """Rows as one batch of `ROW_SCHEMA`."""
+    content = [{**row._asdict(), "seed": str(row.seed), "metrics": list(row.metrics.items())} for row in rows]
+    return pa.RecordBatch.from_pylist(content, schema=ROW_SCHEMA)
+
+
+def from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
+    """The rows of a table or batch of `ROW_SCHEMA`; other columns are passed over."""
+    content = table.select(ROW_SCHEMA.names).to_pylist()
+    return [Row(**{**one, "seed": int(one["seed"]), "metrics": dict(one["metrics"])}) for one in content]
+
+
 def run_point(plan: Plan, number: int) -> Row:
     """Run one point. Whatever goes wrong in it (a user's filter, say) is told in its row and ends no other's run."""
-    begin = time.perf_counter()
+    compile_s = _first_imports_s()
+    scenario, row = _begun(plan, number)
+    if scenario is None:
+        return row
+    begin, loaded_s = time.perf_counter(), kept.loading_s()
     try:
-        scenario = plan.scenario_of(number)
-        begin = time.perf_counter()
         run = scenario.run(engine=plan.engine, record="metrics" if plan.measure is None else "trace")
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
         if plan.measure is not None:
             metrics.update(_measured(plan.measure, run, metrics))
-        return Row(number, run.engine, time.perf_counter() - begin, None, metrics)
+        row = row._replace(engine=run.engine, metrics=metrics)
     except Exception as error:
-        return Row(number, plan.engine, time.perf_counter() - begin, _sentence(error), {})
+        row = row._replace(error=_sentence(error))
+    loaded_s = kept.loading_s() - loaded_s
+    wall_s = max(0.0, time.perf_counter() - begin - loaded_s)
+    return row._replace(wall_s=wall_s, compile_s=compile_s + loaded_s)
+
+
+def failed_row(plan: Plan, number: int, sentence: str) -> Row:
+    """The row of a point that killed its worker, or did not end: the sentence says so."""
+    return _begun(plan, number)[1]._replace(error=sentence)
+
+
+def _begun(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
+    """A point's scenario and its row without results; None and the row of a failure if it cannot be built."""
+    try:
+        scenario = plan.scenario_of(number)
+        code = plan.codes.of(scenario.protocol)
+        told = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
+    except Exception as error:
+        return None, Row(number, "", "", plan.seed_of(number), "", plan.engine, 0.0, 0.0, _sentence(error), {})
+    return scenario, Row(number, *told, plan.engine, 0.0, 0.0, None, {})
+
+
+def _first_imports_s() -> float:
+    """Import what every run needs; the seconds that this took, almost none but for the first time in a process."""
+    begin = time.perf_counter()
+    before = len(sys.modules)
+    for name in _EVERY_RUN_NEEDS:
+        importlib.import_module(name)
+    return time.perf_counter() - begin if len(sys.modules) > before else 0.0
 
 
 def _measured(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str, float]:

@@ -52,7 +52,7 @@ class SweepPanel(Part):
 
     def __init__(self, value: Scenario) -> None:
         self.table: SweepTable | None = None
-        # The choices, their sweep, its points, and the rows so far by their numbers.
+        # The choices, their sweep, and the rows so far by their numbers.
         self._done: Any = None
         self._drawn_s = 0.0
         self._thread: threading.Thread | None = None
@@ -144,7 +144,7 @@ class SweepPanel(Part):
             # Nobody waits for a compiler here; a cluster's workers have their own machine code.
             engine = engine_for(choice.scenario) if isinstance(runner, LocalRunner) else "auto"
             sweep = Sweep(choice.scenario, over, engine)
-            self._done, self.table = (choice, sweep, sweep.points, {}), None
+            self._done, self.table = (choice, sweep, {}), None
         sweep = self._done[1]
         self.table = sweep.run(runner=_Watched(runner, self._stop.is_set, self._more), progress=False)
         failed = self.table.failed
@@ -157,7 +157,7 @@ class SweepPanel(Part):
 
     def _more(self, rows: list[Row]) -> None:
         """Points are finished: show how far it is and, where the last one is some time old, the chart so far."""
-        _, sweep, _, done = self._done
+        _, sweep, done = self._done
         done.update((row.number, row) for row in rows)
         self.bar.value = len(done) / len(sweep)
         self._say(f"{len(done)} of {len(sweep)} points")
@@ -168,11 +168,10 @@ class SweepPanel(Part):
 
     def _gather(self) -> None:
         """A table of the points that are finished."""
-        if self._done is None or not self._done[3]:
+        if self._done is None or not self._done[2]:
             return
-        _, sweep, points, done = self._done
-        numbers = sorted(done)
-        self.table = SweepTable(sweep.plan, [points[n] for n in numbers], [done[n] for n in numbers])
+        _, sweep, done = self._done
+        self.table = SweepTable(sweep.plan, [done[number] for number in sorted(done)])
 
     def _draw_chart(self) -> None:
         if self.table is None or not len(self.table):

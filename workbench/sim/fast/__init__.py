@@ -173,7 +173,8 @@ def _nodes_at(item: Any, scenario: Any) -> int:
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
     """Run a scenario on the fast engine; ``record`` is "trace" or "metrics". NoFastTwinError if it cannot."""
     module = twin_of(scenario.protocol)
-    from workbench.sim.fast import network
+    with kept.loading():
+        from workbench.sim.fast import network
 
     settings = scenario.radio, scenario.duration_s, scenario.seed, record, progress
     return _play(module, network.from_graph(scenario.topology), scenario.protocol, scenario.workload, *settings)
@@ -194,9 +195,11 @@ def play(
 
 
 def _play(module: str, *scenario: Any) -> Any:
-    from workbench.sim.fast import engine
+    with kept.loading():
+        from workbench.sim.fast import engine
 
-    return engine.play(_loaded(module), *scenario)
+        twin = _loaded(module)
+    return engine.play(twin, *scenario)
 
 
 def _loaded(module: str) -> ModuleType:

@@ -160,7 +160,7 @@ def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Need
     timer.start()
     try:
         # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
-        with kept.alone(twin):
+        with kept.loading(), kept.alone(twin):
             loop(core, state, *needs, 0)
     finally:
         timer.cancel()

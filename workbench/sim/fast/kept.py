@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -24,6 +25,23 @@ except ImportError:  # Windows: two processes may compile the same twin there
     fcntl = None  # type: ignore[assignment]
 
 _loaded: set[str] = set()  # the twins whose machine code this process has
+_loading_s = 0.0
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """What is done within counts as loading, not as playing."""
+    global _loading_s
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        _loading_s += time.perf_counter() - begin
+
+
+def loading_s() -> float:
+    """Seconds that this process has spent on importing the engine and its twins, and on their machine code."""
+    return _loading_s
 
 
 def is_kept(twin: str) -> bool:
