@@ -66,6 +66,11 @@ def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
     assert "protocols/flooding" in rooms["gossip"]
 
 
+def test_only_rooms_that_there_are_have_a_digest():
+    rooms = ("sim", "protocols/flooding", "protocols/..", "protocols/../..", "/etc", "views", "protocols/nothing", "")
+    assert set(code.of_rooms(rooms)) == {"sim", "protocols/flooding"}
+
+
 def test_code_of_the_users_own_is_in_the_record_by_name():
     def keep_all(attributes):
         return attributes

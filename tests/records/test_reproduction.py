@@ -20,6 +20,7 @@ from workbench import cli
 from workbench.errors import DataError, ScenarioError
 from workbench.records import carriers, record, record_of, record_of_table, reproduction
 from workbench.sim import trace
+from workbench.sweeps.code import Codes
 from workbench.views.drawing import Drawing
 
 
@@ -238,18 +239,25 @@ def point(number, seed, measured=()):
     """A row of a sweep as its runners give it."""
     scenario = made.scenario(seed=seed)
     metrics = dict(scenario.run(engine="reference", record="metrics").metrics)
-    return SimpleNamespace(number=number, scenario=scenario.hash, document=scenario.to_json(), engine="reference",
-                           error=None, metrics={**metrics, **dict(measured)})  # fmt: skip
+    return SimpleNamespace(
+        number=number,
+        scenario=scenario.hash,
+        document=scenario.to_json(),
+        engine="reference",
+        code="",
+        error=None,
+        metrics={**metrics, **dict(measured)},
+    )
 
 
 def failed(number):
-    return SimpleNamespace(number=number, scenario="", document="", engine="auto", error="it fell", metrics={})
+    return SimpleNamespace(number=number, scenario="", document="", engine="auto", code="", error="it fell", metrics={})
 
 
 def folder_of(path, rows):
     """Rows as a sweep's folder has them: metrics are columns."""
     names = sorted({name for row in rows for name in row.metrics})
-    columns = {name: [getattr(row, name) for row in rows] for name in ("scenario", "document", "engine")}
+    columns = {name: [getattr(row, name) for row in rows] for name in ("scenario", "document", "engine", "code")}
     columns["error"] = pa.array([row.error for row in rows], pa.string())
     columns |= {name: pa.array([row.metrics.get(name) for row in rows], pa.float64()) for name in names}
     path.mkdir()
@@ -283,6 +291,12 @@ def test_a_row_that_differs_is_told_with_its_metric(rows, tmp_path):
     assert answer.same == 1 and "1 of 2 runs" in answer.verdict
 
 
+def test_a_row_that_other_code_has_computed_is_told(rows, tmp_path):
+    for code, told in {Codes().of(made.scenario().protocol): [], "0" * 16: ["the code"]}.items():
+        answer = wb.reproduce(folder_of(tmp_path / code, [SimpleNamespace(**{**vars(rows[0]), "code": code})]))
+        assert answer.is_identical and [difference.what for difference in answer.made_with] == told
+
+
 def test_a_row_whose_scenario_is_another_is_told(rows, tmp_path):
     changed = SimpleNamespace(**{**vars(rows[1]), "scenario": "0" * 16})
     (difference,) = wb.reproduce(folder_of(tmp_path / "sweep", [changed])).differences
@@ -313,6 +327,15 @@ def test_a_point_of_a_chart_that_differs_is_told(rows, tmp_path):
     answer = wb.reproduce(chart(tmp_path / "a.svg", changed))
     said = [difference.what for difference in answer.differences]
     assert said == ["run 1: delivery_ratio", "run 3: the digest of its metrics"]
+
+
+def test_chart_of_a_sweeps_table_is_made_again(tmp_path):
+    over = {"protocol": {"a": wb.Diffusion(), "b": wb.Flooding()}, "seed": range(2)}
+    table = wb.Sweep(made.scenario(), over, engine="reference").run(runner=wb.LocalRunner(), progress=False)
+    drawing = table.plot("protocol")
+    drawing.record = partial(record_of_table, table.rows, made.scenario(), ("delivery_ratio",))
+    answer = wb.reproduce(drawing.save(tmp_path / "a.png"))
+    assert answer.is_identical and answer.runs == 4 and not answer.made_with
 
 
 def longest_hop(run):

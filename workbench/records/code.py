@@ -1,14 +1,15 @@
 """Which code plays a run: a digest for each room of the package that a run goes through, and for the user's own code.
 
-A room's digest is that of its sources, so that a change of a line is told, and where. What only draws (the views of a
-protocol) is left out. Line ends do not count: a checkout on Windows has others.
+A sweep keeps one digest of all this with each row (`workbench.sweeps.code`, which says what is a part of it and what
+is not). A record has one for each room, so that it can be told where the code has changed. Line ends do not count: a
+checkout on Windows has others.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -17,9 +18,9 @@ from typing import Any
 from workbench.protocols.protocol import Protocol
 
 PACKAGE = "workbench"
-ROOMS = ("attributes", "coding", "topology", "sim")
 _PROTOCOLS = f"{PACKAGE}.protocols."
-_LEFT_OUT = ("views", "__pycache__")
+_ALONE = ("draws", "protocols")  # rooms without the folders in them
+_NO_PART_OF_A_RUN = ("__init__", "java", "public_names", "folded_errors")  # of the files beside the rooms
 
 
 def digests(protocol: Protocol) -> dict[str, str]:
@@ -27,9 +28,25 @@ def digests(protocol: Protocol) -> dict[str, str]:
 
     "draws" stands for the modules of the package itself, "protocols" for the contract of nodes.
     """
-    found = {"draws": _digest("", False), "protocols": _digest("protocols", False)}
-    folders = sorted(_folders(protocol))
-    return found | {room: _digest(room, True) for room in (*ROOMS, *(f"protocols/{name}" for name in folders))}
+    return of_rooms((*_generic(), *(f"protocols/{name}" for name in sorted(_folders(protocol)))))
+
+
+def of_rooms(rooms: Iterable[str]) -> dict[str, str]:
+    """The digests of these rooms; those that the package does not have are left out, whatever their names are."""
+    generic, found = _generic(), {}
+    for room in rooms:
+        if room in generic:
+            found[room] = _digest(generic[room], with_folders=room not in _ALONE)
+        elif room.startswith("protocols/") and room[10:].isidentifier() and _source(room).is_dir():
+            found[room] = _digest(room, with_folders=True)
+    return found
+
+
+def _generic() -> dict[str, str]:
+    """The rooms that runs of all protocols go through, and the folder of each."""
+    from workbench.sweeps.code import ROOMS
+
+    return {"draws": "", "protocols": "protocols", **{room: room for room in ROOMS}}
 
 
 def _folders(protocol: Protocol) -> set[str]:
@@ -57,9 +74,14 @@ def _digest(room: str, with_folders: bool) -> str:
 
 def _sources(folder: Traversable, path: str, with_folders: bool) -> Iterator[tuple[str, bytes]]:
     """(path, bytes) of the sources in a folder, in order of their names; it may be one in a zip file."""
+    from workbench.sweeps.code import LEFT_OUT
+
     for one in sorted(folder.iterdir(), key=lambda one: one.name):
+        stem = one.name.partition(".")[0]
+        if stem in LEFT_OUT or (folder == _source("") and stem in _NO_PART_OF_A_RUN):
+            continue
         if one.is_dir():
-            if with_folders and one.name not in _LEFT_OUT:
+            if with_folders and one.name != "__pycache__":
                 yield from _sources(one, f"{path}{one.name}/", True)
         elif one.name.endswith(".py"):
             yield path + one.name, one.read_bytes().replace(b"\r\n", b"\n")

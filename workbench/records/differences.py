@@ -38,7 +38,7 @@ def of_surroundings(was: Mapping[str, Any], here: Mapping[str, Any]) -> list[Dif
     ]
     for room, digest in _table(was, "code").items():
         if digest != here["code"].get(room):
-            found.append(Difference(f"the code of {room}", str(digest), here["code"].get(room, "not a part of it")))
+            found.append(Difference(f"the code of {room}", str(digest), here["code"].get(room, "not there")))
     for name, told in _table(was, "user_code").items():
         theirs = here.get("user_code", {}).get(name)
         if theirs and isinstance(told, Mapping) and told.get("digest") != theirs["digest"]:
@@ -46,6 +46,11 @@ def of_surroundings(was: Mapping[str, Any], here: Mapping[str, Any]) -> list[Dif
     if was.get("platform") != here["platform"]:
         found.append(Difference("the platform", str(was.get("platform")), here["platform"]))
     return found
+
+
+def of_code(was: str | None, here: str) -> list[Difference]:
+    """Whether a row of a sweep was computed by the code that is here; nothing if it does not say."""
+    return [Difference("the code", was, here)] if was and was != here else []
 
 
 def _table(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:

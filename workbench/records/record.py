@@ -72,7 +72,16 @@ def write_trace(run: Run, where: Path | IO[bytes]) -> None:
 def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
     """What runs of these protocols are made with here: versions, digests of code, platform."""
     protocols = list(protocols)
-    rooms = {room: digest for protocol in protocols for room, digest in code.digests(protocol).items()}
+    return _surroundings({room: digest for one in protocols for room, digest in code.digests(one).items()}, protocols)
+
+
+def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
+    """What there is here of what a record was made with, for a run of a protocol that it tells of."""
+    rooms = record.get("code")
+    return _surroundings(code.of_rooms(rooms if isinstance(rooms, Mapping) else ()), [protocol])
+
+
+def _surroundings(rooms: Mapping[str, str], protocols: Iterable[Protocol]) -> dict[str, Any]:
     theirs = {name: told for protocol in protocols for name, told in code.of_user(protocol).items()}
     return {
         "versions": versions(),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from itertools import islice
@@ -20,10 +19,11 @@ from typing import Any
 from workbench.errors import DataError, ScenarioError
 from workbench.records import differences, found, table
 from workbench.records.differences import Difference
-from workbench.records.record import surroundings
+from workbench.records.record import surroundings_for
 from workbench.sim import trace as trace_module
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
+from workbench.sweeps.code import Codes
 
 MOST_SHOWN = 12
 LIVE = "motes"  # the engine of a run on motes that kept their own time
@@ -179,7 +179,7 @@ def _run(
     if trace is not None and trace_module.digest(trace) != told.get("trace_hash"):
         raise DataError("the rows of its trace are not those that were written: somebody changed them")
     scenario = built(told.get("scenario"), record)
-    answer.surrounded(differences.of_surroundings(record, surroundings([scenario.protocol])))
+    answer.surrounded(differences.of_surroundings(record, surroundings_for(record, scenario.protocol)))
     run = scenario.run(engine=engine, record="trace" if "trace_hash" in told else "metrics")
     answer.add([one._replace(what=name + one.what) for one in _of_run(told, run, trace)], _compared(told, run))
 
@@ -258,7 +258,7 @@ def _chart(answer: Reproduction, record: Mapping[str, Any], engine: str, most: i
     for done, place in enumerate(todo, 1):
         document, digest = rows[place]
         scenario = built(document, record)
-        answer.surrounded(differences.of_surroundings(record, surroundings([scenario.protocol])))
+        answer.surrounded(differences.of_surroundings(record, surroundings_for(record, scenario.protocol)))
         metrics = _metrics_of(scenario, engine, measure)
         was = {name: values[place] for name, values in drawn.items()}
         answer.add(_of_point(f"run {place:,}", was, str(digest), scenario, metrics), "all metrics")
@@ -297,8 +297,7 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable | None) -> di
 
 def _rows(answer: Reproduction, rows: Iterable[found.SweepRow], engine: str, tell: Callable[[], Any]) -> None:
     """Run rows of a sweep's folder again."""
-    left_out: Counter[str] = Counter()
-    failed = 0
+    codes, left_out, failed = Codes(), set(), 0
     for row in rows:
         if row.values.get("error") is not None or not row.document:
             failed += 1
@@ -308,6 +307,8 @@ def _rows(answer: Reproduction, rows: Iterable[found.SweepRow], engine: str, tel
         names = row.metrics if row.metrics is not None else [name for name in metrics if name in row.values]
         theirs = differences.measured(names, metrics)
         left_out.update(theirs)
+        if not theirs:  # The digest covers the measure too.
+            answer.surrounded(differences.of_code(row.values.get("code"), codes.of(scenario.protocol)))
         kept = [name for name in differences.compared(names, metrics) if name not in theirs and name in row.values]
         answer.add(_of_row(row, scenario, metrics, kept), "all metrics")
         tell()
