@@ -91,7 +91,7 @@ def test_every_file_that_is_made_carries_the_same_record(files, run, kind):
 
 def test_the_same_run_gives_the_same_bytes(files, tmp_path):
     made.write(made.scenario().run(engine="reference"), tmp_path)
-    for kind in ("figure.png", "figure.svg", "folder/trace.parquet", "folder/record.json"):
+    for kind in ("figure.png", "figure.svg", "page.html", "folder/trace.parquet", "folder/record.json"):
         assert (tmp_path / kind).read_bytes() == (files / kind).read_bytes(), kind
 
 

@@ -9,6 +9,7 @@ import math
 import platform
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -91,6 +92,7 @@ def _surroundings(rooms: Mapping[str, str], protocols: Iterable[Protocol]) -> di
     }
 
 
+@cache
 def versions() -> dict[str, str]:
     """{name: version} of the workbench, of Python and of the libraries that results may depend on."""
     from workbench import __version__

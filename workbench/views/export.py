@@ -36,7 +36,7 @@ def save_html(
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
     """The page as text."""
-    from workbench.views.player.embed import SMALL, part, player_html
+    from workbench.views.player.embed import SMALL, name_of, part, player_html
     from workbench.views.player.parcel import pack
     from workbench.views.player.taken_apart import told
     from workbench.views.seeing import see
@@ -44,7 +44,8 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
     head, drawn = _embedded([figure for _, _, figure in sections])
     head += _records(run, [figure for _, _, figure in sections])
-    parts = [player_html(pack(see(run, event), told(run)), level=SMALL)]
+    parcel = pack(see(run, event), told(run))
+    parts = [player_html(parcel, name_of(parcel), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
     parts.append(f"<section><h2>Metrics</h2>{_metrics(run)}{_scenario(run)}</section>")
     for (title, text, _), figure in zip(sections, drawn, strict=True):
