@@ -215,7 +215,8 @@ def parquet(**columns):
         (b"PAR1 and no more", "damaged, cut short or something else"),
         (Drawing(9, 9).to_png()[:60], "damaged or cut short"),
         (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "tea"}))), "'tea'"),
-        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run"}))), "no scenario"),
+        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run"}))), "no metrics"),
+        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run", "metrics": {}}))), "no scenario"),
         (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "runs", "runs": [3]}))), "else in place"),
     ],
 )

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import partial
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -18,8 +17,9 @@ from tests.records import made
 from tests.repository import REPOSITORY
 from workbench import cli
 from workbench.errors import DataError, ScenarioError
-from workbench.records import carriers, record, record_of, record_of_table, reproduction
+from workbench.records import carriers, record, record_of, reproduction, table
 from workbench.sim import trace
+from workbench.sweeps import design, plan
 from workbench.sweeps.code import Codes
 from workbench.views.drawing import Drawing
 
@@ -224,6 +224,15 @@ def test_a_filter_that_was_edited_since_is_told(tmp_path):
     assert not answer.is_identical
 
 
+def test_a_run_that_fails_here_is_a_difference(tmp_path):
+    wb.register_filter("mine", lambda attributes: attributes)
+    protocol = wb.Diffusion(filters=(wb.Filter("mine", 200),))
+    path = made.scenario(protocol=protocol).run(engine="reference").figure().save(tmp_path / "a.svg")
+    wb.register_filter("mine", lambda attributes: 1 / 0)
+    (difference,) = wb.reproduce(path).differences
+    assert difference.what == "the run" and "division by zero" in difference.here
+
+
 def test_code_of_a_notebook_is_told_so(run, tmp_path):
     one = record_of(run)
     document = {**one["scenario"], "protocol": {"name": "__main__:Mine"}}
@@ -235,6 +244,10 @@ def test_code_of_a_notebook_is_told_so(run, tmp_path):
 # --- sweeps ---
 
 
+def longest_hop(run):
+    return {"hops": pc.max(run.trace.column("value")).as_py()}
+
+
 def point(number, seed, measured=()):
     """A row of a sweep as its runners give it."""
     scenario = made.scenario(seed=seed)
@@ -243,27 +256,33 @@ def point(number, seed, measured=()):
         number=number,
         scenario=scenario.hash,
         document=scenario.to_json(),
-        engine="reference",
+        measure=None,
         code="",
+        versions="",
         error=None,
         metrics={**metrics, **dict(measured)},
     )
 
 
 def failed(number):
-    return SimpleNamespace(number=number, scenario="", document="", engine="auto", code="", error="it fell", metrics={})
+    return SimpleNamespace(
+        number=number, scenario="", document="", measure=None, code="", versions="", error="it fell", metrics={}
+    )
 
 
-def folder_of(path, rows):
+def folder_of(path, rows, says=True):
     """Rows as a sweep's folder has them: metrics are columns."""
     names = sorted({name for row in rows for name in row.metrics})
-    columns = {name: [getattr(row, name) for row in rows] for name in ("scenario", "document", "engine", "code")}
+    columns = {
+        name: [getattr(row, name) for row in rows] for name in ("scenario", "document", "measure", "code", "versions")
+    }
     columns["error"] = pa.array([row.error for row in rows], pa.string())
     columns |= {name: pa.array([row.metrics.get(name) for row in rows], pa.float64()) for name in names}
     path.mkdir()
-    table = pa.table(columns).replace_schema_metadata({b"workbench.metrics": json.dumps(names)})
+    told = {name: ["metric", name, "number"] for name in names} | {"scenario": ["parameter", "scenario", "text"]}
+    whole = pa.table(columns).replace_schema_metadata({b"workbench.columns": json.dumps(told)} if says else None)
     for which in range(2):
-        pq.write_table(table.slice(which * 2, 2), path / f"part-{which}.parquet")
+        pq.write_table(whole.slice(which * 2, 2), path / f"part-{which}.parquet")
     (path / "_sweep-1.parquet").write_bytes(b"no Parquet, and passed over")
     return path
 
@@ -303,15 +322,41 @@ def test_a_row_whose_scenario_is_another_is_told(rows, tmp_path):
     assert difference.what == "row 0 of part-0.parquet: the scenario's hash"
 
 
-def test_what_a_sweeps_own_measure_gave_is_said_not_to_be_compared(tmp_path):
-    answer = wb.reproduce(folder_of(tmp_path / "sweep", [point(0, 1, {"tea": 3.0})]))
-    assert answer.is_identical and answer.notes == ["not compared, for the sweep's measure gave them: tea"]
+def test_a_folder_that_does_not_say_what_its_metrics_are_is_compared_by_their_names(rows, tmp_path):
+    assert wb.reproduce(folder_of(tmp_path / "a", rows, says=False)).is_identical
+    changed = SimpleNamespace(**{**vars(rows[1]), "metrics": {**rows[1].metrics, "delivered": 1e6}})
+    (difference,) = wb.reproduce(folder_of(tmp_path / "b", [changed], says=False)).differences
+    assert difference.what == "row 0 of part-0.parquet: delivered"
 
 
-def chart(path, rows, **changes):
-    drawing = Drawing(9, 9)
-    drawing.record = partial(record_of_table, rows, made.scenario(), ("delivery_ratio",), "seed (4)", **changes)
-    return drawing.save(path)
+def test_versions_that_rows_name_are_told_once(rows, tmp_path):
+    said = "workbench 0.0.1, Python 3.99, numba some, Linux x86_64"
+    old = [SimpleNamespace(**{**vars(row), "versions": said}) for row in rows[:2]]
+    answer = wb.reproduce(folder_of(tmp_path / "sweep", old))
+    assert answer.is_identical and [one.what for one in answer.made_with] == ["workbench", "python", "numba"]
+
+
+def test_what_a_measure_that_is_not_known_gave_is_said_not_to_be_compared(tmp_path):
+    row = point(0, 1, {"tea": 3.0})
+    row.measure = "my_measures:tea"
+    answer = wb.reproduce(folder_of(tmp_path / "sweep", [row]))
+    assert answer.is_identical
+    assert answer.notes == ["what my_measures:tea measures was not compared: import my_measures first (--import)"]
+
+
+def test_what_a_measure_that_is_known_gives_is_compared(tmp_path):
+    measured = longest_hop(made.scenario(seed=1).run(engine="reference"))
+    for name, hops in {"a": measured["hops"], "b": 1e6}.items():
+        row = point(0, 1, {"hops": hops})
+        row.measure = f"{__name__}:longest_hop"
+        answer = wb.reproduce(folder_of(tmp_path / name, [row]))
+        assert [one.what.rpartition(" ")[2] for one in answer.differences] == ([] if name == "a" else ["hops"])
+
+
+def chart(path, rows, measure=None):
+    axes = design.grid({"seed": [1, 2, 3, 4]})
+    found = plan.Plan(made.scenario(), axes, measure=measure)
+    return table.carrying(Drawing(9, 9), rows, found, "delivery_ratio").save(path)
 
 
 def test_a_sweeps_chart_is_made_again_from_its_picture_alone(rows, tmp_path):
@@ -331,15 +376,12 @@ def test_a_point_of_a_chart_that_differs_is_told(rows, tmp_path):
 
 def test_chart_of_a_sweeps_table_is_made_again(tmp_path):
     over = {"protocol": {"a": wb.Diffusion(), "b": wb.Flooding()}, "seed": range(2)}
-    table = wb.Sweep(made.scenario(), over, engine="reference").run(runner=wb.LocalRunner(), progress=False)
-    drawing = table.plot("protocol")
-    drawing.record = partial(record_of_table, table.rows, made.scenario(), ("delivery_ratio",))
-    answer = wb.reproduce(drawing.save(tmp_path / "a.png"))
-    assert answer.is_identical and answer.runs == 4 and not answer.made_with
-
-
-def longest_hop(run):
-    return {"hops": pc.max(run.trace.column("value")).as_py()}
+    sweep = wb.Sweep(made.scenario(), over, engine="reference")
+    swept = sweep.run(runner=wb.LocalRunner(), progress=False)
+    for rows in (swept.rows, [row._replace(document="") for row in swept.rows]):
+        drawing = table.carrying(swept.plot("protocol"), rows, sweep.plan, "delivery_ratio")
+        answer = wb.reproduce(drawing.save(tmp_path / "a.png"))
+        assert answer.is_identical and answer.runs == 4 and not answer.made_with
 
 
 def test_a_sweeps_measure_is_called_again_where_it_is_known(tmp_path):
@@ -364,6 +406,13 @@ def test_a_chart_of_very_many_runs_names_the_sweeps_folder(rows, tmp_path, monke
     monkeypatch.setattr("workbench.records.table.MOST_POINTS", 3)
     with pytest.raises(DataError, match="name the folder of the sweep instead"):
         wb.reproduce(chart(tmp_path / "a.svg", rows))
+
+
+def test_arguments_that_cannot_be_are_refused(files):
+    with pytest.raises(wb.ParameterError, match="most is 0"):
+        wb.reproduce(files / "figure.png", most=0)
+    with pytest.raises(ScenarioError, match="engine is 'warp'"):
+        wb.reproduce(files / "figure.png", engine="warp")
 
 
 def test_a_file_imports_nothing():

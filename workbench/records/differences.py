@@ -48,6 +48,15 @@ def of_surroundings(was: Mapping[str, Any], here: Mapping[str, Any]) -> list[Dif
     return found
 
 
+def of_versions(was: str, here: Mapping[str, str]) -> list[Difference]:
+    """The versions that a row of a sweep names ("workbench 0.1.0, Python 3.11.7, ...") and that are others here."""
+    words = [piece.split() for piece in was.split(", ")]
+    told = {name.lower(): version for name, version in (pair for pair in words if len(pair) == 2)}
+    return [
+        Difference(name, told[name], version) for name, version in here.items() if told.get(name, version) != version
+    ]
+
+
 def of_code(was: str | None, here: str) -> list[Difference]:
     """Whether a row of a sweep was computed by the code that is here; nothing if it does not say."""
     return [Difference("the code", was, here)] if was and was != here else []

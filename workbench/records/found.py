@@ -16,22 +16,27 @@ from workbench.records.record import from_text
 from workbench.sim.scenario import FORMAT as SCENARIO
 from workbench.sim.trace import SCHEMA
 
-METRICS_KEY = b"workbench.metrics"
+COLUMNS = b"workbench.columns"  # of the metadata: what the columns of a sweep's file have in them
+METRIC = "metric"
 ROWS_AT_ONCE = 500
 _NONE = "it has no record of the workbench"
 
 
 class SweepRow(NamedTuple):
-    """A row of a sweep's results: where it is, its scenario as JSON and hash, and all of its columns by name.
+    """A row of a sweep's results.
 
-    metrics: which of the columns are metrics; None if the file does not say so.
+    where      which row of which file it is
+    columns    its columns by name; "document" is its scenario as JSON, "scenario" the hash of that
+    metrics    its metrics by name; None if the file does not say which columns are metrics
     """
 
     where: str
-    document: str
-    scenario: str
-    values: Mapping[str, Any]
-    metrics: tuple[str, ...] | None
+    columns: Mapping[str, Any]
+    metrics: Mapping[str, Any] | None
+
+    def text(self, column: str) -> str:
+        """A column that has texts; "" if there is none, or nothing in it."""
+        return str(self.columns.get(column) or "")
 
 
 class Found(NamedTuple):
@@ -44,13 +49,11 @@ class Found(NamedTuple):
 
 
 def find(path: Path) -> Found:
-    """What there is in a file or a folder; DataError names it, and says in a sentence what is wrong with it."""
+    """What there is in a file or a folder; DataError, which does not name it, says in a sentence what is wrong."""
     try:
         return _of_folder(path) if path.is_dir() else _of_file(path)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from None
+        raise DataError(error.strerror or str(error)) from None
 
 
 def _of_folder(path: Path) -> Found:
@@ -147,25 +150,24 @@ def number_of_rows(found: Found) -> int:
 
 
 def rows_of(found: Found) -> Iterator[SweepRow]:
-    """The rows in the Parquet files of a sweep; DataError names a file that is damaged."""
+    """The rows in the Parquet files of a sweep; DataError names one that is damaged."""
     for path in found.results:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                metrics = _metrics(file.schema_arrow)
-                first = 0
+                names, first = _metrics(file.schema_arrow), 0
                 for batch in file.iter_batches(ROWS_AT_ONCE):
                     for place, one in enumerate(batch.to_pylist(), first):
-                        document, scenario = one.get("document") or "", one.get("scenario") or ""
-                        yield SweepRow(f"row {place:,} of {path.name}", document, scenario, one, metrics)
+                        metrics = None if names is None else {name: one[column] for column, name in names.items()}
+                        yield SweepRow(f"row {place:,} of {path.name}", one, metrics)
                     first += len(batch)
         except (pa.ArrowException, OSError):
-            raise DataError(f"{path}: it cannot be read as Parquet: it is damaged or cut short") from None
+            raise DataError(f"{path.name} cannot be read as Parquet: it is damaged or cut short") from None
 
 
-def _metrics(schema: pa.Schema) -> tuple[str, ...] | None:
-    """The metrics that a file of a sweep says it has."""
+def _metrics(schema: pa.Schema) -> dict[str, str] | None:
+    """{column: metric}, as a file of a sweep says it."""
     try:
-        names = json.loads((schema.metadata or {})[METRICS_KEY])
-        return tuple(name for name in names if name in schema.names)
-    except (KeyError, ValueError, TypeError):
+        told = json.loads((schema.metadata or {})[COLUMNS])
+        return {column: str(of[1]) for column, of in told.items() if of[0] == METRIC and column in schema.names}
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
         return None

@@ -16,13 +16,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import DataError, ScenarioError
+from workbench.errors import DataError, ParameterError, ScenarioError, WorkbenchError
 from workbench.records import differences, found, table
 from workbench.records.differences import Difference
-from workbench.records.record import surroundings_for
+from workbench.records.record import surroundings_for, versions
 from workbench.sim import trace as trace_module
 from workbench.sim.run import Run
-from workbench.sim.scenario import Scenario
+from workbench.sim.scenario import Scenario, checked_engine
 from workbench.sweeps.code import Codes
 
 MOST_SHOWN = 12
@@ -115,19 +115,23 @@ def reproduce(
     Raises DataError if there is no record, or one that is damaged; ScenarioError if the scenario cannot be built here,
     because a protocol or a filter of the user's own is not known: it says which, and what to import.
     """
-    path = Path(path)
+    if most is not None and most < 1:
+        raise ParameterError(f"reproduce: most is {most!r}; it must be a number of runs, from 1 on")
+    checked_engine(engine)
+    try:
+        return _again(Path(path), engine, most, progress or (lambda done, total: None))
+    except WorkbenchError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _again(path: Path, engine: str, most: int | None, tell: Progress) -> Reproduction:
     there = found.find(path)
     answer = Reproduction(path, there.what)
-    tell = progress or (lambda done, total: None)
     if there.results:
         total = min(found.number_of_rows(there), sys.maxsize if most is None else most)
         _rows(answer, islice(found.rows_of(there), total), engine, lambda: tell(answer.runs, total))
-        return answer
     for record in _different(there.records):
-        try:
-            _of_record(answer, record, there, engine, most, tell)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+        _of_record(answer, record, there, engine, most, tell)
     return answer
 
 
@@ -176,34 +180,53 @@ def _run(
             "it is of a run on motes that kept their own time, which no other run repeats; "
             "its scenario can be played in the simulator or in lockstep"
         )
+    if not isinstance(told.get("metrics"), Mapping):
+        raise DataError("its record has no metrics")
     if trace is not None and trace_module.digest(trace) != told.get("trace_hash"):
         raise DataError("the rows of its trace are not those that were written: somebody changed them")
     scenario = built(told.get("scenario"), record)
     answer.surrounded(differences.of_surroundings(record, surroundings_for(record, scenario.protocol)))
-    run = scenario.run(engine=engine, record="trace" if "trace_hash" in told else "metrics")
-    answer.add([one._replace(what=name + one.what) for one in _of_run(told, run, trace)], _compared(told, run))
+    run = _played(scenario, engine, "trace_hash" in told)
+    shown = [run] if isinstance(run, Difference) else _of_run(told, run, trace)
+    answer.add([one._replace(what=name + one.what) for one in shown], _compared(told))
 
 
 def _of_run(told: Mapping[str, Any], run: Run, trace: Any) -> Iterator[Difference]:
     if told.get("scenario_hash") != run.scenario.hash:
         yield Difference("the scenario's hash", str(told.get("scenario_hash")), run.scenario.hash)
-    metrics = told.get("metrics")
-    if not isinstance(metrics, Mapping):
-        raise DataError("its record has no metrics")
+    metrics = told["metrics"]
     yield from differences.of_metrics(metrics, run.metrics, differences.compared(metrics, run.metrics.index))
     if "trace_hash" in told and told["trace_hash"] != run.trace_hash:
         row = None if trace is None else differences.of_traces(trace, run.trace)
         if row is not None:
             yield row
         elif told.get("trace_rows") != len(run.trace):
-            yield Difference("the number of rows of the trace", f"{told.get('trace_rows'):,}", f"{len(run.trace):,}")
+            yield Difference("the number of rows of the trace", _count(told.get("trace_rows")), f"{len(run.trace):,}")
         else:
             yield Difference("the trace's hash", str(told["trace_hash"])[:16], run.trace_hash[:16])
 
 
-def _compared(told: Mapping[str, Any], run: Run) -> str:
+def _compared(told: Mapping[str, Any]) -> str:
     metrics = f"all {len(told['metrics'])} metrics"
-    return f"the trace of {len(run.trace):,} rows and {metrics}" if "trace_hash" in told else metrics
+    return f"the trace of {_count(told.get('trace_rows'))} rows and {metrics}" if "trace_hash" in told else metrics
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _played(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
+    """The run of a scenario; if it fails here (code of the user's may have changed), that is the difference."""
+    try:
+        run = scenario.run(engine=engine, record="trace" if with_trace else "metrics")
+        _ = run.metrics
+        return run
+    except Exception as error:
+        return _failure(error)
+
+
+def _failure(error: Exception) -> Difference:
+    return Difference("the run", "whole", " ".join(f"ended by {type(error).__name__}: {error}".split()))
 
 
 def built(document: Any, record: Mapping[str, Any]) -> Scenario:
@@ -238,7 +261,7 @@ def _chart(answer: Reproduction, record: Mapping[str, Any], engine: str, most: i
     """Run the points of a sweep's chart again, of which the record has the scenarios."""
     if "points" not in record:
         raise DataError(
-            f"its record is of {record.get('rows'):,} runs, too many to have their scenarios in it: "
+            f"its record is of {_count(record.get('rows'))} runs, too many to have their scenarios in it: "
             "name the folder of the sweep instead"
         )
     measure = _measure(record.get("measure"))
@@ -267,8 +290,10 @@ def _chart(answer: Reproduction, record: Mapping[str, Any], engine: str, most: i
 
 
 def _of_point(
-    name: str, was: Mapping[str, Any], digest: str, scenario: Scenario, metrics: Mapping[str, float]
+    name: str, was: Mapping[str, Any], digest: str, scenario: Scenario, metrics: dict[str, float] | Difference
 ) -> list[Difference]:
+    if isinstance(metrics, Difference):
+        return [metrics._replace(what=f"{name}: {metrics.what}")]
     if table.digest_of(scenario.hash, metrics) == digest:
         return []
     shown = differences.of_metrics(was, metrics, was)
@@ -289,46 +314,66 @@ def _measure(name: Any) -> Callable | None:
     return measure if callable(measure) else None
 
 
-def _metrics_of(scenario: Scenario, engine: str, measure: Callable | None) -> dict[str, float]:
-    run = scenario.run(engine=engine, record="metrics" if measure is None else "trace")
+def _metrics_of(scenario: Scenario, engine: str, measure: Callable | None) -> dict[str, float] | Difference:
+    """The metrics of a point, with those of the sweep's measure; the difference if it fails here."""
+    run = _played(scenario, engine, measure is not None)
+    if isinstance(run, Difference):
+        return run
     metrics = {str(name): float(value) for name, value in run.metrics.items()}
-    return metrics if measure is None else {**metrics, **{name: float(value) for name, value in measure(run).items()}}
+    try:
+        return metrics if measure is None else metrics | {name: float(one) for name, one in measure(run).items()}
+    except Exception as error:
+        return _failure(error)
 
 
 def _rows(answer: Reproduction, rows: Iterable[found.SweepRow], engine: str, tell: Callable[[], Any]) -> None:
     """Run rows of a sweep's folder again."""
-    codes, left_out, failed = Codes(), set(), 0
+    codes: dict[str, Codes] = {}
+    unknown: set[str] = set()
+    failed = 0
     for row in rows:
-        if row.values.get("error") is not None or not row.document:
+        if row.columns.get("error") is not None or not row.text("document"):
             failed += 1
             continue
-        scenario = _of_document(row)
-        metrics = _metrics_of(scenario, engine, None)
-        names = row.metrics if row.metrics is not None else [name for name in metrics if name in row.values]
-        theirs = differences.measured(names, metrics)
-        left_out.update(theirs)
-        if not theirs:  # The digest covers the measure too.
-            answer.surrounded(differences.of_code(row.values.get("code"), codes.of(scenario.protocol)))
-        kept = [name for name in differences.compared(names, metrics) if name not in theirs and name in row.values]
-        answer.add(_of_row(row, scenario, metrics, kept), "all metrics")
+        scenario, name = _of_document(row), row.text("measure")
+        measure = _measure(name)
+        is_unknown = bool(name) and measure is None
+        if is_unknown:
+            unknown.add(name)
+        else:
+            code = codes.setdefault(name, Codes(measure)).of(scenario.protocol)
+            answer.surrounded(differences.of_code(row.text("code"), code))
+        answer.surrounded(differences.of_versions(row.text("versions"), versions()))
+        answer.add(_of_row(row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
         tell()
     _note_left_out(answer, failed)
-    if left_out:
-        answer.notes.append(f"not compared, for the sweep's measure gave them: {', '.join(sorted(left_out))}")
+    answer.notes += [
+        f"what {name} measures was not compared: import {name.partition(':')[0]} first (--import)"
+        for name in sorted(unknown)
+    ]
 
 
 def _of_row(
-    row: found.SweepRow, scenario: Scenario, metrics: Mapping[str, float], names: Iterable[str]
+    row: found.SweepRow, scenario: Scenario, metrics: dict[str, float] | Difference, without_measure: bool
 ) -> list[Difference]:
-    shown = differences.of_metrics(row.values, metrics, names)
-    if scenario.hash != row.scenario:
-        shown.insert(0, Difference("the scenario's hash", row.scenario, scenario.hash))
+    if isinstance(metrics, Difference):
+        return [metrics._replace(what=f"{row.where}: {metrics.what}")]
+    was = row.metrics
+    if was is None:  # The file does not say what is a metric: whatever a run has and the file, too.
+        names = [name for name in metrics if name in row.columns]
+        was = {name: row.columns[name] for name in names}
+    else:
+        theirs = differences.measured(was, metrics) if without_measure else ()
+        names = [name for name in differences.compared(was, metrics) if name not in theirs]
+    shown = differences.of_metrics(was, metrics, names)
+    if scenario.hash != row.text("scenario"):
+        shown.insert(0, Difference("the scenario's hash", row.text("scenario"), scenario.hash))
     return [one._replace(what=f"{row.where}: {one.what}") for one in shown]
 
 
 def _of_document(row: found.SweepRow) -> Scenario:
     try:
-        return Scenario.from_json(row.document)
+        return Scenario.from_json(row.text("document"))
     except ScenarioError as error:
         raise ScenarioError(
             f"{row.where}: {error} (workbench reproduce --import MODULE imports what is yours)"

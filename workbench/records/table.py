@@ -18,17 +18,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from workbench.records.record import plain_metrics, sealed, surroundings
-from workbench.sim.scenario import Scenario, protocol_from_dict
+from workbench.sim.scenario import protocol_from_dict
 
-MOST_POINTS = 20_000
+if TYPE_CHECKING:
+    from workbench.sweeps.plan import Plan
+
+MOST_POINTS = 10_000
+Drawn = TypeVar("Drawn", bound=Any)  # a `Drawing`; views are right of here
 
 
 class Row(Protocol):
-    """What is asked of a row of a sweep: ``document`` is its scenario as JSON, "" if it could not be built."""
+    """What is asked of a row of a sweep. ``document`` is its scenario as JSON; "" if it is not at hand."""
+
+    @property
+    def number(self) -> int:
+        """The point's place in the plan."""
 
     @property
     def scenario(self) -> str:
@@ -47,46 +56,49 @@ class Row(Protocol):
         """The numbers by name."""
 
 
-def record_of_table(
-    rows: Iterable[Row],
-    scenario: Scenario,
-    drawn: Iterable[str] = (),
-    design: str = "",
-    measure: Callable | None = None,
-) -> dict[str, Any]:
-    """The record of rows of a sweep over a scenario, in the order of its plan.
+def record_of_table(rows: Iterable[Row], plan: Plan, drawn: Iterable[str] = ()) -> dict[str, Any]:
+    """The record of a sweep's rows, which are in the order of its plan. ``drawn``: the metrics that the chart shows."""
+    from workbench.sweeps import user_code
 
-    drawn: the metrics that the chart shows. design: in words what was varied. measure: the sweep's own, if it has one.
-    """
     rows = list(rows)
     results = [digest_of(row.scenario, row.metrics) if row.error is None else None for row in rows]
     content = {
         "of": "sweep",
-        "scenario": json.loads(scenario.to_json()),
-        "scenario_hash": scenario.hash,
-        "design": design,
-        **({} if measure is None else {"measure": f"{measure.__module__}:{measure.__qualname__}"}),
+        "scenario": json.loads(plan.scenario.to_json()),
+        "scenario_hash": plan.scenario.hash,
+        "design": plan.design.text(),
+        **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
         "rows": len(rows),
-        "rows_digest": _of_all(results),
+        "rows_digest": hashlib.sha256(json.dumps(results).encode()).hexdigest()[:16],
     }
-    protocols = [scenario.protocol]
+    protocols = [plan.scenario.protocol]
     if len(rows) <= MOST_POINTS:
-        points = points_of([row.document for row in rows])
-        content["drawn"] = {name: [plain_metrics(row.metrics).get(name) for row in rows] for name in drawn}
+        points = points_of([_document(row, plan) for row in rows])
+        metrics = [plain_metrics(row.metrics) for row in rows]
+        content["drawn"] = {name: [one.get(name) for one in metrics] for name in drawn}
         content["results"] = results
         content["points"] = points
         protocols += [protocol_from_dict(one) for one in points["values"].get("protocol", ()) if one is not None]
     return sealed({**content, **surroundings(protocols)})
 
 
+def _document(row: Row, plan: Plan) -> str:
+    if row.error is not None:
+        return ""
+    # Rows that were found in a folder leave their scenarios there.
+    return row.document or plan.scenario_of(row.number).to_json(indent=None)
+
+
+def carrying(drawing: Drawn, rows: Sequence[Row], plan: Plan, *drawn: str) -> Drawn:
+    """The drawing of a sweep's chart, which from now on carries the record of its rows."""
+    drawing.record = cache(partial(record_of_table, rows, plan, drawn))
+    return drawing
+
+
 def digest_of(scenario: str, metrics: Mapping[str, float]) -> str:
     """12 hex digits of a scenario's hash and the metrics of its run."""
     text = json.dumps([scenario, plain_metrics(metrics)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _of_all(results: Sequence[str | None]) -> str:
-    return hashlib.sha256(json.dumps(results).encode()).hexdigest()[:16]
 
 
 def points_of(documents: Sequence[str]) -> dict[str, Any]:
