@@ -230,8 +230,9 @@ def test_values_of_several_kinds_share_an_axis(tmp_path):
     assert frame["radio.loss"].tolist() == ["links", "links", 0.5, 0.5, "none", "none"]
     assert frame["radio.collisions"].tolist() == [True, False] * 3
     stored = pd.read_parquet(tmp_path)
-    assert stored["radio.loss"].tolist() == ["links", "links", "0.5", "0.5", "none", "none"]
-    assert stored["radio.collisions"].tolist() == [True, False] * 3
+    assert stored["radio_loss_text"].tolist() == ["links", "links", None, None, "none", "none"]
+    assert stored["radio_loss"].tolist()[2:4] == [0.5, 0.5] and stored["radio_loss"].count() == 2
+    assert stored["radio_collisions"].tolist() == [True, False] * 3
 
 
 def test_the_frame_is_a_copy():
@@ -269,11 +270,16 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
     assert frame["delivery_ratio"].isna().tolist() == [False, False, True, True]
     assert table.failed["seed"].tolist() == [1, 2]
     assert "2 failed" in repr(table)
-    # What failed is not kept: it is run again, when it may be mended.
-    runner = Recording()
-    with pytest.warns(UserWarning):
-        sweep.run(out=tmp_path, runner=runner)
-    assert runner.ran == [2, 3]
+    # What failed is kept with its reason, and run again when somebody asks.
+    stored = pd.read_parquet(tmp_path)
+    assert stored["error"].dropna().tolist() == frame["error"].dropna().tolist()
+    for retry, ran in ((False, []), (True, [2, 3])):
+        runner = Recording()
+        with pytest.warns(UserWarning, match="2 of 4 points failed"):
+            again = sweep.run(out=tmp_path, runner=runner, retry=retry)
+        assert runner.ran == ran
+        pd.testing.assert_frame_equal(without_wall_time(again), without_wall_time(table))
+    assert len(pd.read_parquet(tmp_path)) == 4
 
 
 def test_a_sweep_of_which_every_point_fails_is_an_error():
@@ -351,7 +357,7 @@ def test_a_folder_says_what_was_run(tmp_path):
     told = json.loads(path.read_text())
     assert told["over"] == {"protocol": ["Flooding", "Flooding(ttl=3)"], "seed": [0, 1]}
     assert wb.Scenario.from_json(json.dumps(told["scenario"])) == scenario()
-    assert "one row per run" in told["what"]
+    assert "one row per point" in told["what"]
 
 
 def test_drafts_are_passed_over_and_foreign_files_told(tmp_path):

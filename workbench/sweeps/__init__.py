@@ -8,7 +8,7 @@ code        the digest of the code that a point runs
 user_code   the user's filters and protocols: told apart by their code, and shipped by value
 runners     LocalRunner, and what a runner is
 spark       SparkRunner
-store       results kept in a folder (Parquet) or in memory, keyed by point
+store       results kept in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
 progress    a bar in a notebook, a line in a terminal
 table       SweepTable: the results as a frame, a summary, a figure
 chart       means with 95 % confidence bands

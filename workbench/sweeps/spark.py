@@ -42,7 +42,7 @@ POLL_S = 0.25
 
 _SCHEMA = (
     "number long, scenario string, document string, seed string, code string, engine string, wall_s double, "
-    "compile_s double, error string, metrics map<string,double>, task_s double"
+    "compile_s double, error string, metrics map<string,double>, versions string, task_s double"
 )
 # Half the time to start: the Java side only deals out tasks, so it need not compile itself to the last.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,11 @@ class Sweep:
         return f"Sweep({len(self)} points: {self.plan.design.text()})"
 
     def run(
-        self, out: str | Path | None = None, runner: Runner | None = None, progress: bool | None = None
+        self,
+        out: str | Path | None = None,
+        runner: Runner | None = None,
+        progress: bool | None = None,
+        retry: bool = False,
     ) -> SweepTable:
         """Run what has not been run yet and return the table of all points.
 
@@ -58,52 +63,62 @@ class Sweep:
                   without it results stay in this object
         runner    SparkRunner() if not given; LocalRunner() for a small sweep in this process
         progress  None: shown in notebooks and terminals; True, False: always, never
+        retry     run points again that failed
 
-        A point that fails is told in the column ``error`` and in a warning, and the others' results are kept; if all
-        of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so.
+        A point that fails is told in the column ``error`` and in a warning, and is kept with the others' results; if
+        all of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so. A folder
+        that another sweep is running into, or in which a file is damaged, is a DataError.
         """
         runner = runner or SparkRunner()
         if not callable(getattr(runner, "run", None)):
             raise ScenarioError(f"runner is {runner!r}; it must be a SparkRunner(), a LocalRunner() or the like")
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
-        rows = store.open(plan)
-        todo = [number for number in range(len(plan)) if number not in rows]
+        rows = store.open(plan, retry)
+        if len(rows) < len(plan):
+            rows = store.begin(rows)
+        todo = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
         shown = Progress(display_for(progress), len(plan), len(rows))
         try:
-            for row in self._rows(plan, runner, todo, shown):
-                rows[row.number] = row
-                if row.error is None:
-                    store.add(row)
+            for some in _handed_out(plan, runner, todo, shown):
+                store.add(some)
+                # A document may be long, and stands in the store.
+                rows.update((row.number, row._replace(document="")) for row in some)
         except BaseException as error:
-            store.flush()
+            with suppress(WorkbenchError):
+                store.close()
             raise _told(error, shown, store.place) from error.__cause__
         store.close()
         shown.close(_summary(shown, len(todo), store.place))
-        self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error])
+        self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error], not todo)
         return SweepTable(plan, [rows[number] for number in range(len(plan))])
 
-    def _rows(self, plan: Plan, runner: Runner, todo: list[int], shown: Progress) -> Iterator[Row]:
-        """The rows that a runner gives; WorkbenchError if it does not give one for each point, or runs other code."""
-        missing = dict.fromkeys(todo)
-        for rows in runner.run(plan, todo, shown.moving) if todo else ():
-            for row in rows:
-                missing.pop(row.number, None)
-                _check_code(plan, row, runner)
-                yield row
-            shown.advance(len(rows), sum(row.error is not None for row in rows))
-        if missing:
-            first = self.plan.text_of(next(iter(missing)))
-            raise WorkbenchError(f"{runner!r} gave no result for {len(missing)} points; the first is {first}")
-
-    def _tell_failures(self, failed: list[Row]) -> None:
+    def _tell_failures(self, failed: list[Row], is_kept: bool) -> None:
         if not failed:
             return
         first = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
         if len(failed) == len(self):
-            raise WorkbenchError(f"every point of the sweep failed, the first with {first}")
+            again = "; run(retry=True) runs them again" if is_kept else ""
+            raise WorkbenchError(f"every point of the sweep failed, the first with {first}{again}")
         more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
         warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=3)
+
+
+def _handed_out(plan: Plan, runner: Runner, todo: Sequence[int], shown: Progress) -> Iterator[list[Row]]:
+    """The rows that a runner gives; WorkbenchError if it does not give one for each point, or runs other code."""
+    is_missing = bytearray(len(plan))
+    for number in todo:
+        is_missing[number] = 1
+    for rows in runner.run(plan, todo, shown.moving) if todo else ():
+        for row in rows:
+            is_missing[row.number] = 0
+            _check_code(plan, row, runner)
+        yield rows
+        shown.advance(len(rows), sum(row.error is not None for row in rows))
+    missing = is_missing.count(1)
+    if missing:
+        first = plan.text_of(is_missing.index(1))
+        raise WorkbenchError(f"{runner!r} gave no result for {missing} points; the first is {first}")
 
 
 def _check_code(plan: Plan, row: Row, runner: Runner) -> None:

@@ -6,14 +6,18 @@ Rows move between processes as Arrow batches of `ROW_SCHEMA`, whoever runs them.
 from __future__ import annotations
 
 import importlib
+import platform
 import sys
 import time
 import traceback
 from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+import workbench
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
@@ -35,6 +39,7 @@ class Row(NamedTuple):
     compile_s  seconds that this process spent before it on loading and compiling; 0.0 if it was warm
     error      None, or in one sentence why there are no metrics
     metrics    name -> number
+    versions   of package, Python and libraries, and the platform, where the point ran
     """
 
     number: int
@@ -47,6 +52,7 @@ class Row(NamedTuple):
     compile_s: float
     error: str | None
     metrics: dict[str, float]
+    versions: str = ""
 
 
 # The seed as text: Python's whole numbers have no end.
@@ -62,6 +68,7 @@ ROW_SCHEMA = pa.schema(
         ("compile_s", pa.float64()),
         ("error", pa.string()),
         ("metrics", pa.map_(pa.string(), pa.float64())),
+        ("versions", pa.string()),
     ]
 )
 
@@ -110,8 +117,17 @@ def _begun(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
         code = plan.codes.of(scenario.protocol)
         told = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
     except Exception as error:
-        return None, Row(number, "", "", plan.seed_of(number), "", plan.engine, 0.0, 0.0, _sentence(error), {})
-    return scenario, Row(number, *told, plan.engine, 0.0, 0.0, None, {})
+        told = "", "", plan.seed_of(number), ""
+        return None, Row(number, *told, plan.engine, 0.0, 0.0, _sentence(error), {}, _versions())
+    return scenario, Row(number, *told, plan.engine, 0.0, 0.0, None, {}, _versions())
+
+
+@cache
+def _versions() -> str:
+    """ "workbench 0.1.0, Python 3.11.7, numpy 2.3.1, numba 0.62.1, Linux x86_64"."""
+    found = [f"{name} {metadata.version(name)}" for name in ("numpy", "numba")]
+    here = f"{platform.system()} {platform.machine()}"
+    return ", ".join([f"workbench {workbench.__version__}", f"Python {platform.python_version()}", *found, here])
 
 
 def _first_imports_s() -> float:

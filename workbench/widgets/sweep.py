@@ -146,7 +146,7 @@ class SweepPanel(Part):
             sweep = Sweep(choice.scenario, over, engine)
             self._done, self.table = (choice, sweep, {}), None
         sweep = self._done[1]
-        self.table = sweep.run(runner=_Watched(runner, self._stop.is_set, self._more), progress=False)
+        self.table = sweep.run(runner=_Watched(runner, self._stop.is_set, self._more), progress=False, retry=True)
         failed = self.table.failed
         if len(failed):
             self._say(
