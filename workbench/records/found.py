@@ -15,9 +15,9 @@ from workbench.records import carriers
 from workbench.records.record import from_text
 from workbench.sim.scenario import FORMAT as SCENARIO
 from workbench.sim.trace import SCHEMA
+from workbench.sweeps.store import files
+from workbench.sweeps.store.columns import COLUMNS, METRIC
 
-COLUMNS = b"workbench.columns"  # of the metadata: what the columns of a sweep's file have in them
-METRIC = "metric"
 ROWS_AT_ONCE = 500
 _NONE = "it has no record of the workbench"
 
@@ -67,6 +67,7 @@ def _of_folder(path: Path) -> Found:
     for one in results:
         if not _is_of_sweep(_schema(one)):
             raise DataError(f"{one.name} has no rows of a sweep with their scenarios; name one file of the folder")
+        _check(one)
     return Found("folder of a sweep", results=results)
 
 
@@ -115,6 +116,7 @@ def _of_json(text: str) -> dict[str, Any]:
 def _of_parquet(path: Path) -> Found:
     schema = _schema(path)
     if _is_of_sweep(schema):
+        _check(path)
         return Found("Parquet file of a sweep", results=(path,))
     records = _records(carriers.of_schema(schema))
     if not set(SCHEMA.names) <= set(schema.names):
@@ -124,6 +126,12 @@ def _of_parquet(path: Path) -> Found:
         return Found("Parquet file of a run", records, trace.cast(SCHEMA))
     except pa.ArrowException:
         raise DataError("the columns of its trace have other types than they were written with") from None
+
+
+def _check(path: Path) -> None:
+    """DataError if a file that is named by its checksum, as sweeps write them, is damaged."""
+    if path.name.startswith("rows-"):
+        files.File(path)
 
 
 def _is_of_sweep(schema: pa.Schema) -> bool:

@@ -248,10 +248,14 @@ def _named(theirs: Mapping[str, Any]) -> str:
     said = " and ".join(
         f"the user's {name}" + (f" of module {module}" if module else "") for name, module in modules.items()
     )
-    wanted = sorted({module for module in modules.values() if module})
-    if "__main__" in wanted:
-        return f"{said}, which a notebook or a script defines: call wb.reproduce(...) there, behind what defines it"
-    return f"{said}: import {' and '.join(wanted)} first (workbench reproduce --import {' --import '.join(wanted)})"
+    return f"{said}: {_remedy(sorted({module for module in modules.values() if module}))}"
+
+
+def _remedy(modules: list[str]) -> str:
+    """How to have the user's code of some modules."""
+    if "__main__" in modules:
+        return "a notebook or a script defines it; call wb.reproduce(...) there"
+    return f"import {' and '.join(modules)} first (workbench reproduce --import {' --import '.join(modules)})"
 
 
 # A sweep
@@ -268,8 +272,7 @@ def _chart(answer: Reproduction, record: Mapping[str, Any], engine: str, most: i
     if record.get("measure") and measure is None:
         module = str(record["measure"]).partition(":")[0]
         raise ScenarioError(
-            f"its sweep measures with {record['measure']}, which is not known here: import {module} first "
-            f"(workbench reproduce --import {module})"
+            f"its sweep measures with {record['measure']}, which is not known here: {_remedy([module])}"
         )
     try:
         rows = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
@@ -348,8 +351,7 @@ def _rows(answer: Reproduction, rows: Iterable[found.SweepRow], engine: str, tel
         tell()
     _note_left_out(answer, failed)
     answer.notes += [
-        f"what {name} measures was not compared: import {name.partition(':')[0]} first (--import)"
-        for name in sorted(unknown)
+        f"what {name} measures was not compared: {_remedy([name.partition(':')[0]])}" for name in sorted(unknown)
     ]
 
 
