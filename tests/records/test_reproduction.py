@@ -390,14 +390,27 @@ def test_a_point_of_a_chart_that_differs_is_told(rows, tmp_path):
     assert said == ["run 1: delivery_ratio", "run 3: the digest of its metrics"]
 
 
-def test_chart_of_a_sweeps_table_is_made_again(tmp_path):
-    over = {"protocol": {"a": wb.Diffusion(), "b": wb.Flooding()}, "seed": range(2)}
-    sweep = wb.Sweep(made.scenario(), over, engine="reference")
-    swept = sweep.run(runner=wb.LocalRunner(), progress=False)
-    for rows in (swept.rows, [row._replace(document="") for row in swept.rows]):
-        drawing = table.carrying(swept.plot("protocol"), rows, sweep.plan, "delivery_ratio")
+def test_charts_of_a_sweeps_table_are_made_again(tmp_path):
+    over = {"protocol": {"a": wb.Diffusion(), "b": wb.Flooding()}, "radio.retries": [0, 3]}
+    swept = wb.Sweep(made.scenario(), over, engine="reference").run(runner=wb.LocalRunner(), progress=False)
+    drawings = [
+        swept.plot("protocol"),
+        swept.drawing("radio.retries", "transmissions", by="protocol"),
+        wb.views.sweep_chart(swept, "bytes_sent", "radio.retries", "protocol"),
+        wb.views.cost_chart(swept, "radio.retries", "protocol"),
+    ]
+    for drawing in drawings:
         answer = wb.reproduce(drawing.save(tmp_path / "a.png"))
         assert answer.is_identical and answer.runs == 4 and not answer.made_with
+
+
+def test_rows_that_left_their_scenarios_in_a_folder_have_them_in_the_chart(tmp_path):
+    sweep = wb.Sweep(made.scenario(), {"seed": range(2)}, engine="reference")
+    swept = sweep.run(runner=wb.LocalRunner(), progress=False)
+    rows = [row._replace(document="") for row in swept.rows]
+    drawing = table.carrying(swept.plot("seed"), rows, sweep.plan, "delivery_ratio")
+    answer = wb.reproduce(drawing.save(tmp_path / "a.svg"))
+    assert answer.is_identical and answer.runs == 2
 
 
 def test_a_sweeps_measure_is_called_again_where_it_is_known(tmp_path):

@@ -149,7 +149,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
         "y_range": (0.0, 1.0) if chart.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds",
     }
-    return line_chart(chart.series(summary, x, by), **{**usual, **look})
+    return table.carrying(line_chart(chart.series(summary, x, by), **{**usual, **look}), y)
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
@@ -159,7 +159,9 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    return line_chart(chart.series(points, "coverage", by), **{**usual, **look})
+    return table.carrying(
+        line_chart(chart.series(points, "coverage", by), **{**usual, **look}), "bytes_sent", "coverage"
+    )
 
 
 def _in_KB(summary: pd.DataFrame, y: str) -> pd.DataFrame:
