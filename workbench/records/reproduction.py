@@ -83,7 +83,7 @@ class Reproduction:
     def lines(self) -> list[str]:
         """The whole answer: versions first, then what differs in the results."""
         said = [f"{self.path} ({self.what}): {self.verdict}"]
-        said += [f"  made with otherwise: {one.sentence}" for one in self.made_with]
+        said += [f"  made with {one.what} {one.was}, here {one.here}" for one in self.made_with]
         said += [f"  {one.sentence}" for one in self.differences[:MOST_SHOWN]]
         if len(self.differences) > MOST_SHOWN:
             said.append(f"  and {len(self.differences) - MOST_SHOWN:,} differences more")
