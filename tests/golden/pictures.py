@@ -20,9 +20,9 @@ import pandas as pd
 
 import workbench as wb
 from tests.golden import renew
+from tests.records import made
 from workbench import views
 from workbench.protocols.tinymq.metrics import load_metrics
-from workbench.records import carriers
 
 SILENT = {"runner": wb.LocalRunner(), "progress": False}
 # Views that have nothing of their own to compare: what they put on a screen is in other groups.
@@ -51,11 +51,9 @@ def text_of(thing):
     if isinstance(thing, (pd.DataFrame, pd.Series)):
         return _table(thing)
     if hasattr(thing, "to_svg"):
-        return carriers.without(thing.to_svg())
+        return made.without(thing.to_svg())
     if hasattr(thing, "drawings"):
-        pages = [
-            f"{name}\n{carriers.without(one.to_svg())}" for name, one in zip(thing.names, thing.drawings, strict=True)
-        ]
+        pages = [f"{name}\n{made.without(one.to_svg())}" for name, one in zip(thing.names, thing.drawings, strict=True)]
         return "\n".join(pages)
     if hasattr(thing, "references"):  # a model of Bokeh
         return _document(thing)
@@ -119,7 +117,7 @@ def _without_ids(text):
 
 def _page(path):
     """A page without scripts (figures are compared as documents), without pictures of pixels and without ids."""
-    text = _SCRIPT.sub("<script></script>", carriers.without(path.read_text(encoding="utf-8")))
+    text = _SCRIPT.sub("<script></script>", made.without(path.read_text(encoding="utf-8")))
     return _without_ids(_PNG.sub("", text).replace(f"workbench {wb.__version__}", "workbench"))
 
 

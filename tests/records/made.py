@@ -1,7 +1,14 @@
 """A small run for tests of records, and every kind of file that is made of a run."""
 
+import re
+
 import workbench as wb
 
+_RECORDS = re.compile(
+    r'<metadata class="workbench-record">.*?</metadata>\n?'
+    r'|<script type="application/json" class="workbench-record">.*?</script>',
+    re.DOTALL,
+)
 KINDS = ("figure.png", "figure.svg", "page.html", "folder", "folder/trace.parquet", "folder/record.json")
 
 
@@ -19,3 +26,8 @@ def write(run, folder):
     run.figure(time_s=6, dark=True).save(folder / "figure.svg")
     run.save_html(folder / "page.html")
     run.save(folder / "folder")
+
+
+def without(markup):
+    """An SVG document or a page without its records."""
+    return _RECORDS.sub("", markup)

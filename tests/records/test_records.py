@@ -98,7 +98,7 @@ def test_the_same_run_gives_the_same_bytes(files, tmp_path):
 def test_a_picture_with_a_record_is_the_picture_without(run):
     drawing = run.figure()
     plain = Drawing(drawing.width, drawing.height, drawing.title, drawing.items)
-    assert carriers.without(drawing.to_svg()) == plain.to_svg() != drawing.to_svg()
+    assert made.without(drawing.to_svg()) == plain.to_svg() != drawing.to_svg()
     pictures = [Image.open(BytesIO(one.to_png())) for one in (drawing, plain)]
     assert pictures[0].tobytes() == pictures[1].tobytes()
     assert carriers.NAME in pictures[0].info and carriers.NAME not in pictures[1].info
@@ -145,7 +145,7 @@ def test_no_text_in_a_record_ends_what_it_lies_in(tmp_path):
     svg = carriers.into_svg(Drawing(10, 10).to_svg(), text)
     for markup in (svg, f"<html>{carriers.script(text)}</html>"):
         assert [record.from_text(found) for found in carriers.of_markup(markup)] == [one]
-        assert carriers.without(markup).count("</") <= 1
+        assert made.without(markup).count("</") <= 1
     assert [record.from_text(found) for found in carriers.of_png(carriers.into_png(Drawing(5, 5).to_png(), text))] == [
         one
     ]

@@ -26,7 +26,7 @@ NAME = "workbench-record"
 PARQUET_KEY = b"workbench.record"
 PNG_BEGIN = b"\x89PNG\r\n\x1a\n"
 _HEADER_B = 8 + 25  # of a PNG: how it begins, and its first chunk
-_METADATA = re.compile(rf'<metadata class="{NAME}">(.*?)</metadata>\n?', re.DOTALL)
+_METADATA = re.compile(rf'<metadata class="{NAME}">(.*?)</metadata>', re.DOTALL)
 _SCRIPT = re.compile(rf'<script type="application/json" class="{NAME}">(.*?)</script>', re.DOTALL)
 
 
@@ -73,11 +73,6 @@ def of_markup(markup: str) -> list[str]:
     """The texts in an SVG document or a page."""
     scripts = _SCRIPT.findall(markup)
     return [*scripts, *(html.unescape(text) for text in _METADATA.findall(markup))]
-
-
-def without(markup: str) -> str:
-    """An SVG document or a page without what was put into it here."""
-    return _METADATA.sub("", _SCRIPT.sub("", markup))
 
 
 def into_table(table: pa.Table, text: str) -> pa.Table:
