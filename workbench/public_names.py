@@ -59,6 +59,7 @@ HOME = PROTOCOLS | {
     "SensorField": "sensor_field",
     "dps_mesh": "protocols.dps.processes",
     "dps_node": "protocols.dps.udp",
+    "reproduce": "records.reproduction",
     "Radio": "sim.radio",
     "Run": "sim.run",
     "Scenario": "sim.scenario",

@@ -82,10 +82,10 @@ class TakeAway(widgets.VBox):
         if name == "run.html":
             with tempfile.TemporaryDirectory() as folder:
                 return run.save_html(Path(folder) / name).read_bytes()
-        import pyarrow.parquet as pq
+        from workbench.records import record
 
         file = io.BytesIO()
-        pq.write_table(run.trace, file)
+        record.write_trace(run, file)
         return file.getvalue()
 
     def offer_python(self) -> None:

@@ -301,9 +301,10 @@ class NetworkMap {
     context.fillRect(0, 0, canvas.width, canvas.height)
     for (const one of this.canvases) context.drawImage(one, 0, 0)
     const link = document.createElement("a")
-    link.href = canvas.toDataURL("image/png")
+    link.href = URL.createObjectURL(pngWithRecord(canvas.toDataURL("image/png")))
     link.download = `${this.player.fileName()}.png`
     link.click()
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000)
   }
 
   // Mouse, fingers
