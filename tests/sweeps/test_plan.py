@@ -59,6 +59,17 @@ def test_a_plan_of_a_million_points_is_made_at_once_and_is_small():
     begin = time.perf_counter()
     sweep = wb.Sweep(scenario(), {"protocol.ttl": range(1, 101), "seed": range(10_000)})
     assert len(sweep) == len(sweep.points) == 1_000_000
+    started = []
+
+    class Starting:
+        def run(self, plan, numbers, moving):
+            started.append(numbers)
+            raise KeyboardInterrupt
+            yield
+
+    with pytest.raises(KeyboardInterrupt, match="0 of 1000000 points are kept"):
+        sweep.run(runner=Starting(), progress=False)
+    assert started == [range(1_000_000)]  # which is not copied for a task, nor long in memory
     assert time.perf_counter() - begin < 3
     assert len(pickle.dumps(sweep.plan)) < 20_000
     assert sweep.plan.labels(999_999) == {"protocol.ttl": 100, "seed": 9_999}

@@ -183,3 +183,18 @@ def test_what_cannot_be_sent_to_workers_is_told_in_a_sentence(thing, sentence):
     with pytest.raises(wb.WorkbenchError, match=sentence) as told:
         sweep.run()
     assert "\n" not in str(told.value)
+
+
+def test_spark_reads_a_folder_of_results_without_knowing_more(spark, tmp_path):
+    over = {"radio.loss": ["links", 0.5], "protocol": [wb.Flooding(), wb.Diffusion()], "seed": [1, 2]}
+    table = wb.Sweep(scenario(), over).run(out=tmp_path, runner=LocalRunner())
+    wb.Sweep(scenario(), {"radio.loss": [0.1]}).run(out=tmp_path, runner=LocalRunner())
+    spark.read.parquet(str(tmp_path)).createOrReplaceTempView("results")
+    query = (
+        "SELECT protocol_name, count(*), sum(transmissions) FROM results WHERE radio_loss = 0.5 GROUP BY 1 ORDER BY 1"
+    )
+    found = [tuple(row) for row in spark.sql(query).collect()]
+    frame = table.to_pandas()
+    sums = frame[frame["radio.loss"] == 0.5].groupby("protocol")["transmissions"].sum()
+    assert found == [(name, 2, sums[name]) for name in ("Diffusion", "Flooding")]
+    assert spark.sql("SELECT count(*) FROM results WHERE document IS NOT NULL").collect()[0][0] == 9

@@ -108,7 +108,7 @@ def sweep_chart(out: Path) -> tuple[str, str, Any]:
     """Run the sweep on Spark; its chart as a section of the demo's page."""
     plan = sweep()
     print(f"\nA sweep on Spark: {len(plan)} runs. What is a black list of bad neighbors worth?", flush=True)
-    table = plan.run(out=out / "sweep")
+    table = plan.run(out=out / "results")
     x, by = "protocol.blacklist_loss", "radio.retries"
     means = table.to_pandas().pivot_table(index=x, columns=by, values="delivery_ratio")
     print(means.to_string(float_format=lambda value: f"{value:.3f}"))

@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+import os
 import re
+import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
+from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sweeps import user_code
 
 ROOMS = ("attributes", "coding", "topology", "sim")
 _PROTOCOLS = "protocols"
+_PROTOCOLS_NAMED = f"{user_code.PACKAGE}.{_PROTOCOLS}"
 LEFT_OUT = ("views", "cli", "udp", "processes", "frame", "explain")
 _NO_PART_OF_A_RUN = ("__init__", "java", "public_names")  # of the files beside the rooms
 _COMPILED_HEADER_B = 16
@@ -94,7 +101,41 @@ def of_package(protocols: frozenset[str]) -> str:
         waiting += sorted(more)
     for name in sorted(found):
         sha.update(hashlib.sha256(found[name]).digest())
+    _check_loaded(found)
     return sha.hexdigest()[:16]
+
+
+def _check_loaded(protocols: Iterable[str]) -> None:
+    """WorkbenchError if a source was edited after this process had loaded it: the digest would be of other code.
+
+    Python notes beside a module's code which state of the source it is of. Where that cannot be asked, nothing is said.
+    """
+    rooms = (*(f"{user_code.PACKAGE}.{room}" for room in ROOMS), *(f"{_PROTOCOLS_NAMED}.{one}" for one in protocols))
+    for name, module in list(sys.modules.items()):
+        is_covered = name.startswith(tuple(f"{room}." for room in rooms)) or name in rooms
+        if is_covered and not set(name.split(".")) & set(LEFT_OUT) and _was_edited(module):
+            raise WorkbenchError(
+                f"{module.__file__} was edited after this process had loaded it; restart the process (in a notebook: "
+                "the kernel), so that its results are those of the code that is there"
+            )
+
+
+def _was_edited(module: Any) -> bool:
+    with suppress(OSError, AttributeError, TypeError, struct.error):
+        edited_s = Path(module.__file__).stat().st_mtime
+        if edited_s <= _process_began_s():
+            return False
+        with open(module.__cached__, "rb") as file:
+            flags, of_s = struct.unpack("<II", file.read(12)[4:])
+        return flags == 0 and of_s != int(edited_s) & 0xFFFFFFFF
+    return False
+
+
+def _process_began_s() -> float:
+    """When this process began, in the time of files; OSError where Linux is not there to say it."""
+    (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _of_rooms(root: Traversable) -> bytes:

@@ -131,8 +131,7 @@ def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
 
 def _told(error: BaseException, shown: Progress, place: str) -> BaseException:
     """The error that ended a sweep early, with what is kept; the display says it too."""
-    kept = shown.done - shown.failed
-    sentence = f"sweep stopped: {kept} of {shown.total} points are kept in {place}; run it again to go on"
+    sentence = f"sweep stopped: {shown.done} of {shown.total} points are kept in {place}; run it again to go on"
     shown.close(sentence)
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt(sentence).with_traceback(error.__traceback__)

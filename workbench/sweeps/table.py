@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import ParameterError
-from workbench.sim.metrics import COMMON
+from workbench.sim.metrics import COMMON, COUNTS
 from workbench.suggestion import meant
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
@@ -17,8 +17,6 @@ from workbench.sweeps.work import Row
 if TYPE_CHECKING:
     import pandas as pd
 
-# Counts of what happened, by kind: a run that has no such count has none of it, which is 0 and not unknown.
-_COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 _ROWS_SHOWN = 10
 
 
@@ -143,5 +141,5 @@ class SweepTable:
 
 
 def _metric(row: Row, name: str) -> float:
-    absent = 0.0 if row.error is None and name.startswith(_COUNTS) else float("nan")
+    absent = 0.0 if row.error is None and name.startswith(COUNTS) else float("nan")
     return row.metrics.get(name, absent)

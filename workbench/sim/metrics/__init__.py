@@ -64,7 +64,8 @@ COMMON = (
     "bytes_sent",
     "energy_mJ",
 )
-_COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
+# Counts of what happened, by kind: a run that has no such count has none of it, which is 0 and not unknown.
+COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> pd.Series:
@@ -92,7 +93,7 @@ def _own(scenario: Any, rows: Rows) -> dict[str, float]:
     module = scenario.protocol.metrics
     found = importlib.import_module(module).measure(scenario, rows) if module else {}
     for name in found:
-        if name.startswith(_COUNTS) or (name in COMMON and name not in public_names.METRICS):
+        if name.startswith(COUNTS) or (name in COMMON and name not in public_names.METRICS):
             raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
     return found
 

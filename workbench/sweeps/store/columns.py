@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.sim.metrics import COUNTS
 from workbench.sweeps import user_code, values
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
@@ -124,15 +125,29 @@ class Columns:
     def table(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         """Rows of cells as a table of all columns."""
         rows, schema = list(rows), self.schema()
-        arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+        errors = [row.get("error") for row in rows]
+        arrays = []
+        for field in schema:
+            absent = self._absent(field.name, errors)
+            found = [row.get(field.name, other) for row, other in zip(rows, absent, strict=True)]
+            arrays.append(pa.array(found, field.type))
         return pa.table(arrays, schema=schema)
 
     def widened(self, table: pa.Table) -> pa.Table:
         """A file's table with all columns."""
         schema = self.schema()
-        known = set(table.column_names)
-        arrays = [table.column(one.name) if one.name in known else pa.nulls(len(table), one.type) for one in schema]
+        known, errors = set(table.column_names), table.column("error").to_pylist()
+        arrays = [
+            table.column(one.name) if one.name in known else pa.array(self._absent(one.name, errors), one.type)
+            for one in schema
+        ]
         return pa.table(arrays, schema=schema)
+
+    def _absent(self, name: str, errors: list[str | None]) -> list[float | None]:
+        """What a column has for rows that say nothing of it: 0 of what did not happen in a run, else null."""
+        of, what, _ = self._origins.get(name, (PARAMETER, "", ""))
+        none = 0.0 if of == METRIC and what.startswith(COUNTS) else None
+        return [none if error is None else None for error in errors]
 
 
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:

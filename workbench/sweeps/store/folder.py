@@ -21,6 +21,7 @@ import pyarrow as pa
 
 import workbench
 from workbench.errors import DataError
+from workbench.sim.metrics import COUNTS
 from workbench.sweeps import user_code
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.store import files, journal
@@ -154,14 +155,16 @@ class FolderStore:
             return numbers
         for number in (number for some in missing for number in some):
             with suppress(*WRONG):
-                numbers.setdefault(self._plan.point(number).key, []).append(number)
+                scenario = self._plan.scenario_of(number)
+                key = self._plan.key(scenario.hash, self._plan.codes.of(scenario.protocol))
+                numbers.setdefault(key, []).append(number)
         return numbers
 
     def _rows(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
         """(number, row) of the plan's points in a file's table."""
-        told = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
+        rows = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
         wanted = []
-        for place, (point, key, error) in enumerate(told):
+        for place, (point, key, error) in enumerate(rows):
             some = numbers.get(point) or numbers.get(key) or ()
             if some and error is not None and self._retry:
                 self._dropped[path].add(place)
@@ -175,9 +178,11 @@ class FolderStore:
         for place, (_, number) in enumerate(wanted):
             row = {name: content[name][place] for name in _SAME}
             row["seed"] = self._plan.seed_of(number) if row["seed"] is None else row["seed"]
-            values = ((what, content[name][place]) for name, what in metrics.items())
-            told_of = {what: value for what, value in values if value is not None}
-            yield number, Row(number=number, document="", metrics=told_of, **row)
+            told = {what: content[name][place] for name, what in metrics.items()}
+            # Runs leave out counts of 0, and nulls are metrics of others.
+            absent = {what for what, value in told.items() if value is None or (not value and what.startswith(COUNTS))}
+            own = {what: value for what, value in told.items() if what not in absent}
+            yield number, Row(number=number, document="", metrics=own, **row)
 
     # Tidying
 

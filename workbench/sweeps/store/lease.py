@@ -152,10 +152,11 @@ def _owner(content: bytes | None) -> object:
 def _is_gone(content: bytes) -> bool:
     """Whether a lease is that of a process of this host which there is no more."""
     told = _told(content)
-    if told.get("host") != socket.gethostname() or not isinstance(told.get("pid"), int) or told["pid"] <= 0:
-        return False
+    pid = told.get("pid")
+    if told.get("host") != socket.gethostname() or not isinstance(pid, int) or pid <= 0 or os.name == "nt":
+        return False  # Windows would end the process that is asked.
     try:
-        os.kill(told["pid"], 0)
+        os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return True
     except OSError:
