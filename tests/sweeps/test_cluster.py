@@ -1,5 +1,6 @@
 """A sweep on a real cluster of Spark, on the loopback, that loses a worker and then its driver."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}"),
 ]
-POINTS = 200
+POINTS = int(os.environ.get("WORKBENCH_CLUSTER_POINTS", "200"))  # more of them in benchmarks/sweeps.py
 
 
 def kept(folder, sweep):

@@ -94,7 +94,9 @@ def test_a_sweep_by_connect_gives_what_this_process_gives(server):
     rows = {row.number: row for some in runner.run(plan, [*range(20), 25], lambda _: None) for row in some}
     here = [row for some in LocalRunner().run(plan, range(20), lambda _: None) for row in some]
     assert rows.pop(25).error == "the point ended its process twice (exit status 3)"
-    assert {number: repr(row.metrics) for number, row in rows.items()} == {row.number: repr(row.metrics) for row in here}
+    assert {number: repr(row.metrics) for number, row in rows.items()} == {
+        row.number: repr(row.metrics) for row in here
+    }
     assert {row.code for row in rows.values()} == {row.code for row in here}
 
     class Stop(Exception):
@@ -112,5 +114,7 @@ def test_a_sweep_by_connect_gives_what_this_process_gives(server):
 
 def test_what_connect_lacks_is_told_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.session", None)
-    with pytest.raises(wb.WorkbenchError, match=r"Spark Connect needs packages that are missing: pip install .*connect"):
+    with pytest.raises(
+        wb.WorkbenchError, match=r"Spark Connect needs packages that are missing: pip install .*connect"
+    ):
         session.opened("sc://127.0.0.1:1", {})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.sim.fast import kept
-from workbench.sweeps import LocalRunner, ProcessRunner, forking, processes, runners
+from workbench.sweeps import LocalRunner, ProcessRunner, forking, processes, progress, runners
 from workbench.sweeps.shares import Shares
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -217,6 +217,49 @@ def test_a_sweep_takes_processes_unless_told_otherwise():
     plan = wb.Sweep(scenario(), {"seed": [1]}).plan
     assert isinstance(runners.fitting(plan, 5), ProcessRunner)
     assert isinstance(runners.fitting(plan, 1), LocalRunner)
+
+
+# Progress
+
+
+def test_the_time_left_is_that_of_the_last_minute_and_goes_down_while_nothing_comes():
+    pace = progress.Pace()
+    assert pace.points_a_second(0.0) == 0.0
+    for second in range(100):  # a slow beginning: a point a second, then ten
+        pace.add(second, 1 if second < 30 else 10)
+    assert pace.points_a_second(99.0) == pytest.approx(10.0, rel=0.05)
+    bursts = progress.Pace()
+    for second in (0, 20, 40):  # a task of 40 points each 20 s
+        bursts.add(second, 40)
+    assert {bursts.points_a_second(40.0 + later) for later in range(20)} == {2.0}  # the next one is not late yet
+    assert bursts.points_a_second(100.0) == pytest.approx(1.0)
+
+
+class Recorded:
+    """A display that remembers what it showed."""
+
+    def __init__(self):
+        self.texts = []
+
+    def show(self, share, text):
+        self.texts.append(text)
+
+
+def test_progress_tells_failures_pace_and_what_workers_do(monkeypatch):
+    monkeypatch.setattr(progress, "SHOWN_S", 0.0)
+    now_s = iter(range(100))
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: float(next(now_s)))
+    shown = Recorded()
+    told = progress.Progress(shown, 100, 10, lambda: ["point 7 for 3 s", "idle"])
+    told.advance(10)
+    told.advance(10, failed=1)
+    assert shown.texts[0] == "sweep: 10 of 100 points [point 7 for 3 s; idle]"
+    assert shown.texts[-1].startswith("sweep: 30 of 100 points, 1 failed, 5 a second, about 14 s left [point 7")
+
+
+@pytest.mark.parametrize(("a_second", "text"), [(25.0, "25 a second"), (0.05, "3 a minute"), (0.001, "3.6 an hour")])
+def test_a_pace_is_told_in_a_fitting_unit(a_second, text):
+    assert progress.rate(a_second) == text
 
 
 # Shares

@@ -11,6 +11,7 @@ Theory of operation
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import threading
@@ -274,6 +275,11 @@ class _Pool:
             while self._idle:
                 self._idle.pop().end()
 
+    def close(self) -> None:
+        """End the server too, with whatever it has."""
+        if self._server is not None:
+            self._server.close()
+
 
 _pool = _Pool()
 
@@ -284,5 +290,6 @@ def _forget() -> None:
     _pool = _Pool()
 
 
+atexit.register(lambda: _pool.close())
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

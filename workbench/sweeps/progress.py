@@ -177,9 +177,10 @@ class Pace:
 
 def rate(a_second: float) -> str:
     """A pace for people: "25 a second", "3.5 a minute"."""
-    unit, seconds = next((one for one in (("second", 1), ("minute", 60)) if a_second * one[1] >= 1), ("hour", 3600))
+    units = (("a second", 1), ("a minute", 60))
+    unit, seconds = next((one for one in units if a_second * one[1] >= 1), ("an hour", 3600))
     points = a_second * seconds
-    return f"{points:.0f} a {unit}" if points >= 10 else f"{points:.2g} a {unit}"
+    return f"{points:.0f} {unit}" if points >= 10 else f"{points:.2g} {unit}"
 
 
 def _crowd(doing: Sequence[str]) -> str:
