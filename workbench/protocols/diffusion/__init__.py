@@ -53,8 +53,9 @@ Differs from the original in (A1, A2, ... number its gaps in this project's own 
          chance, a refresh later, is the same collision.
     --   data goes along ``exploratory_gradients`` only while a node remembers data for longer than copies take to meet
          (a second); a node that forgets sooner uses the head alone, or copies would circle and multiply.
-    --   each list has a size. What one has no room for is dropped as ``full``: the reinforcement of a further sink of one
-         source, data for further neighbors, a further neighbor on the black list. A further subscription is refused.
+    --   each list has a size. What one has no room for is dropped as ``full``: the reinforcement of a further sink of
+         one source, data for further neighbors, a further neighbor on the black list. A further subscription is
+         refused.
     --   interests already seen are remembered apart from the cache, or an evicted interest would be flooded for ever;
          ``unsubscribe`` floods the interest with expiration 0, which cancels it and what reinforced a part of it, but
          no later interest of the sink; data has a ttl as well.
