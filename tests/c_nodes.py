@@ -6,6 +6,7 @@ for each set of them, and kept for as long as the tests run.
 
 import atexit
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ import definition_file
 
 LIBRARY = REPOSITORY / "hardware" / "c"
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror")
+OPTIONS = os.environ.get("C_NODES_OPTIONS", "-O1").split()
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 ERRORS = {
     -1: AttributeFormatError,
@@ -85,14 +87,14 @@ def compile_c(arguments):
 
 
 @functools.cache
-def library(name, defines=(), options=("-O1",)):
+def library(name, defines=()):
     """(ffi, functions) of a protocol's nodes with these sizes: (("MAX_DATA", 2), ...)."""
     import cffi
 
     number = len(list(_scratch().glob("*.so")))
     path = _scratch() / f"{name}-{number}.so"
     named = [f"-D{key}={value}" for key, value in defines]
-    how = [*WARNINGS, *options, "-ffp-contract=off", "-fPIC", "-shared"]
+    how = [*WARNINGS, *OPTIONS, "-ffp-contract=off", "-fPIC", "-shared"]
     compile_c([*how, *named, *includes(name), *sources(name), "-o", str(path)])
     ffi = cffi.FFI()
     ffi.cdef(_declarations(name, named))
@@ -134,10 +136,10 @@ class CSubscription:
 class CNode(Node):
     """A node in C."""
 
-    def __init__(self, protocol, address, random, more=(), options=("-O1",)):
+    def __init__(self, protocol, address, random, more=()):
         super().__init__(address, protocol, random)
         self._name = type(protocol).__name__.lower()
-        self._ffi, self._c = library(self._name, (*defines_of(protocol), *more), options)
+        self._ffi, self._c = library(self._name, (*defines_of(protocol), *more))
         self._settings = self._ffi.new(f"struct {self._name}_settings *", settings_of(protocol))
         self.memory = self._ffi.new(f"struct {self._name} *")
         self._driver = self._ffi.new("struct driver *")
