@@ -1,5 +1,7 @@
 """TinyDiffusion in C is TinyDiffusion in Python: every answer, frame, event, wake-up and drop, whatever happens."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from workbench.protocols.diffusion.wire import Data, Interest, encode_data, enco
 pytestmark = needs_compiler
 
 ADDRESS = 5
+LIVES = 30
 NEIGHBORS = st.sampled_from([1, 2, 3, 4, 6])
 OTHERS = st.sampled_from([7, 8, 9, 10, 11, 11, ADDRESS, 0, 65535])
 
@@ -166,6 +169,81 @@ def test_node_in_c_does_what_the_node_in_python_does(sizes, steps, others, boot,
     # As after so many messages: from boot 255 on their numbers wrap here.
     pair.reference._messages = pair.other.memory.messages = messages
     pair.play(steps)
+
+
+class World:
+    """What a node in the middle of a small world hears: rounds that go on, news of sources, reinforcements, and noise.
+
+    Hypothesis seldom draws what follows from each other for long; a seed gives hundreds of steps here.
+    """
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.rounds, self.sequences, self.number = {}, {}, 10
+
+    def step(self):
+        kinds = (self._interest, self._interest, self._reinforcement, self._data, self._data, self._data, self._other)
+        return self.random.choice(kinds)()
+
+    def _received(self, message, encode, broadcast):
+        return "receive", encode(message), message.previous_hop, broadcast
+
+    def _interest(self):
+        pick = self.random.choice
+        sink, what = pick([7, 8, 9]), pick(WANTED[:7])
+        round_ = self.rounds.get((sink, what), 0)
+        if self.random.random() < 0.2:
+            round_ = self.rounds[sink, what] = (round_ + pick([1, 1, 1, 100])) & 0xFF
+        lasts_s = pick([0, 1, 5, 5, 100, 100, 100])
+        ttl = pick([1, 50, 50, 50])
+        number, late = WANTED.index(what), pick([0, 0, 0, 1])
+        if pick(range(8)) == 0:  # of the node itself: a neighbor passes it on
+            sink, number, round_, late = ADDRESS, pick(range(4)), 0, 0
+        hop = pick([1, 2, 3, 4, 6])
+        message = Interest(number, sink, (round_ - late) & 0xFF, hop, ttl, lasts_s, parse(what))
+        return self._received(message, encode_interest, True)
+
+    def _reinforcement(self):
+        pick = self.random.choice
+        self.number += pick([0, 1, 1, 1])
+        sink, what, hop = pick([7, 8, 9]), pick(WANTED[:7]), pick([1, 2, 3, 4, 6])
+        message = Interest(self.number, sink, self.rounds.get((sink, what), 0), hop, pick([1, 50, 50]), 50, parse(what))
+        return self._received(message, encode_interest, False)
+
+    def _data(self):
+        pick = self.random.choice
+        source = pick([10, 11, 12, 13])
+        sequence = self.sequences[source] = self.sequences.get(source, 0) + pick([0, 1, 1])
+        hop, ttl = pick([1, 2, 3, 4, 6]), pick([1, 50, 50, 50])
+        message = Data(sequence, source, hop, ttl, pick([False, True]), parse(pick(READINGS[:6])))
+        return self._received(message, encode_data, False)
+
+    def _other(self):
+        pick = self.random.choice
+        return pick(
+            [
+                ("publish", parse(pick(READINGS)), b""),
+                ("publish", parse(pick(READINGS)), b""),
+                ("subscribe", parse(pick(WANTED[:8])), pick([None, 2, 50])),
+                ("subscribe", parse(pick(WANTED[:8])), pick([None, 2, 50])),
+                ("unsubscribe", pick(range(99))),
+                ("advance", pick([1, 300_000, 700_000, 2_000_000, 40_000_000])),
+                ("link_quality", pick([1, 2, 3, 4, 6]), pick([0.1, 1.0, 1.0]), 1.0),
+            ]
+        )
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_nodes_do_the_same_for_as_long_as_they_live(sizes):
+    told = set()
+    for seed in range(LIVES):
+        more = {"exploratory_gradients": 1 + seed % 3, "reinforce_after": 1 + seed % 2}
+        pair = Pair(Diffusion(**SIZES[sizes], **more), ADDRESS)
+        world = World(seed)
+        pair.play(world.step() for _ in range(400))
+        told |= set(pair.reference.drops)
+    # A world in which little happens would prove little.
+    assert told >= {"duplicate", "stale", "ttl", "no_interest", "no_gradient", "blacklisted", "expired"}
 
 
 @given(steps)
