@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.repository import REPOSITORY
+from workbench.attributes.model import with_payload
+from workbench.attributes.text import parse
 from workbench.attributes.wire import decode_attributes, encode_attributes
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.motes.events import event_types
 from workbench.protocols.contract import Node
+from workbench.protocols.diffusion.filters import BUILT_IN, checked_settings
 
 sys.path.append(str(REPOSITORY / "hardware"))
 import definition_file
@@ -37,6 +40,9 @@ ERRORS = {
     -6: ParameterError,
     -7: ParameterError,
 }
+# Headers of protocols that applications include.
+DECLARED = ("flooding", "diffusion", "built_in")
+FILTER_SETTINGS = ("key", "tolerance", "heartbeat_us", "window", "period_us", "interval_us", "high", "low")
 NEVER = 2**63 - 1
 BROADCAST = 2**32 - 1
 
@@ -107,8 +113,12 @@ def _declarations(name, named):
     empty.mkdir(exist_ok=True)
     for header in ("stdbool.h", "stddef.h", "stdint.h"):
         (empty / header).touch()
-    header = folder_of(name) / f"{name}.h"
-    return compile_c(["-E", "-P", "-nostdinc", f"-I{empty}", *named, *includes(name), str(header)])
+    headers = "".join(
+        f'#include "{path.name}"\n' for path in sorted(folder_of(name).glob("*.h")) if path.stem in DECLARED
+    )
+    page = _scratch() / "declared.h"
+    page.write_text(headers)
+    return compile_c(["-E", "-P", "-nostdinc", f"-I{empty}", *named, *includes(name), str(page)])
 
 
 def defines_of(protocol):
@@ -141,6 +151,11 @@ class CNode(Node):
         self._name = type(protocol).__name__.lower()
         self._ffi, self._c = library(self._name, (*defines_of(protocol), *more))
         self._settings = self._ffi.new(f"struct {self._name}_settings *", settings_of(protocol))
+        if hasattr(protocol, "filters"):
+            carried = [one for one in protocol.filters if one.at is None or address in one.at]
+            self._filters = [self._filter(one) for one in sorted(carried, key=lambda one: one.key)]
+            self._table = self._ffi.new("struct filter[]", [one for one, *_ in self._filters])
+            self._settings.filters, self._settings.filter_count = self._table, len(self._filters)
         self.memory = self._ffi.new(f"struct {self._name} *")
         self._driver = self._ffi.new("struct driver *")
         self._send = self._ffi.callback("void(void *, uint32_t, const struct frame *)", self._take_frame)
@@ -176,6 +191,18 @@ class CNode(Node):
         kind = self._kinds[event.kind]
         self.events.append(kind(event.peer, message, event.origin, event.sequence, event.value, detail))
 
+    def _filter(self, one):
+        """A filter of Python as a row of the table of filters, and the memory that it is in."""
+        built_in = BUILT_IN[one.name](checked_settings(one.name, BUILT_IN[one.name].parameters, one.settings))
+        struct = "running_window" if one.name.startswith("running_") else one.name
+        state = self._ffi.new(f"struct {struct} *")
+        for name in FILTER_SETTINGS:
+            if hasattr(built_in, name):
+                setattr(state, name, getattr(built_in, name))
+        match, memory = self._attributes(parse(one.match))
+        row = (one.key, one.messages == "interest", match[0], getattr(self._c, one.name), state)
+        return row, state, match, memory
+
     def _attributes(self, attributes):
         """The list in C, and the memory that it is in."""
         encoded = encode_attributes(attributes)
@@ -198,8 +225,6 @@ class CNode(Node):
         self._call("unsubscribe", subscription.number, now)
 
     def publish(self, attributes, now, payload=b""):
-        from workbench.attributes.model import with_payload
-
         listed, memory = self._attributes(with_payload(attributes, payload))
         number = self._checked(self._call("publish", listed, now))
         del memory

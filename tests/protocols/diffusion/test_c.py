@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.c_nodes import needs_compiler
+from tests.c_nodes import make_node, needs_compiler
 from tests.differential import Pair
 from workbench.attributes.text import parse
+from workbench.draws import Stream
 from workbench.protocols.diffusion import Diffusion
+from workbench.protocols.diffusion.events import Filtered
+from workbench.protocols.diffusion.filters import Filter
 from workbench.protocols.diffusion.wire import Data, Interest, encode_data, encode_interest
 
 pytestmark = needs_compiler
@@ -244,6 +247,47 @@ def test_nodes_do_the_same_for_as_long_as_they_live(sizes):
         told |= set(pair.reference.drops)
     # A world in which little happens would prove little.
     assert told >= {"duplicate", "stale", "ttl", "no_interest", "no_gradient", "blacklisted", "expired"}
+
+
+FILTERS = [
+    ("suppress_unchanged", {"tolerance": 1.0, "heartbeat_s": 1.0}),
+    ("suppress_unchanged", {"of": "X", "tolerance": 0.25}),
+    ("running_mean", {"window": 3}),
+    ("running_mean", {"of": "INTERVAL", "window": 2}),
+    ("running_minimum", {"of": "X", "window": 2}),
+    ("running_maximum", {"window": 5}),
+    ("neighborhood_average", {"period_s": 1.0}),
+    ("rate_limit", {"interval_s": 1.0}),
+    ("threshold_alarm", {"high": 26.0, "low": 22.0}),
+]
+
+
+@st.composite
+def filters(draw):
+    several = draw(st.lists(st.sampled_from(FILTERS), min_size=1, max_size=3))
+    matches = st.sampled_from(["", "TEMP EQ_ANY", "TEMP GE 21", 'PAYLOAD EQ "ab"', "INTERVAL EQ_ANY", "X EQ_ANY"])
+    messages = st.sampled_from(["data", "data", "interest"])
+    return tuple(
+        Filter(name, 200 + k, draw(matches), messages=draw(messages), **more) for k, (name, more) in enumerate(several)
+    )
+
+
+@settings(max_examples=100)
+@given(filters(), st.integers(0, 10**6), steps)
+def test_filters_in_c_answer_as_those_in_python(filters, seed, steps):
+    pair = Pair(Diffusion(filters=filters), ADDRESS)
+    world = World(seed)
+    pair.play(world.step() for _ in range(100))
+    pair.play(steps)
+
+
+def test_filter_forgets_the_source_that_it_noted_first_where_there_is_no_room_for_another():
+    limit = Filter("rate_limit", interval_s=100.0)
+    node = make_node(Diffusion(filters=(limit,)), ADDRESS, Stream(1), more=(("MAX_FILTER_SOURCES", 2),))
+    node.start(0)
+    for sequence, source in enumerate([7, 8, 7, 9, 7, 9]):
+        node.receive(encode_data(Data(sequence, source, 3, 50, False, parse("TEMP IS 26"))), 3, sequence)
+    assert [event.detail for event in node.take_events() if isinstance(event, Filtered)] == ["drop", "drop"]
 
 
 @given(steps)
