@@ -8,11 +8,11 @@ enum { LOWEST = -32768, HIGHEST = 32767 };
 
 /* Bytes */
 
-static bool is_valid(uint8_t key, uint8_t operator)
+static bool is_valid(uint8_t key, uint8_t op)
 {
-    if (key < FIRST_KEY || key > LAST_KEY || operator < IS || operator > EQ_ANY)
+    if (key < FIRST_KEY || key > LAST_KEY || op < IS || op > EQ_ANY)
         return false;
-    return !IS_BLOB(key) || operator == IS || operator == EQ || operator == NE || operator == EQ_ANY;
+    return !IS_BLOB(key) || op == IS || op == EQ || op == NE || op == EQ_ANY;
 }
 
 bool attributes_decode(const uint8_t *bytes, size_t size, size_t count, struct attributes *attributes)
@@ -34,7 +34,7 @@ bool attributes_decode(const uint8_t *bytes, size_t size, size_t count, struct a
 struct attribute next_attribute(const uint8_t **next)
 {
     const uint8_t *at = *next;
-    struct attribute one = {.key = at[0], .operator = at[1]};
+    struct attribute one = {.key = at[0], .op = at[1]};
     if (IS_BLOB(one.key)) {
         one.length = at[2];
         one.blob = at + BLOB_HEADER_B;
@@ -52,20 +52,20 @@ static bool has_room(const struct attribute_list *list, size_t size)
     return size <= (size_t)(ATTRIBUTES_ROOM - list->size);
 }
 
-bool add_number(struct attribute_list *list, uint8_t key, uint8_t operator, int16_t number)
+bool add_number(struct attribute_list *list, uint8_t key, uint8_t op, int16_t number)
 {
-    if (!is_valid(key, operator) || IS_BLOB(key) || !has_room(list, ATTRIBUTE_B))
+    if (!is_valid(key, op) || IS_BLOB(key) || !has_room(list, ATTRIBUTE_B))
         return false;
     uint16_t value = (uint16_t)number;
-    const uint8_t bytes[ATTRIBUTE_B] = {key, operator, (uint8_t)(value & 0xFF), (uint8_t)(value >> 8)};
+    const uint8_t bytes[ATTRIBUTE_B] = {key, op, (uint8_t)(value & 0xFF), (uint8_t)(value >> 8)};
     return add_all(list, (struct attributes){bytes, ATTRIBUTE_B, 1});
 }
 
-bool add_blob(struct attribute_list *list, uint8_t key, uint8_t operator, const uint8_t *blob, uint8_t length)
+bool add_blob(struct attribute_list *list, uint8_t key, uint8_t op, const uint8_t *blob, uint8_t length)
 {
-    if (!is_valid(key, operator) || !IS_BLOB(key) || !has_room(list, (size_t)BLOB_HEADER_B + length))
+    if (!is_valid(key, op) || !IS_BLOB(key) || !has_room(list, (size_t)BLOB_HEADER_B + length))
         return false;
-    const uint8_t header[BLOB_HEADER_B] = {key, operator, length};
+    const uint8_t header[BLOB_HEADER_B] = {key, op, length};
     memcpy(list->bytes + list->size, header, BLOB_HEADER_B);
     if (length > 0)
         memcpy(list->bytes + list->size + BLOB_HEADER_B, blob, length);
@@ -103,7 +103,7 @@ bool are_readings(struct attributes attributes)
 {
     const uint8_t *next = attributes.bytes;
     for (size_t i = 0; i < attributes.count; i++)
-        if (next_attribute(&next).operator != IS)
+        if (next_attribute(&next).op != IS)
             return false;
     return true;
 }
@@ -130,7 +130,7 @@ static bool is_same_value(struct attribute one, struct attribute other)
 /* Whether the value of an IS attribute meets a constraint on the same key. */
 static bool satisfies(struct attribute value, struct attribute constraint)
 {
-    switch (constraint.operator) {
+    switch (constraint.op) {
     case EQ_ANY:
         return true;
     case EQ:
@@ -155,7 +155,7 @@ static bool is_met(struct attribute constraint, struct attributes publication)
     const uint8_t *next = publication.bytes;
     for (size_t i = 0; i < publication.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key == constraint.key && one.operator == IS && satisfies(one, constraint))
+        if (one.key == constraint.key && one.op == IS && satisfies(one, constraint))
             return true;
     }
     return false;
@@ -166,7 +166,7 @@ bool one_way_match(struct attributes subscription, struct attributes publication
     const uint8_t *next = subscription.bytes;
     for (size_t i = 0; i < subscription.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.operator != IS && !is_met(one, publication))
+        if (one.op != IS && !is_met(one, publication))
             return false;
     }
     return true;
@@ -177,7 +177,7 @@ bool one_way_match(struct attributes subscription, struct attributes publication
 /* An INTERVAL that constrains data is a constraint; one that describes is none. */
 static bool plays_a_part(struct attribute one)
 {
-    return one.key != INTERVAL_KEY || one.operator != IS;
+    return one.key != INTERVAL_KEY || one.op != IS;
 }
 
 static size_t count_of(struct attribute wanted, struct attributes attributes)
@@ -187,8 +187,7 @@ static size_t count_of(struct attribute wanted, struct attributes attributes)
     for (size_t i = 0; i < attributes.count; i++) {
         struct attribute one = next_attribute(&next);
         /* The value beside EQ_ANY means nothing. */
-        if (one.key == wanted.key && one.operator == wanted.operator &&
-            (one.operator == EQ_ANY || is_same_value(one, wanted)))
+        if (one.key == wanted.key && one.op == wanted.op && (one.op == EQ_ANY || is_same_value(one, wanted)))
             count++;
     }
     return count;
@@ -216,13 +215,13 @@ bool same_constraints(struct attributes one, struct attributes other)
     return true;
 }
 
-/* Whether a list says `key operator`, with any value. */
-static bool says(struct attributes attributes, uint8_t key, uint8_t operator)
+/* Whether a list has this key with this operator, and any value. */
+static bool says(struct attributes attributes, uint8_t key, uint8_t op)
 {
     const uint8_t *next = attributes.bytes;
     for (size_t i = 0; i < attributes.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key == key && one.operator == operator)
+        if (one.key == key && one.op == op)
             return true;
     }
     return false;
@@ -233,7 +232,7 @@ static bool constrains_key(struct attributes attributes, uint8_t key)
     const uint8_t *next = attributes.bytes;
     for (size_t i = 0; i < attributes.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key == key && one.operator != IS)
+        if (one.key == key && one.op != IS)
             return true;
     }
     return false;
@@ -243,7 +242,7 @@ static bool is_hole(struct attributes attributes, uint8_t key, int32_t number)
 {
     if (number < LOWEST || number > HIGHEST)
         return false;
-    struct attribute hole = {.key = key, .operator = NE, .number = (int16_t)number};
+    struct attribute hole = {.key = key, .op = NE, .number = (int16_t)number};
     return count_of(hole, attributes) > 0;
 }
 
@@ -256,14 +255,14 @@ struct range {
 static void narrow(struct range *range, struct attribute constraint)
 {
     int32_t bound = constraint.number;
-    uint8_t operator = constraint.operator;
-    if (operator == GT)
+    uint8_t op = constraint.op;
+    if (op == GT)
         bound += 1;
-    if (operator == LT)
+    if (op == LT)
         bound -= 1;
-    if ((operator == EQ || operator == GE || operator == GT) && bound > range->low)
+    if ((op == EQ || op == GE || op == GT) && bound > range->low)
         range->low = bound;
-    if ((operator == EQ || operator == LE || operator == LT) && bound < range->high)
+    if ((op == EQ || op == LE || op == LT) && bound < range->high)
         range->high = bound;
 }
 
@@ -294,7 +293,7 @@ static bool integers_within(struct attributes inner, struct attributes outer, ui
     const uint8_t *next = outer.bytes;
     for (size_t i = 0; i < outer.count; i++) {
         struct attribute hole = next_attribute(&next);
-        if (hole.key == key && hole.operator == NE && hole.number >= range.low && hole.number <= range.high &&
+        if (hole.key == key && hole.op == NE && hole.number >= range.low && hole.number <= range.high &&
             !is_hole(inner, key, hole.number))
             return false;
     }
@@ -307,7 +306,7 @@ static bool meets_all(struct attribute value, struct attributes attributes)
     const uint8_t *next = attributes.bytes;
     for (size_t i = 0; i < attributes.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key == value.key && one.operator != IS && !satisfies(value, one))
+        if (one.key == value.key && one.op != IS && !satisfies(value, one))
             return false;
     }
     return true;
@@ -319,7 +318,7 @@ static bool named_blobs_within(struct attributes inner, struct attributes outer,
     const uint8_t *next = inner.bytes;
     for (size_t i = 0; i < inner.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key == key && one.operator == EQ && meets_all(one, inner) && !meets_all(one, outer))
+        if (one.key == key && one.op == EQ && meets_all(one, inner) && !meets_all(one, outer))
             return false;
     }
     return true;
@@ -332,9 +331,9 @@ static bool blobs_within(struct attributes inner, struct attributes outer, uint8
     const uint8_t *next = outer.bytes;
     for (size_t i = 0; i < outer.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key != key || one.operator == IS || one.operator == EQ_ANY)
+        if (one.key != key || one.op == IS || one.op == EQ_ANY)
             continue;
-        if (one.operator != NE || count_of(one, inner) == 0)
+        if (one.op != NE || count_of(one, inner) == 0)
             return false;
     }
     return true;
@@ -345,7 +344,7 @@ bool is_within(struct attributes reinforcement, struct attributes interest)
     const uint8_t *next = interest.bytes;
     for (size_t i = 0; i < interest.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.operator == IS)
+        if (one.op == IS)
             continue;
         if (!constrains_key(reinforcement, one.key))
             return false;

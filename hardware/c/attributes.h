@@ -14,7 +14,7 @@
 /* One attribute. The value of a blob is `length` bytes; `number` is then 0. */
 struct attribute {
     uint8_t key;
-    uint8_t operator;
+    uint8_t op;
     int16_t number;
     const uint8_t *blob;
     uint8_t length;
@@ -35,8 +35,8 @@ struct attribute_list {
 };
 
 /* Put an attribute behind the others; false, and nothing is done, if it is not valid or does not fit. */
-bool add_number(struct attribute_list *list, uint8_t key, uint8_t operator, int16_t number);
-bool add_blob(struct attribute_list *list, uint8_t key, uint8_t operator, const uint8_t *blob, uint8_t length);
+bool add_number(struct attribute_list *list, uint8_t key, uint8_t op, int16_t number);
+bool add_blob(struct attribute_list *list, uint8_t key, uint8_t op, const uint8_t *blob, uint8_t length);
 bool add_all(struct attribute_list *list, struct attributes more);
 
 struct attributes view(const struct attribute_list *list);

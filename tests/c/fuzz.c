@@ -92,11 +92,11 @@ static void random_attributes(struct attribute_list *list, bool are_data)
     *list = (struct attribute_list){0};
     for (uint32_t left = roll(5); left > 0; left--) {
         uint8_t key = keys[roll(5)];
-        uint8_t operator = are_data ? (uint8_t)IS : (uint8_t)(1 + roll(8));
+        uint8_t op = are_data ? (uint8_t)IS : (uint8_t)(1 + roll(8));
         if (IS_BLOB(key))
-            (void)add_blob(list, key, operator, blob, (uint8_t)roll(20));
+            (void)add_blob(list, key, op, blob, (uint8_t)roll(20));
         else
-            (void)add_number(list, key, operator, numbers[roll(7)]);
+            (void)add_number(list, key, op, numbers[roll(7)]);
     }
 }
 
@@ -109,9 +109,30 @@ static void make_frame(struct kept_frame *made, uint8_t previous_hop)
 #ifdef DIFFUSION
     bool is_data = roll(2) == 0;
     random_attributes(&list, is_data);
-    uint8_t interest[14] = {INTEREST_PACKET, (uint8_t)roll(4), 0,  0, 0, (uint8_t)(4 + roll(6)), 0, (uint8_t)roll(3),
-                            previous_hop,    0,                50, 3, 0, list.count};
-    uint8_t data[11] = {DATA_PACKET, (uint8_t)roll(256), 0, 0, 0, (uint8_t)(4 + roll(6)), 0, previous_hop, 0, 50,
+    uint8_t interest[14] = {INTEREST_PACKET,
+                            (uint8_t)roll(4),
+                            0,
+                            0,
+                            0,
+                            (uint8_t)(4 + roll(6)),
+                            0,
+                            (uint8_t)roll(3),
+                            previous_hop,
+                            0,
+                            50,
+                            3,
+                            0,
+                            list.count};
+    uint8_t data[11] = {DATA_PACKET,
+                        (uint8_t)roll(256),
+                        0,
+                        0,
+                        0,
+                        (uint8_t)(4 + roll(6)),
+                        0,
+                        previous_hop,
+                        0,
+                        50,
                         (uint8_t)(list.count | roll(2) << 7)};
     size_t head = is_data ? sizeof data : sizeof interest;
     memcpy(made->bytes, is_data ? data : interest, head);
@@ -156,7 +177,8 @@ static struct kept_frame next_frame(uint8_t previous_hop)
     if (frame.size == 0 || roll(3) == 0)
         make_frame(&frame, previous_hop);
 #ifdef DIFFUSION
-    else if (frame.size > 10) /* what the node itself has sent comes from a neighbor, mostly by what it says of itself */
+    else if (frame.size > 10)
+        /* What the node itself has sent comes back from a neighbor that says who it is. */
         frame.bytes[frame.bytes[0] == INTEREST_PACKET ? 8 : 7] = previous_hop;
 #endif
     while (roll(3) == 0)

@@ -42,7 +42,7 @@ def listed(c, attributes):
     return ffi.new("struct attributes *", (memory, len(encoded), len(attributes)))[0], memory
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(LISTS, LISTS)
 def test_two_lists_compare_as_in_python(c, one, other):
     _, functions = c
@@ -76,7 +76,7 @@ def test_aggregate_is_split_where_its_first_key_comes_again(c, attributes):
     assert samples == split_samples(attributes)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(LISTS, st.integers(0, 3), st.data())
 def test_bytes_are_refused_where_python_refuses_them(c, attributes, damage, data):
     ffi, functions = c

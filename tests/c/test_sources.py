@@ -5,7 +5,7 @@ import pytest
 from tests.c_nodes import LIBRARY, WARNINGS, compile_c, definition_file, includes, needs_compiler, sources
 from workbench.protocols.diffusion import Diffusion
 
-PROTOCOLS = ("flooding",)
+PROTOCOLS = ("flooding", "diffusion")
 
 
 def test_definition_file_is_what_the_parameters_and_the_registry_of_keys_make_of_it():

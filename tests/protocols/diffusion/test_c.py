@@ -18,7 +18,7 @@ from workbench.protocols.diffusion.wire import Data, Interest, encode_data, enco
 pytestmark = needs_compiler
 
 ADDRESS = 5
-LIVES = 30
+LIVES = 25
 NEIGHBORS = st.sampled_from([1, 2, 3, 4, 6])
 OTHERS = st.sampled_from([7, 8, 9, 10, 11, 11, ADDRESS, 0, 65535])
 
@@ -165,7 +165,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(steps, other_settings, st.sampled_from([0, 1, 255, 256]), st.sampled_from([0, 0, 2**24 - 2]))
 def test_node_in_c_does_what_the_node_in_python_does(sizes, steps, others, boot, messages):
     pair = Pair(Diffusion(**{**SIZES[sizes], **others}), ADDRESS, boot)

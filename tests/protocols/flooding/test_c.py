@@ -48,7 +48,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(steps, st.sampled_from([1, 3, 100]), st.sampled_from([1, 2, 65535]), st.sampled_from([0, 1, 255, 256]))
 def test_node_in_c_does_what_the_node_in_python_does(steps, max_events, ttl, boot):
     Pair(Flooding(max_events=max_events, ttl=ttl), boot=boot).play(steps)

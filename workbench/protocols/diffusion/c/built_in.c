@@ -9,7 +9,7 @@ static bool value_of(struct attributes attributes, uint8_t key, int16_t *value)
     const uint8_t *next = attributes.bytes;
     for (size_t i = 0; i < attributes.count; i++) {
         struct attribute one = next_attribute(&next);
-        if (one.key == key && one.operator == IS) {
+        if (one.key == key && one.op == IS) {
             *value = one.number;
             return true;
         }
@@ -25,7 +25,7 @@ static enum filter_answer replace_value(const struct filtered *message, uint8_t 
     for (size_t i = 0; i < message->attributes.count; i++) {
         const uint8_t *at = next;
         struct attribute one = next_attribute(&next);
-        if (one.key == key && one.operator == IS && !is_replaced) {
+        if (one.key == key && one.op == IS && !is_replaced) {
             (void)add_number(message->answer, key, IS, value);
             is_replaced = true;
         } else {

@@ -1,6 +1,9 @@
 /* Data: samples that wait, aggregation at the source, the way through the network, delivery at sinks.
  * `workbench/protocols/diffusion/node.py` defines it. */
 #include "node.h"
+
+#include <string.h>
+
 #include "rules.h"
 
 static void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason)
@@ -47,8 +50,8 @@ static void deliver_sample(const struct diffusion *node, const struct diffusion_
                            struct attributes wanted, struct attributes sample, const struct data *data)
 {
     if (one_way_match(wanted, sample))
-        tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence,
-                        subscription->number, sample);
+        tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence, subscription->number,
+                        sample);
 }
 
 /* Hand a subscription the samples that match: those that the source aggregated, or the one. */
@@ -74,8 +77,8 @@ static struct data_gradient *note_path(const struct diffusion *node, struct data
     if (data->previous_hop == NOBODY)
         return NULL;
     bool changed;
-    struct data_gradient *one = update_data_gradient(data_gradients, data->source, (uint16_t)data->previous_hop,
-                                                     data->attributes, &changed);
+    struct data_gradient *one =
+        update_data_gradient(data_gradients, data->source, (uint16_t)data->previous_hop, data->attributes, &changed);
     if (changed)
         tell(node, DATA_GRADIENT_SET, data->previous_hop, "data", data->source, data->sequence, 0, "");
     return one;
@@ -186,8 +189,8 @@ void receive_data(struct diffusion *node, struct data *data, int64_t now)
 static void remove_sample(struct diffusion *node, size_t place)
 {
     node->sample_count--;
-    for (size_t i = place; i < node->sample_count; i++)
-        node->samples[i] = node->samples[i + 1];
+    memmove(&node->samples[place], &node->samples[place + 1],
+            (size_t)(node->sample_count - place) * sizeof node->samples[0]);
 }
 
 /* Samples that have waited for too long are too old for whoever asks now. */
@@ -230,7 +233,7 @@ static bool is_wanted(struct diffusion *node, struct attributes sample)
 /* The first sample from a place on that some interest wants. */
 static size_t next_wanted(const struct diffusion *node, size_t place)
 {
-    while (place < node->sample_count && !node->samples[place].is_wanted)
+    while (place < MAX_DATA && place < node->sample_count && !node->samples[place].is_wanted)
         place++;
     return place;
 }

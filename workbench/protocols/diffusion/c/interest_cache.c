@@ -1,6 +1,8 @@
 /* The interest cache: gradients and data gradients. `workbench/protocols/diffusion/interest_cache.py` defines it. */
 #include "interest_cache.h"
 
+#include <string.h>
+
 #include "rules.h"
 
 /* Gradients */
@@ -51,8 +53,8 @@ struct gradient *append_gradient(struct interest_entry *entry, uint16_t sink, ui
 void remove_gradient(struct interest_entry *entry, size_t place)
 {
     entry->gradient_count--;
-    for (size_t i = place; i < entry->gradient_count; i++)
-        entry->gradients[i] = entry->gradients[i + 1];
+    memmove(&entry->gradients[place], &entry->gradients[place + 1],
+            (size_t)(entry->gradient_count - place) * sizeof entry->gradients[0]);
 }
 
 void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t wave)
@@ -61,8 +63,7 @@ void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t wav
     for (size_t i = 0; i < entry->gradient_count; i++)
         if (entry->gradients[i].sink == head.sink)
             entry->gradients[i].has_wave = false;
-    for (size_t i = place; i > 0; i--)
-        entry->gradients[i] = entry->gradients[i - 1];
+    memmove(&entry->gradients[1], &entry->gradients[0], place * sizeof entry->gradients[0]);
     head.wave = wave;
     head.has_wave = true;
     entry->gradients[0] = head;
@@ -107,13 +108,13 @@ static void add_next_hop(struct next_hops *hops, uint16_t neighbor)
         hops->is_full = true;
 }
 
-/* Whether one of the gradients before `place` leaves its sink no room for this one. */
-static bool has_no_room(const struct interest_entry *entry, size_t place, int64_t now, uint8_t exploratory)
+/* Whether the gradients before this one leave its sink no room for it. */
+static bool has_no_room(const struct interest_entry *entry, const struct gradient *gradient, int64_t now,
+                        uint8_t exploratory)
 {
     unsigned taken = 0;
-    for (size_t i = 0; i < place; i++) {
-        const struct gradient *one = &entry->gradients[i];
-        if (one->sink != entry->gradients[place].sink || one->expires_us <= now)
+    for (const struct gradient *one = entry->gradients; one < gradient; one++) {
+        if (one->sink != gradient->sink || one->expires_us <= now)
             continue;
         if (one->has_wave)
             return true;
@@ -127,7 +128,7 @@ void add_next_hops(const struct interest_entry *entry, int64_t now, uint8_t expl
 {
     for (size_t i = 0; i < entry->gradient_count; i++) {
         const struct gradient *one = &entry->gradients[i];
-        if (one->expires_us <= now || has_no_room(entry, i, now, exploratory))
+        if (one->expires_us <= now || has_no_room(entry, one, now, exploratory))
             continue;
         if (one->neighbor != not_to)
             add_next_hop(hops, one->neighbor);
@@ -149,8 +150,8 @@ static struct data_gradient *new_data_gradient(struct data_gradients *data_gradi
 {
     if (data_gradients->count >= MAX_REINFORCEMENTS) {
         data_gradients->count--;
-        for (size_t i = 0; i < data_gradients->count; i++)
-            data_gradients->list[i] = data_gradients->list[i + 1];
+        memmove(&data_gradients->list[0], &data_gradients->list[1],
+                data_gradients->count * sizeof data_gradients->list[0]);
     }
     struct data_gradient *made = &data_gradients->list[data_gradients->count++];
     made->source = source;

@@ -6,12 +6,18 @@
 #include "rules.h"
 
 static const char *const REASON_NAMES[DIFFUSION_REASONS] = {
-    [DIFFUSION_MALFORMED] = "malformed",     [DIFFUSION_PREVIOUS_HOP] = "previous_hop",
-    [DIFFUSION_BLACKLISTED] = "blacklisted", [DIFFUSION_TTL] = "ttl",
-    [DIFFUSION_TOO_LONG] = "too_long",       [DIFFUSION_DUPLICATE] = "duplicate",
-    [DIFFUSION_STALE] = "stale",             [DIFFUSION_FILTER] = "filter",
-    [DIFFUSION_NO_INTEREST] = "no_interest", [DIFFUSION_NO_GRADIENT] = "no_gradient",
-    [DIFFUSION_EXPIRED] = "expired",         [DIFFUSION_FULL] = "full",
+    [DIFFUSION_MALFORMED] = "malformed",
+    [DIFFUSION_PREVIOUS_HOP] = "previous_hop",
+    [DIFFUSION_BLACKLISTED] = "blacklisted",
+    [DIFFUSION_TTL] = "ttl",
+    [DIFFUSION_TOO_LONG] = "too_long",
+    [DIFFUSION_DUPLICATE] = "duplicate",
+    [DIFFUSION_STALE] = "stale",
+    [DIFFUSION_FILTER] = "filter",
+    [DIFFUSION_NO_INTEREST] = "no_interest",
+    [DIFFUSION_NO_GRADIENT] = "no_gradient",
+    [DIFFUSION_EXPIRED] = "expired",
+    [DIFFUSION_FULL] = "full",
 };
 
 /* Events */
@@ -117,8 +123,8 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
 static void remove_subscription(struct diffusion *node, size_t place)
 {
     node->subscription_count--;
-    for (size_t i = place; i < node->subscription_count; i++)
-        node->subscriptions[i] = node->subscriptions[i + 1];
+    memmove(&node->subscriptions[place], &node->subscriptions[place + 1],
+            (size_t)(node->subscription_count - place) * sizeof node->subscriptions[0]);
 }
 
 /* The interests that nobody asks for any more: with its last subscription an own interest is cancelled. */
@@ -193,8 +199,7 @@ void diffusion_link_quality(struct diffusion *node, uint16_t neighbor, double in
     const struct diffusion_settings *settings = node->settings;
     int place = black_place(node, neighbor);
     bool was_listed = place != NO_PLACE;
-    bool is_listed =
-        is_black(was_listed, inbound, outbound, settings->blacklist_loss, settings->blacklist_hysteresis);
+    bool is_listed = is_black(was_listed, inbound, outbound, settings->blacklist_loss, settings->blacklist_hysteresis);
     if (is_listed == was_listed)
         return;
     if (is_listed && node->black_count >= MAX_BLACK) {
@@ -208,8 +213,8 @@ void diffusion_link_quality(struct diffusion *node, uint16_t neighbor, double in
         return;
     }
     node->black_count--;
-    for (size_t i = (size_t)place; i < node->black_count; i++)
-        node->black_list[i] = node->black_list[i + 1];
+    memmove(&node->black_list[place], &node->black_list[place + 1],
+            (size_t)(node->black_count - place) * sizeof node->black_list[0]);
 }
 
 /* Time */
@@ -283,8 +288,8 @@ void diffusion_wake(struct diffusion *node, int64_t now)
 /* Frames */
 
 /* Whether a message of a neighbor may be looked at; if not, `*reason` says why. */
-static bool is_welcome(const struct diffusion *node, uint16_t said_hop, uint16_t ttl, size_t size, uint32_t previous_hop,
-                       enum diffusion_reason *reason)
+static bool is_welcome(const struct diffusion *node, uint16_t said_hop, uint16_t ttl, size_t size,
+                       uint32_t previous_hop, enum diffusion_reason *reason)
 {
     if (said_hop != previous_hop)
         *reason = DIFFUSION_PREVIOUS_HOP;

@@ -203,8 +203,8 @@ int64_t flooding_next_wake(const struct flooding *node)
 static void close_subscription(struct flooding *node, size_t place)
 {
     node->subscription_count--;
-    for (size_t i = place; i < node->subscription_count; i++)
-        node->subscriptions[i] = node->subscriptions[i + 1];
+    memmove(&node->subscriptions[place], &node->subscriptions[place + 1],
+            (size_t)(node->subscription_count - place) * sizeof node->subscriptions[0]);
 }
 
 /* A node without timers notices here what has expired. */
