@@ -2,26 +2,23 @@
 
     .venv/bin/python hardware/c_memory.py
 
-It is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). What an entry
-of a list costs is the difference between a node with one more of it and a node without.
+It is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). What an
+entry of a list costs is the difference between a node with more of it and a node without.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
 
 import definition_file
 
 from workbench.protocols.diffusion import Diffusion
 
+HERE = Path(__file__).resolve().parent
 COMPILER = "arm-none-eabi-gcc"
 OPTIONS = ("-mcpu=cortex-m3", "-mthumb", "-Os", "-std=c99", "-ffp-contract=off", "-ffunction-sections")
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")

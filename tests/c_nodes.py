@@ -39,6 +39,7 @@ ERRORS = {
     -5: EncodeError,
     -6: ParameterError,
     -7: ParameterError,
+    -8: AttributeFormatError,
 }
 # Headers of protocols that applications include.
 DECLARED = ("flooding", "diffusion", "built_in")
@@ -248,8 +249,14 @@ class CNode(Node):
         return counts
 
 
-class CNodeWithLinks(CNode):
-    """A node in C that wants to know its links."""
+class CDiffusionNode(CNode):
+    """A node in C that diffuses: it wants to know its links, and reinforces what an application asks it to."""
+
+    def reinforce(self, subscription, now, attributes=None):
+        listed, memory = (self._ffi.NULL, None) if attributes is None else self._attributes(attributes)
+        sent = self._checked(self._call("reinforce", subscription.number, listed, now))
+        del memory
+        return sent
 
     def link_quality(self, neighbor, inbound, outbound, now):
         self._call("link_quality", neighbor, inbound, outbound, now)
@@ -257,5 +264,5 @@ class CNodeWithLinks(CNode):
 
 def make_node(protocol, address, random, **more):
     """A node in C of a protocol of Python."""
-    has_links = protocol.node.link_quality is not Node.link_quality
-    return (CNodeWithLinks if has_links else CNode)(protocol, address, random, **more)
+    diffuses = protocol.node.link_quality is not Node.link_quality
+    return (CDiffusionNode if diffuses else CNode)(protocol, address, random, **more)

@@ -43,14 +43,21 @@ class Pair:
 
     def unsubscribe(self, place):
         """End the subscription at this place among all that were ever made; it may have ended."""
+        self._of_subscription("unsubscribe", place)
+
+    def reinforce(self, place, attributes=None):
+        """Reinforce the subscription at this place."""
+        self._of_subscription("reinforce", place, attributes)
+
+    def _of_subscription(self, name, place, *after):
         if not self.subscriptions:
             return
         both = self.subscriptions[place % len(self.subscriptions)]
         first, second = (
-            self._outcome(node, "unsubscribe", (one,), ())
+            self._outcome(node, name, (one,), after)
             for node, one in zip((self.reference, self.other), both, strict=True)
         )
-        assert first == second
+        assert first == second, (name, place, after, self.now)
 
     def advance(self, microseconds):
         """Let time pass; both are woken when they want to be, each time together."""
@@ -70,7 +77,7 @@ class Pair:
             if name == "receive":
                 frame, previous_hop, broadcast = arguments
                 self.call("receive", frame, previous_hop, after=(broadcast,))
-            elif name in ("advance", "subscribe", "unsubscribe"):
+            elif name in ("advance", "subscribe", "unsubscribe", "reinforce"):
                 getattr(self, name)(*arguments)
             elif name == "publish":
                 self.call("publish", arguments[0], after=tuple(arguments[1:]))

@@ -18,6 +18,8 @@ const char *sentence(int64_t error)
         return "the node already has MAX_INTERESTS different subscriptions";
     case TOO_MANY_SUBSCRIPTIONS:
         return "the node already has MAX_SUBSCRIPTIONS subscriptions";
+    case LESS_CONSTRAINED:
+        return "the reinforcement is less constrained than the subscription";
     default:
         return "this is no error";
     }

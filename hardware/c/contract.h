@@ -57,7 +57,7 @@ struct driver {
     bool tells_all; /* false: drops are counted and no events, and neither is what a node sends on */
 };
 
-/* Why a node refuses a subscription or a reading. */
+/* Why a node refuses a subscription, a reading or a reinforcement. */
 enum {
     WRONG_ATTRIBUTES = -1,
     CONSTRAINS_NOTHING = -2,
@@ -65,7 +65,8 @@ enum {
     TOO_MANY_ATTRIBUTES = -4,
     TOO_LONG = -5,
     TOO_MANY_INTERESTS = -6,
-    TOO_MANY_SUBSCRIPTIONS = -7
+    TOO_MANY_SUBSCRIPTIONS = -7,
+    LESS_CONSTRAINED = -8
 };
 
 /* The sentence of an error. */

@@ -152,6 +152,7 @@ steps = st.lists(
         st.tuples(st.just("publish"), readings | wanted, st.sampled_from([b"", b"", b"ab", bytes(45)])),
         st.tuples(st.just("subscribe"), wanted, st.sampled_from([None, None, 0.5, 3]), st.booleans()),
         st.tuples(st.just("unsubscribe"), st.integers(0, 99)),
+        st.tuples(st.just("reinforce"), st.integers(0, 99), st.none() | wanted),
         st.tuples(st.just("advance"), st.sampled_from([0, 1, 1000, 500_000, 1_000_000, 3_000_000, 100_000_000])),
         st.tuples(
             st.just("link_quality"),
@@ -230,6 +231,7 @@ class World:
                 ("subscribe", parse(pick(WANTED[:8])), pick([None, 2, 50])),
                 ("subscribe", parse(pick(WANTED[:8])), pick([None, 2, 50])),
                 ("unsubscribe", pick(range(99))),
+                ("reinforce", pick(range(99)), pick([None, parse(pick(WANTED))])),
                 ("advance", pick([1, 300_000, 700_000, 2_000_000, 40_000_000])),
                 ("link_quality", pick([1, 2, 3, 4, 6]), pick([0.1, 1.0, 1.0]), 1.0),
             ]

@@ -402,6 +402,21 @@ def test_reinforcement_goes_on_to_no_more_neighbors_than_there_is_room_for():
     assert reinforcements(node) == [11, 12]
 
 
+def test_wrong_reinforcement_of_an_application_leaves_no_trace():
+    node = make_node(profile="strict", max_attributes=5)
+    subscription = node.subscribe(parse("TEMP GE 25"), 0)
+    hear(node, data(hop=3))
+    sent(node)
+    for wrong, error in [
+        ("TEMP GE 26, X NE 5, X NE 6, X NE 7, X NE 8", EncodeError),
+        ("TEMP GE 26, X NE 4, X NE 5, X NE 6, X NE 7, X NE 8", AttributeFormatError),
+    ]:
+        with pytest.raises(error):
+            node.reinforce(subscription, 0, parse(wrong))
+    assert not node.outbox and not node.take_events()
+    assert node.own_interests[0].data_gradients.list[0].reinforced_for == (5,)
+
+
 @pytest.mark.parametrize("unicast", [False, True])
 def test_interest_message_too_long_for_the_own_profile_is_dropped_where_it_is_heard(unicast):
     node = cached(2, profile="strict")

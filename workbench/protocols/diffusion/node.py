@@ -145,6 +145,9 @@ class DiffusionNode(Node):
                 "the reinforcement %s is less constrained than the subscription %s"
                 % (text_of(wanted), text_of(own.attributes))
             )
+        self._check_count(wanted)
+        # Before anything is noted: a reinforcement that does not fit its frame leaves no trace behind.
+        wire.encode_interest(wire.Interest(0, self.address, 0, self.address, 1, 0, wanted), self.settings.profile)
         own.data_gradients.forget_reinforcements(self.address)
         return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
 

@@ -97,7 +97,7 @@ static void deliver(struct diffusion *node, struct own_interest *own, const stru
         return;
     if (may_reinforce(path->messages, node->settings->reinforce_after, own->reinforcements)) {
         own->reinforcements++;
-        start_reinforcement(node, own, path, now);
+        (void)start_reinforcement(node, own, view(&own->attributes), path, 1, now);
     }
 }
 

@@ -139,6 +139,10 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
 void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now);
 int64_t diffusion_publish(struct diffusion *node, const struct attributes *attributes, int64_t now);
 
+/* Reinforce the paths of a subscription's sources, or of those that `attributes` (NULL: none) constrain it to. Returns to
+ * how many neighbors a reinforcement was sent, or an error. */
+int64_t diffusion_reinforce(struct diffusion *node, int64_t number, const struct attributes *attributes, int64_t now);
+
 /* The link layer estimates these delivery ratios from and to a neighbor: keeps the black list (A27). */
 void diffusion_link_quality(struct diffusion *node, uint16_t neighbor, double inbound, double outbound, int64_t now);
 

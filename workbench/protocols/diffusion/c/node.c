@@ -173,6 +173,40 @@ int64_t diffusion_publish(struct diffusion *node, const struct attributes *attri
     return number;
 }
 
+/* Why a subscription may not be reinforced with these attributes; 0 if it may. */
+static int64_t why_not_reinforced(const struct own_interest *own, struct attributes attributes)
+{
+    if (!is_within(attributes, view(&own->attributes)))
+        return LESS_CONSTRAINED;
+    if (attributes.count > MAX_ATTRIBUTES)
+        return TOO_MANY_ATTRIBUTES;
+    return attributes.size > MESSAGE_B - INTEREST_HEADER_B ? TOO_LONG : 0;
+}
+
+static struct own_interest *own_of(struct diffusion *node, int64_t number)
+{
+    for (size_t i = 0; i < node->subscription_count; i++)
+        if (node->subscriptions[i].number == number)
+            return &node->own_interests[node->subscriptions[i].own];
+    return NULL;
+}
+
+int64_t diffusion_reinforce(struct diffusion *node, int64_t number, const struct attributes *attributes, int64_t now)
+{
+    struct own_interest *own = own_of(node, number);
+    if (own == NULL)
+        return 0;
+    struct attributes wanted = view(&own->attributes);
+    if (attributes != NULL && !attributes_decode(attributes->bytes, attributes->size, attributes->count, &wanted))
+        return WRONG_ATTRIBUTES;
+    int64_t refused = why_not_reinforced(own, wanted);
+    if (refused != 0)
+        return refused;
+    struct data_gradients *paths = &own->data_gradients;
+    forget_reinforcements(paths, node->address);
+    return start_reinforcement(node, own, wanted, paths->list, paths->count, now);
+}
+
 uint32_t take_sequence(struct diffusion *node)
 {
     return node->first_number + node->messages++;

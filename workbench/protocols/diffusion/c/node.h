@@ -48,8 +48,8 @@ void send_samples(struct diffusion *node, int64_t now);
 void receive_data(struct diffusion *node, struct data *data, int64_t now);
 
 /* reinforcement.c */
-void start_reinforcement(struct diffusion *node, struct own_interest *own, struct data_gradient *data_gradient,
-                         int64_t now);
+uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, struct attributes attributes,
+                            struct data_gradient *data_gradients, size_t count, int64_t now);
 void receive_reinforcement(struct diffusion *node, const struct interest *reinforcement, int64_t now);
 
 /* filtering.c: hand a message to the filters that want it. False if it ends here, under `*reason`. */

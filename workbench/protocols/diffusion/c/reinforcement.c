@@ -56,11 +56,12 @@ static void add_paths(struct diffusion *node, struct paths *paths, const struct 
     }
 }
 
-static void send_along(struct diffusion *node, const struct interest *reinforcement, const struct paths *paths)
+/* Send a reinforcement along these paths; returns to how many neighbors. */
+static uint8_t send_along(struct diffusion *node, const struct interest *reinforcement, const struct paths *paths)
 {
     if (paths->count > 0 && reinforcement->ttl <= 1) {
         drop_interest(node, reinforcement, "reinforcement", DIFFUSION_TTL);
-        return;
+        return 0;
     }
     struct interest next = *reinforcement;
     next.previous_hop = node->address;
@@ -73,10 +74,12 @@ static void send_along(struct diffusion *node, const struct interest *reinforcem
         node->driver->send(node->driver->context, neighbor, &frame);
         tell(node, REINFORCED, neighbor, "reinforcement", next.sink, next.sequence, paths->list[i].source, "");
     }
+    return paths->count;
 }
 
-void start_reinforcement(struct diffusion *node, struct own_interest *own, struct data_gradient *data_gradient,
-                         int64_t now)
+/* Send a reinforcement of the node's own along these data gradients of an own interest. */
+uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, struct attributes attributes,
+                            struct data_gradient *data_gradients, size_t count, int64_t now)
 {
     struct interest reinforcement = {
         .sequence = take_sequence(node),
@@ -86,11 +89,12 @@ void start_reinforcement(struct diffusion *node, struct own_interest *own, struc
         /* One hop more than allowed to a message on its way: send_along takes it off again. */
         .ttl = (uint16_t)(node->settings->ttl + 1),
         .expiration_s = own_expiration_s(node, own, now),
-        .attributes = view(&own->attributes),
+        .attributes = attributes,
     };
     struct paths paths = {0};
-    add_paths(node, &paths, &reinforcement, true, data_gradient, 1);
-    send_along(node, &reinforcement, &paths);
+    bool same = same_constraints(view(&own->attributes), attributes);
+    add_paths(node, &paths, &reinforcement, same, data_gradients, count);
+    return send_along(node, &reinforcement, &paths);
 }
 
 /* Whether a further constrained reinforcement is of the interest of this entry (A20). */
@@ -154,6 +158,6 @@ void receive_reinforcement(struct diffusion *node, const struct interest *reinfo
         entry = new_entry(node, reinforcement->attributes);
     }
     set_gradient(node, entry, reinforcement, now, true);
-    send_along(node, reinforcement, &paths);
+    (void)send_along(node, reinforcement, &paths);
     plan_tick(node, now);
 }
