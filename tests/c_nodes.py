@@ -85,9 +85,9 @@ def _scratch():
     return Path(folder)
 
 
-def compile_c(arguments):
-    """Run gcc; a warning fails the test."""
-    ran = subprocess.run(["gcc", *arguments], capture_output=True, text=True, timeout=120)
+def compile_c(arguments, compiler="gcc"):
+    """Run a compiler; a warning fails the test."""
+    ran = subprocess.run([compiler, *arguments], capture_output=True, text=True, timeout=120)
     if ran.returncode:
         pytest.fail(ran.stderr, pytrace=False)
     return ran.stdout

@@ -1,10 +1,10 @@
 /* Gives a node random and mutated frames, and everything else that may happen to it, for sanitizers to watch.
  *
- *     cc -DDIFFUSION ... fuzz.c && ./a.out FRAMES SEED
+ *     cc -DDIFFUSION -DFRAMES=100000 -DSEED=1 ... fuzz.c && ./a.out
  *
  * It ends with status 1 and a sentence if a frame is lost without an event, a node sends what no frame may be, or asks to
- * be woken again and again at once. At the end it prints how many frames it gave, and how often each reason was met. */
-#include <inttypes.h>
+ * be woken again and again at once. At the end it prints how many frames it gave, how often each reason was met, and a
+ * digest of all that the node sent and told: on any machine the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #ifdef DIFFUSION
 #include "built_in.h"
 #include "diffusion.h"
+#include "wire.h"
 #define NODE struct diffusion
 #define CALL(name) diffusion_##name
 #define REASONS DIFFUSION_REASONS
@@ -36,7 +37,7 @@ struct kept_frame {
 static struct random dice;
 static struct kept_frame corpus[CORPUS];
 static uint64_t events;
-static volatile uint8_t touched; /* every byte that a node hands out is read */
+static uint64_t digest; /* of every byte that a node hands out */
 
 static uint32_t roll(uint32_t bound)
 {
@@ -52,13 +53,18 @@ static void fail(const char *why)
 static void touch(const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        touched ^= bytes[i];
+        digest = mix64(digest + bytes[i] + 1);
+}
+
+static void touch_number(int64_t number)
+{
+    digest = mix64(digest ^ (uint64_t)number);
 }
 
 static void take_frame(void *context, uint32_t destination, const struct frame *frame)
 {
     (void)context;
-    (void)destination;
+    touch_number(destination);
     touch(frame->head, frame->head_size);
     touch(frame->body, frame->body_size);
     size_t size = frame->head_size + frame->body_size;
@@ -75,6 +81,11 @@ static void take_event(void *context, const struct event *event)
 {
     (void)context;
     events++;
+    touch_number(event->kind);
+    touch_number(event->peer);
+    touch_number(event->origin);
+    touch_number(event->sequence);
+    touch_number(event->value);
     touch((const uint8_t *)event->message, strlen(event->message));
     touch((const uint8_t *)event->detail, strlen(event->detail));
     touch(event->attributes.bytes, event->attributes.size);
@@ -102,49 +113,80 @@ static void random_attributes(struct attribute_list *list, bool are_data)
 
 /* Frames */
 
+/* Each roll is a statement of its own here: C leaves open in which order the parts of an expression are computed, and
+ * every machine is to roll the same. */
+
+static uint8_t some_origin(void)
+{
+    return (uint8_t)(4 + roll(6));
+}
+
+static void put(struct kept_frame *made, const uint8_t *header, size_t size, const struct attribute_list *list)
+{
+    memcpy(made->bytes, header, size);
+    memcpy(made->bytes + size, list->bytes, list->size);
+    made->size = size + list->size;
+}
+
+#ifdef DIFFUSION
+static void make_interest(struct kept_frame *made, uint8_t previous_hop)
+{
+    struct attribute_list list;
+    random_attributes(&list, false);
+    struct interest interest = {.previous_hop = previous_hop, .ttl = 50, .attributes = view(&list)};
+    interest.sequence = roll(4);
+    interest.sink = some_origin();
+    interest.round = (uint8_t)roll(3);
+    interest.expiration_s = (uint16_t)roll(5);
+    uint8_t header[1 + INTEREST_HEADER_B];
+    interest_encode(&interest, header);
+    put(made, header, sizeof header, &list);
+}
+
+static void make_data(struct kept_frame *made, uint8_t previous_hop)
+{
+    struct attribute_list list;
+    random_attributes(&list, true);
+    struct data data = {.previous_hop = previous_hop, .attributes = view(&list)};
+    data.sequence = roll(256);
+    data.source = some_origin();
+    data.ttl = (uint16_t)roll(51);
+    data.is_aggregate = roll(2) == 0;
+    uint8_t header[1 + DATA_HEADER_B];
+    data_encode(&data, header);
+    put(made, header, sizeof header, &list);
+}
+#endif
+
 /* A frame as a neighbor might send it. */
 static void make_frame(struct kept_frame *made, uint8_t previous_hop)
 {
-    struct attribute_list list;
 #ifdef DIFFUSION
-    bool is_data = roll(2) == 0;
-    random_attributes(&list, is_data);
-    uint8_t interest[14] = {INTEREST_PACKET,
-                            (uint8_t)roll(4),
-                            0,
-                            0,
-                            0,
-                            (uint8_t)(4 + roll(6)),
-                            0,
-                            (uint8_t)roll(3),
-                            previous_hop,
-                            0,
-                            50,
-                            3,
-                            0,
-                            list.count};
-    uint8_t data[11] = {DATA_PACKET,
-                        (uint8_t)roll(256),
-                        0,
-                        0,
-                        0,
-                        (uint8_t)(4 + roll(6)),
-                        0,
-                        previous_hop,
-                        0,
-                        50,
-                        (uint8_t)(list.count | roll(2) << 7)};
-    size_t head = is_data ? sizeof data : sizeof interest;
-    memcpy(made->bytes, is_data ? data : interest, head);
+    if (roll(2) == 0)
+        make_interest(made, previous_hop);
+    else
+        make_data(made, previous_hop);
 #else
     (void)previous_hop;
+    struct attribute_list list;
     random_attributes(&list, true);
-    uint8_t flood[12] = {0x46, (uint8_t)(4 + roll(6)), 0, 0, 0, (uint8_t)roll(256), 0, 0, 0, 50, 0, list.count};
-    size_t head = sizeof flood;
-    memcpy(made->bytes, flood, head);
+    uint8_t header[12] = {0x46, [9] = 50, [11] = list.count};
+    header[1] = some_origin();
+    header[5] = (uint8_t)roll(256);
+    put(made, header, sizeof header, &list);
 #endif
-    memcpy(made->bytes + head, list.bytes, list.size);
-    made->size = head + list.size;
+}
+
+static void flip(struct kept_frame *frame)
+{
+    size_t place = roll((uint32_t)frame->size);
+    frame->bytes[place] ^= (uint8_t)(1u << roll(8));
+}
+
+static void replace(struct kept_frame *frame)
+{
+    size_t place = roll((uint32_t)frame->size);
+    frame->bytes[place] = (uint8_t)roll(256);
 }
 
 static void mutate(struct kept_frame *frame)
@@ -152,7 +194,7 @@ static void mutate(struct kept_frame *frame)
     switch (roll(5)) {
     case 0:
         if (frame->size > 0)
-            frame->bytes[roll((uint32_t)frame->size)] ^= (uint8_t)(1u << roll(8));
+            flip(frame);
         break;
     case 1:
         frame->size = roll((uint32_t)frame->size + 1);
@@ -167,7 +209,7 @@ static void mutate(struct kept_frame *frame)
         break;
     default:
         if (frame->size > 0)
-            frame->bytes[roll((uint32_t)frame->size)] = (uint8_t)roll(256);
+            replace(frame);
     }
 }
 
@@ -214,20 +256,23 @@ static void wake_until(NODE *node, int64_t *now, int64_t end)
         CALL(wake)(node, *now);
     }
     *now = end;
+    touch_number(CALL(next_wake)(node));
 }
 
 static void do_something_else(NODE *node, int64_t *now)
 {
     static const int64_t times_us[] = {0, 1, 100000, 2 * SECOND_US, 40 * SECOND_US};
     struct attribute_list list;
-    random_attributes(&list, roll(2) == 0);
+    bool is_meant = roll(2) == 0;
+    random_attributes(&list, is_meant);
     struct attributes attributes = view(&list);
     switch (roll(5)) {
     case 0:
         (void)CALL(publish)(node, &attributes, *now);
         break;
     case 1:
-        (void)CALL(subscribe)(node, &attributes, *now, roll(2) == 0 ? NEVER : 3 * SECOND_US, roll(2) == 0);
+        is_meant = roll(2) == 0;
+        (void)CALL(subscribe)(node, &attributes, *now, is_meant ? NEVER : 3 * SECOND_US, roll(2) == 0);
         break;
     case 2:
         CALL(unsubscribe)(node, roll(100), *now);
@@ -237,18 +282,16 @@ static void do_something_else(NODE *node, int64_t *now)
         break;
     default:
 #ifdef DIFFUSION
-        CALL(link_quality)(node, (uint16_t)roll(NEIGHBORS), roll(4) == 0 ? 0.1 : 1.0, 1.0, *now);
+        is_meant = roll(4) == 0;
+        CALL(link_quality)(node, (uint16_t)roll(NEIGHBORS), is_meant ? 0.1 : 1.0, 1.0, *now);
 #endif
         break;
     }
 }
 
-int main(int count, char **arguments)
+int main(void)
 {
-    if (count != 3)
-        fail("usage: fuzz FRAMES SEED");
-    uint64_t frames = strtoull(arguments[1], NULL, 10);
-    dice.key = mix64(strtoull(arguments[2], NULL, 10));
+    dice.key = mix64(SEED);
 #ifdef DIFFUSION
     static struct running_window means = {.key = TEMP_KEY, .window = 3};
     static struct rate_limit limit = {.interval_us = SECOND_US};
@@ -256,6 +299,7 @@ int main(int count, char **arguments)
                                      {201, true, {NULL, 0, 0}, rate_limit, &limit}};
     struct diffusion_settings settings = TINY_DIFFUSION_SETTINGS;
     settings.exploratory_gradients = 2;
+    settings.sample_lifetime_us = 3 * SECOND_US;
     settings.filters = filters;
     settings.filter_count = roll(3);
 #else
@@ -265,14 +309,15 @@ int main(int count, char **arguments)
     int64_t now = 0;
     struct random own = {1, 0};
     CALL(start)(&node, &settings, ADDRESS, own, &DRIVER, now, roll(300));
-    for (uint64_t i = 0; i < frames; i++) {
+    for (uint64_t i = 0; i < FRAMES; i++) {
         give_frame(&node, now);
         if (roll(8) == 0)
             do_something_else(&node, &now);
     }
-    printf("%" PRIu64 " frames, %" PRIu64 " events", frames, events);
+    printf("%llu frames, %llu events, digest %016llx", (unsigned long long)FRAMES, (unsigned long long)events,
+           (unsigned long long)digest);
     for (int reason = 0; reason < (int)REASONS; reason++)
-        printf(", %s %" PRIu32, CALL(reason_name)(reason), CALL(drops)(&node, reason));
+        printf(", %s %lu", CALL(reason_name)(reason), (unsigned long)CALL(drops)(&node, reason));
     printf("\n");
     return 0;
 }

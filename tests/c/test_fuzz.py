@@ -6,20 +6,27 @@ import sys
 
 import pytest
 
-from tests.c.fuzzing import CASES, fuzz
+from tests.c.fuzzing import CASES, fuzz, fuzz_cortex_m3, why_no_cortex_m3
 from tests.c_nodes import SANITIZERS, compile_c, needs_compiler
 from tests.repository import REPOSITORY
 
 pytestmark = needs_compiler
+no_cortex_m3 = why_no_cortex_m3()
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_100_000_frames_do_a_node_no_harm(case, tmp_path):
     said = fuzz(case, 100_000, tmp_path)
-    counts = {name: int(count) for name, count in (part.rsplit(" ", 1) for part in said.split(", ")[2:])}
+    counts = {name: int(count) for name, count in (part.rsplit(" ", 1) for part in said.split(", ")[3:])}
     assert said.startswith("100000 frames, ")
     # Were all of them noise, or all known, they would prove little.
     assert 1000 < counts["malformed"] < 40_000 and 1000 < counts["duplicate"] < 70_000
+
+
+@pytest.mark.skipif(no_cortex_m3 is not None, reason=str(no_cortex_m3))
+@pytest.mark.parametrize("case", CASES)
+def test_node_on_a_cortex_m3_sends_and_tells_what_it_does_here(case, tmp_path):
+    assert fuzz_cortex_m3(case, 20_000, tmp_path) == fuzz(case, 20_000, tmp_path, options=("-O1",))
 
 
 def test_differential_tests_hold_under_sanitizers():

@@ -37,6 +37,10 @@ PROGRAMS = {
         ("arm-none-eabi-gcc",),
         "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi (measures what the C library takes of a mote)",
     ),
+    "qemu-system-arm": (
+        ("qemu-system-arm",),
+        "apt-get install qemu-system-arm (tests of the C library run on a Cortex-M3 that it emulates)",
+    ),
 }
 
 
