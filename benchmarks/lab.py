@@ -1,12 +1,35 @@
-"""The lab in a browser, to look at: ``benchmarks/lab.py [--protocols DPS,TinyMQ] FOLDER``.
+"""The lab in a browser: how quick it is, what it leaves behind, how it looks.
 
-Takes screenshots of protocols x themes x widths, in JupyterLab and through Voilà, and of the forms where they are a
-drawer; one sheet for each width.
+    benchmarks/lab.py times [--sizes 400,1500] [--rounds 12]     from a slider's move to the painted picture
+    benchmarks/lab.py leaks [--rounds 100]                       what slider moves and re-runs of a cell leave behind
+    benchmarks/lab.py sheets FOLDER                              screenshots, to look at
+
+--protocols DPS,TinyMQ is for some of them alone.
+
+Times are medians in milliseconds, in JupyterLab, with the fast twin's machine code loaded
+    all       from the key that moves the slider to the first picture on the screen that shows the new run
+    kernel    of it from the slider's message to the parcel handed to the wire
+    wire      of it from the key to the kernel, and from the kernel to the player
+    browser   of it from the parcel to the screen
+    run, metrics, see, pack   the kernel's own parts, of the same scenario in a cell
+    parcel    MB of columns
+    late      moves that were not on the screen after ten seconds
+
+Theory of operation
+    What is moved is the seed: every protocol has it, and no two runs are the same. The player's heading says which seed
+    it shows; so the first picture that shows what was wished is known by it. Kernel and browser have the same clock.
+
+    Leaks are looked at after ten rounds and after all: widgets, comms, observers, threads and objects in the kernel;
+    documents, nodes, listeners and heap in the browser, after its garbage was collected.
+
+    Sheets are protocols x themes x widths, in JupyterLab and through Voilà, and the forms where they are a drawer.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,17 +38,215 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from playwright.sync_api import TimeoutError as LateError
 from playwright.sync_api import sync_playwright
 
 from scripts.contact_sheet import sheet
 from tests.jupyter import CHROMIUM, App, Jupyter
 from tests.widgets.test_story import Hand
-from workbench import public_names
 from workbench.widgets.laboratory import protocol_named
+from workbench.widgets.protocol import protocol_names
 
 WIDTHS = (1920, 1366, 800, 390)
 HEIGHT = 1700
 THEMES = ("light", "dark")
+SIZES = (400, 1500)
+PATIENCE_MS = 10_000
+SETUP = """
+import gc, json, os, statistics, threading, time
+import ipywidgets
+import workbench as wb
+from workbench.views.player.parcel import pack
+from workbench.views.seeing import see
+from workbench.widgets.laboratory import protocol_named
+
+def scenario(name, nodes):
+    side = round(9.7 * nodes ** 0.5)
+    topology = wb.topology.disc(nodes, side, side, seed=3)
+    protocol = protocol_named(name)
+    settle = 20 if "MQ" in name or "Pub" in name or name == "DPS" else 2  # a structure is built first
+    sources = [1 + round(one * (nodes - 2) / 4) for one in range(5)]
+    workload = [wb.subscribe(nodes // 3, "TEMP GE 20", start_s=settle),
+                wb.publish(sources, "TEMP IS 26", every_s=2, start_s=settle + 5, stagger=True)]
+    return wb.Scenario(topology, protocol, workload, duration_s=settle + 20)
+
+made = scenario({protocol!r}, {nodes})
+made.run(engine="fast")  # compiled, if it has to be
+lab = wb.lab(made)
+slider = lab._radio.fields["seed"]._controls[0]
+came, sent = [], []
+
+def hear(message):
+    began = time.time()
+    slider._handle_msg(message)
+    came.append([lab.scenario.seed, began])
+
+def note(_):
+    sent.append([lab._players.players[0].run.scenario.seed, time.time(), len(lab._players.players[0].wire.parcel)])
+
+slider.comm.on_msg(hear)
+lab.wait()
+lab._players.players[0].wire.observe(note, "parcel")
+lab
+"""
+PARTS = """
+def parts(seed):
+    times = [time.perf_counter()]
+    run = made.replace(seed=seed).run()
+    times.append(time.perf_counter())
+    run.metrics
+    times.append(time.perf_counter())
+    seen = see(run)
+    times.append(time.perf_counter())
+    pack(seen)
+    return [after - before for before, after in zip(times, [*times[1:], time.perf_counter()])]
+
+print(json.dumps([came, sent, [parts(seed) for seed in range(100, 107)]]))
+"""
+# Marks of each feed: when its parcel came, and when the picture was on the screen, by the seed that it shows.
+HEAR = """
+() => {
+  const player = document.querySelector(".wb-looks .wb-player").workbenchPlayer
+  const now = () => performance.timeOrigin + performance.now()
+  window.labMarks = { shown: {} }
+  document.addEventListener("keydown", () => (window.labMarks = { moved: now(), shown: {} }), true)
+  const feed = player.feed
+  player.feed = (data) => {
+    const came = now()
+    feed.call(player, data)
+    const seed = player.heading.textContent.match(/seed (\\d+)/)[1]
+    const { shown } = window.labMarks
+    requestAnimationFrame(() => setTimeout(() => (shown[seed] = [came, now()])))
+  }
+}
+"""
+LEFT = """
+gc.collect()
+widgets = list(ipywidgets.Widget._instances.values() if hasattr(ipywidgets.Widget, "_instances") else
+               ipywidgets.widgets.widget._instances.values())
+observers = sum(len(some) for one in widgets for kinds in one._trait_notifiers.values() for some in kinds.values())
+with open("/proc/self/statm") as file:
+    pages = int(file.read().split()[1])
+print(json.dumps({"widgets": len(widgets), "comms": len(get_ipython().kernel.comm_manager.comms),
+                  "observers": observers, "threads": threading.active_count(), "objects": len(gc.get_objects()),
+                  "kernel MB": round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)}))
+"""
+COUNTED = {"Documents": "documents", "Nodes": "nodes", "JSEventListeners": "listeners"}
+
+
+# Times
+
+
+def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -> list[float]:
+    """A row of the table."""
+    setup = SETUP.replace("{protocol!r}", repr(protocol)).replace("{nodes}", str(nodes))
+    notebook = jupyter.notebook(chromium, [setup, PARTS], f"{protocol}{nodes}.ipynb")
+    notebook.page.set_default_timeout(300_000)
+    notebook.run(0)
+    hand = Hand(notebook.page)
+    hand.sees_run("")
+    moves, late = _moves(hand, rounds)
+    notebook.run(1)
+    came, sent, parts = json.loads(notebook.output(1).strip().splitlines()[-1])
+    rows = []
+    for seed, moved, arrived, painted in moves[1:]:
+        began = 1000 * next(at for one, at in reversed(came) if one == seed and 1000 * at < arrived)
+        handed, size = next((1000 * at, size) for one, at, size in reversed(sent) if one == seed and 1000 * at < painted)
+        handed = min(handed, arrived)
+        rows.append((painted - moved, handed - began, began - moved + arrived - handed, painted - arrived, size / 1e6))
+    notebook.page.close()
+    whole = [statistics.median(column) for column in zip(*rows, strict=True)]
+    return [*whole[:4], *(1000 * statistics.median(column) for column in zip(*parts, strict=True)), whole[4], late]
+
+
+def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float]], int]:
+    """(seed, when it was moved, when the parcel came, when it was painted) of the slider's moves; how many were late."""
+    hand.tab("Radio and time")
+    handle = seed_slider(hand)
+    hand.page.evaluate(HEAR)
+    found, late = [], 0
+    for place in range(rounds + 1):
+        before = handle.get_attribute("aria-valuenow")
+        handle.press("ArrowRight" if place // 8 % 2 == 0 else "ArrowLeft")
+        seed = int(float(handle.get_attribute("aria-valuenow")))
+        assert str(seed) != before
+        try:
+            hand.page.wait_for_function("(seed) => window.labMarks.shown[seed]", arg=seed, timeout=PATIENCE_MS)
+        except LateError:
+            late += 1
+            continue
+        marks = hand.page.evaluate("() => window.labMarks")
+        found.append((seed, marks["moved"], *marks["shown"][str(seed)]))
+    return found, late
+
+
+def seed_slider(hand: Any) -> Any:
+    """The handle of the seed's slider."""
+    row = hand.lab.locator(".wb-field").filter(has_text="seed").locator("visible=true").first
+    return row.locator(".noUi-handle").first
+
+
+def table_of_times(chromium: Any, asked: argparse.Namespace) -> None:
+    """A line for each protocol and size."""
+    print("| protocol | nodes | all | kernel | wire | browser | run | metrics | see | pack | parcel | late |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
+        for protocol in asked.protocols:
+            for nodes in map(int, asked.sizes.split(",")):
+                *ms, size, late = times(jupyter, chromium, protocol, nodes, asked.rounds)
+                cells = (f"{nodes:,}", *(f"{one:,.0f}" for one in ms), f"{size:.2f}", f"{late:.0f}")
+                print(f"| {protocol} | {' | '.join(cells)} |", flush=True)
+
+
+# What is left behind
+
+
+def leaks(chromium: Any, rounds: int) -> None:
+    """Slider moves, then re-runs of the lab's cell: what there is after ten of them, and after all."""
+    with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
+        cells = ["import gc, json, os, threading\nimport ipywidgets\nimport workbench as wb", "wb.lab()", LEFT]
+        notebook = jupyter.notebook(chromium, cells)
+        hand = Hand(notebook.page)
+        for cell in (0, 1):
+            notebook.run(cell)
+        hand.sees_run("")
+        hand.tab("Radio and time")
+        handle = seed_slider(hand)
+
+        def move(place: int) -> None:
+            handle.press("ArrowRight" if place // 8 % 2 == 0 else "ArrowLeft")
+            hand.page.wait_for_timeout(150)
+
+        def run_again(_: int) -> None:
+            notebook.run(1)
+            hand.sees_run("")
+
+        for what, act in (("slider moves", move), ("re-runs of the cell", run_again)):
+            found = []
+            for place in range(rounds):
+                act(place)
+                if place in (9, rounds - 1):
+                    hand.page.wait_for_timeout(1500)
+                    found.append(left(notebook))
+            for name in found[0]:
+                print(f"| {what} | {name} | {found[0][name]:,} | {found[1][name]:,} |", flush=True)
+
+
+def left(notebook: Any) -> dict[str, float]:
+    """What there is in the kernel and in the browser."""
+    notebook.run(2)
+    counts = json.loads(notebook.output(2))
+    devtools = notebook.page.context.new_cdp_session(notebook.page)
+    devtools.send("Performance.enable")
+    for _ in range(3):
+        devtools.send("HeapProfiler.collectGarbage")
+    found = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    devtools.detach()
+    counts |= {said: int(found[name]) for name, said in COUNTED.items()}
+    return {**counts, "browser MB": round(found["JSHeapUsedSize"] / 1e6, 1)}
+
+
+# How it looks
 
 
 def pictures(chromium: Any, folder: Path, protocols: list[str]) -> Iterator[Path]:
@@ -84,14 +305,25 @@ def contact_sheets(chromium: Any, folder: Path, protocols: list[str]) -> None:
 
 
 def main() -> None:
-    """Make the sheets."""
+    """Measure, or make the sheets."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--protocols", default=",".join(sorted(public_names.PROTOCOLS)))
+    parser.add_argument("what", choices=("times", "leaks", "sheets"))
+    parser.add_argument("folder", type=Path, nargs="?", help="where the sheets go")
+    parser.add_argument("--protocols", type=lambda text: text.split(","), default=protocol_names())
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--rounds", type=int)
     asked = parser.parse_args()
+    if asked.what == "sheets" and asked.folder is None:
+        parser.error("sheets need a folder")
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        contact_sheets(chromium, asked.folder, asked.protocols.split(","))
+        if asked.what == "times":
+            asked.rounds = asked.rounds or 12
+            table_of_times(chromium, asked)
+        elif asked.what == "leaks":
+            leaks(chromium, asked.rounds or 100)
+        else:
+            contact_sheets(chromium, asked.folder, asked.protocols)
 
 
 if __name__ == "__main__":

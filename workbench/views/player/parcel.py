@@ -80,7 +80,7 @@ def pack(
     frames_bytes: frames taken apart, as `taken_apart.told` makes them; now_s: how far a run has come that goes on;
     notes: sentences besides those of what is seen.
     """
-    buffer, columns = Buffer(), Columns(seen.run.trace)
+    buffer, columns = Buffer(), seen.trace or Columns(seen.run.trace)
     tick_us = max(1, -(-seen.duration_us // TICKS))
     panels = _panels(seen)
     header = {
