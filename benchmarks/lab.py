@@ -151,16 +151,17 @@ def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -
     rows = []
     for seed, moved, arrived, painted in moves[1:]:
         began = 1000 * next(at for one, at in reversed(came) if one == seed and 1000 * at < arrived)
-        handed, size = next((1000 * at, size) for one, at, size in reversed(sent) if one == seed and 1000 * at < painted)
-        handed = min(handed, arrived)
-        rows.append((painted - moved, handed - began, began - moved + arrived - handed, painted - arrived, size / 1e6))
+        at, size = next((at, size) for one, at, size in reversed(sent) if one == seed and 1000 * at < painted)
+        handed = min(1000 * at, arrived)
+        wire = began - moved + arrived - handed
+        rows.append((painted - moved, handed - began, wire, painted - arrived, size / 1e6))
     notebook.page.close()
     whole = [statistics.median(column) for column in zip(*rows, strict=True)]
     return [*whole[:4], *(1000 * statistics.median(column) for column in zip(*parts, strict=True)), whole[4], late]
 
 
 def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float]], int]:
-    """(seed, when it was moved, when the parcel came, when it was painted) of the slider's moves; how many were late."""
+    """Of the slider's moves (seed, when it was moved, the parcel came, it was painted); how many moves were late."""
     hand.tab("Radio and time")
     handle = seed_slider(hand)
     hand.page.evaluate(HEAR)

@@ -25,9 +25,10 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 class Sent:
     """The frames of a trace, in its order, and what became of them; each array of shape (frames,).
 
-    rows: in the trace. of: for each row of the trace, shape (rows of the trace,), the place among these of the last
-    frame up to it, -1 before the first. from_us, until_us: airtime, cut at the end of the run. received, lost: how many nodes received
+    rows: in the trace. from_us, until_us: airtime, cut at the end of the run. received, lost: how many nodes received
     or lost it. reason: of a frame to one node, why that lost it, as a code of ``columns.words["detail"]``; -1 else.
+
+    of: for each row of the trace, shape (rows of the trace,), the last frame up to it; -1 before the first.
     """
 
     columns: Columns

@@ -110,6 +110,13 @@ def error_html(sentence: str) -> str:
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 
+def said_html(sentence: str, is_error: bool = False) -> str:
+    """How something goes, or what is wrong with it, as a sentence beside buttons; "" without one."""
+    if is_error or not sentence:
+        return error_html(sentence)
+    return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
+
+
 class TextField(widgets.HBox):
     """A name, a text, its unit, and what is wrong with it. ``text``: what stands there; ``error``: a sentence or ""."""
 
@@ -181,6 +188,58 @@ class Lines(widgets.VBox):
         self._empty.layout.display = "none" if count else None
         for one in self._buttons:
             one.disabled = self.selected < 0
+
+
+class ListPart(Part):
+    """A part that lists items, and has a form for the one that is selected.
+
+    picked    the nodes that are picked on the map
+    selected  the place of the item whose form is shown, -1 for none
+
+    A subclass has ``items``, ``_acts()`` (the list's buttons), ``_put_onto()`` and ``_draw_form()``.
+    """
+
+    picked = traitlets.Any(())
+    selected = traitlets.Int(-1)
+
+    def _make_list(self, said: str, empty: str, what: str) -> None:
+        """Make the list (``_lines``) and the button that puts an item onto nodes (``_put``)."""
+        self._lines = Lines(said, self._acts(), empty)
+        self._put = button("Put onto picked nodes", f"the {what} moves to the nodes picked on the map", self._put_onto)
+
+    def _watch_list(self) -> None:
+        self._lines.observe(self._select, "selected")
+        self.observe(self._chosen, "selected")
+        self.observe(self._draw_put, ("picked", "selected"))
+        self._draw_put()
+
+    @property
+    def items(self) -> tuple:
+        """What the list shows."""
+        raise NotImplementedError
+
+    def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+        raise NotImplementedError
+
+    def _put_onto(self) -> None:
+        raise NotImplementedError
+
+    def _draw_form(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+    def _select(self, change: Any) -> None:
+        if not self._is_drawing:
+            self.selected = change.new
+
+    def _chosen(self, change: Any) -> None:
+        if self._lines.selected != change.new and change.new < len(self.items):
+            self._lines.selected = change.new
+        self._draw_form()
+
+    def _draw_put(self, _: Any = None) -> None:
+        count = len(tuple(self.picked))
+        self._put.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
+        self._put.disabled = not count or self.selected < 0
 
 
 # After each cell: keys and filters that the user has registered in it
