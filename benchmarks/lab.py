@@ -48,6 +48,7 @@ from workbench.widgets.laboratory import protocol_named
 from workbench.widgets.protocol import protocol_names
 
 WIDTHS = (1920, 1366, 800, 390)
+FORMS_FIT = 1366
 HEIGHT = 1700
 THEMES = ("light", "dark")
 SIZES = (400, 1500)
@@ -250,7 +251,7 @@ def left(notebook: Any) -> dict[str, float]:
 # How it looks
 
 
-def pictures(chromium: Any, folder: Path, protocols: list[str]) -> Iterator[Path]:
+def pictures(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> Iterator[Path]:
     """Screenshots of the lab in both hosts, as they are made."""
     with tempfile.TemporaryDirectory() as notebooks, Jupyter("lab", notebooks) as jupyter:
         notebook = jupyter.notebook(chromium, ["import workbench as wb", "wb.lab()"], size=(1366, HEIGHT))
@@ -262,25 +263,25 @@ def pictures(chromium: Any, folder: Path, protocols: list[str]) -> Iterator[Path
         for theme in THEMES:
             command = "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })"
             notebook.page.evaluate(command, f"JupyterLab {theme.capitalize()}")
-            yield from _pictures_of(hand, folder, protocols, f"lab-{theme}")
+            yield from _pictures_of(hand, folder, protocols, widths, f"lab-{theme}")
         print("JupyterLab's console:", notebook.complaints, hand.errors, flush=True)
     with tempfile.TemporaryDirectory() as notebooks, App(notebooks) as app:
         for theme in THEMES:
             hand = Hand(app.opened(chromium, (1366, HEIGHT), theme))
             hand.sees_run("")
-            yield from _pictures_of(hand, folder, protocols, f"voila-{theme}")
+            yield from _pictures_of(hand, folder, protocols, widths, f"voila-{theme}")
             print("Voilà's console:", {said.partition("\n")[0] for said in hand.errors}, flush=True)
             hand.page.close()
 
 
-def _pictures_of(hand: Hand, folder: Path, protocols: list[str], name: str) -> Iterator[Path]:
+def _pictures_of(hand: Hand, folder: Path, protocols: list[str], widths: list[int], name: str) -> Iterator[Path]:
     for protocol in protocols:
-        hand.page.set_viewport_size({"width": WIDTHS[1], "height": HEIGHT})
+        hand.page.set_viewport_size({"width": FORMS_FIT, "height": HEIGHT})
         hand.tab("Protocol")
         hand.choose("protocol:", protocol)
         hand.sees_run(type(protocol_named(protocol)).public_class().__name__)
         hand.tab("Network")
-        for width in WIDTHS:
+        for width in widths:
             hand.page.set_viewport_size({"width": width, "height": HEIGHT})
             hand.page.wait_for_timeout(600)
             file = folder / f"{name}-{protocol}-{width}.png"
@@ -295,11 +296,11 @@ def _pictures_of(hand: Hand, folder: Path, protocols: list[str], name: str) -> I
                 drawer.click()
 
 
-def contact_sheets(chromium: Any, folder: Path, protocols: list[str]) -> None:
+def contact_sheets(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> None:
     """One sheet of pictures for each width."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = list(pictures(chromium, folder, protocols))
-    for width in WIDTHS:
+    files = list(pictures(chromium, folder, protocols, widths))
+    for width in widths:
         some = [file for file in files if f"-{width}" in file.stem]
         sheet(some, min(len(some), 8), folder / f"sheet-{width}.png")
         print(f"look at {folder}/sheet-{width}.png")
@@ -313,6 +314,7 @@ def main() -> None:
     parser.add_argument("--protocols", type=lambda text: text.split(","), default=protocol_names())
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="of the sheets")
     asked = parser.parse_args()
     if asked.what == "sheets" and asked.folder is None:
         parser.error("sheets need a folder")
@@ -324,7 +326,7 @@ def main() -> None:
         elif asked.what == "leaks":
             leaks(chromium, asked.rounds or 100)
         else:
-            contact_sheets(chromium, asked.folder, asked.protocols)
+            contact_sheets(chromium, asked.folder, asked.protocols, [int(one) for one in asked.widths.split(",")])
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from workbench.sim.workload import ALL
 from workbench.widgets.part import Part
 
 MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
-NAME_WIDTH, _TEXT_WIDTH = "11em", "12em"  # names of fields, their text
+NAME_WIDTH = "11em"  # of what stands before a control
 
 # Items of a tuple
 
@@ -117,6 +117,18 @@ def said_html(sentence: str, is_error: bool = False) -> str:
     return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
 
 
+def below() -> widgets.HTML:
+    """What can be said below a field (`tell_below`); it takes no room while there is nothing."""
+    made = widgets.HTML(layout={"display": "none"})
+    made.add_class("wb-below")
+    return made
+
+
+def tell_below(where: widgets.HTML, text: str) -> None:
+    """Say something there, as HTML; "" is nothing."""
+    where.value, where.layout.display = text, None if text else "none"
+
+
 class TextField(widgets.HBox):
     """A name, a text, its unit, and what is wrong with it. ``text``: what stands there; ``error``: a sentence or ""."""
 
@@ -126,17 +138,17 @@ class TextField(widgets.HBox):
     def __init__(self, name: str, unit: str = "", reason: str = "", placeholder: str = "") -> None:
         label = f"<span title='{html.escape(reason, quote=True)}'>{html.escape(name)}</span>"
         self._text = widgets.Text(
-            continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": _TEXT_WIDTH}
+            continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": "auto"}
         )
-        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
+        self._said = below()
         units = widgets.HTML(f"<span class='wb-unit'>{html.escape(unit)}</span>")
-        super().__init__((widgets.HTML(label, layout={"width": NAME_WIDTH}), self._text, units, self._said))
-        self.add_class("wb-field")
+        super().__init__((widgets.HTML(label, layout={"width": "auto"}), self._text, units, self._said))
+        self.add_class("wb-field").add_class("wb-row")
         traitlets.link((self, "text"), (self._text, "value"))
         self.observe(self._tell, "error")
 
     def _tell(self, change: Any) -> None:
-        self._said.value = error_html(change.new)
+        tell_below(self._said, error_html(change.new))
 
 
 class Lines(widgets.VBox):
@@ -148,7 +160,7 @@ class Lines(widgets.VBox):
     selected = traitlets.Int(-1)
 
     def __init__(self, name: str, buttons: Iterable[tuple[str, str, Callable[[], None]]], empty: str) -> None:
-        self._list = widgets.Select(rows=6, layout={"width": "100%"}, tooltip=name)
+        self._list = widgets.Select(rows=6, layout={"width": "calc(100% - 4px)"}, tooltip=name)
         self._buttons = tuple(button(*one) for one in buttons)
         self._empty = widgets.HTML(html.escape(empty))
         self._more = widgets.HTML()

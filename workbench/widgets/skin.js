@@ -19,7 +19,6 @@ async function outermost(el) {
 }
 
 async function render({ el }) {
-  el.style.display = "none"
   const root = await outermost(el)
   // The skins of the parts within one find it worn already.
   if (!root || root.isNamed) return

@@ -25,4 +25,5 @@ def skin() -> Skin:
     """The skin that all parts of this kernel share."""
     if not _worn or _worn[0].comm is None:  # closed with all widgets
         _worn[:] = [Skin()]
+        _worn[0].add_class("wb-skin")
     return _worn[0]
