@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.views.player.columns import Columns
 from workbench.views.sorting import order_of
-from workbench.views.spans import groups, numbered
+from workbench.views.spans import numbered
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
@@ -93,7 +93,8 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     rows = np.flatnonzero(kind_of >= 0)
     step = max(1, -(-len(rows) // most))
     if step > 1:
-        rows = _every(step, groups(columns["node"][rows], kind_of[rows]), rows)
+        node = columns["node"][rows]
+        rows = _every(step, np.multiply(node - node.min(), len(words), dtype=np.int64) + kind_of[rows], rows)
     rows = rows[order_of(columns["node"][rows])]
     return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], words, step)
 

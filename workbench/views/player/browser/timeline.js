@@ -138,36 +138,54 @@ class Timeline extends TimeBox {
     const isLoss = layer.mark == "loss"
     const side = layer.mark == "ring" ? size * 1.5 : isLoss ? size * 0.8 : size
     context.setLineDash([])
-    for (const [look, places] of this.marksOf(layer)) {
+    for (const [look, taken] of this.takenBy(layer)) {
       if (look.chip && !this.player.isOn(look.chip)) continue
       context.fillStyle = look.colour[this.player.isDark]
       context.globalAlpha = (isLoss ? 0.4 : 0.85) * look.alpha
-      for (let i = 0; i < places.length; i += 2) context.fillRect(places[i] - side / 2, places[i + 1] - side / 2, side, side)
+      this.paintTaken(context, taken, side)
     }
     context.globalAlpha = 1
   }
 
-  // Of each look the places x, y, x, y, ... of its marks. Of those in one pixel the first stands for all: of some
-  // 60,000 messages a few thousand marks are left, and painting is what costs.
-  marksOf(layer) {
+  get columns() {
+    return Math.ceil(this.width) + 1
+  }
+
+  // Of each look which pixels have a mark: some 60,000 messages come to a few thousand pixels.
+  takenBy(layer) {
     const { from, node } = layer.table
     const { row } = this.picture.timeline
     const [start, perTick] = [this.at(0), this.at(this.picture.tick_s) - this.at(0)]
-    const columns = Math.ceil(this.width) + 1
+    const { columns } = this
     const found = new Map()
     for (let i = 0; i < layer.rows; i++) {
       const x = start + perTick * from[i]
       if (x < LEFT || x > this.width) continue
-      const y = this.y(row[node[i]])
       const look = lookOf(layer, i)
-      let marks = found.get(look)
-      if (!marks) found.set(look, (marks = { taken: new Uint8Array(columns * Math.ceil(this.height)), places: [] }))
-      const pixel = Math.floor(y) * columns + Math.floor(x)
-      if (marks.taken[pixel]) continue
-      marks.taken[pixel] = 1
-      marks.places.push(x, y)
+      let taken = found.get(look)
+      if (!taken) found.set(look, (taken = new Uint8Array(columns * Math.ceil(this.height))))
+      taken[Math.floor(this.y(row[node[i]])) * columns + Math.floor(x)] = 1
     }
-    return [...found].map(([look, { places }]) => [look, places])
+    return found
+  }
+
+  // A bar for all marks of a line that touch each other: painting is what costs.
+  paintTaken(context, taken, side) {
+    const { columns } = this
+    for (let line = 0; line * columns < taken.length; line++) {
+      const top = line + 0.5 - side / 2
+      let begin = -1
+      let end = -1
+      for (let column = taken.indexOf(1, line * columns) - line * columns; column >= 0 && column < columns; column++) {
+        if (!taken[line * columns + column]) continue
+        if (begin >= 0 && column - end > side) {
+          context.fillRect(begin + 0.5 - side / 2, top, end - begin + side, side)
+          begin = column
+        } else if (begin < 0) begin = column
+        end = column
+      }
+      if (begin >= 0) context.fillRect(begin + 0.5 - side / 2, top, end - begin + side, side)
+    }
   }
 }
 
