@@ -10,6 +10,7 @@ Times are medians in milliseconds, in JupyterLab, with the fast twin's machine c
     all       from the key that moves the slider to the first picture on the screen that shows the new run
     best      the shortest of these: what it takes while nobody else wants the processors
     kernel    of it from the slider's message to the parcel handed to the wire
+    worked    of that the time that the kernel's process had a processor
     wire      of it from the key to the kernel, and from the kernel to the player
     browser   of it from the parcel to the screen
     run, metrics, see, pack   the kernel's own parts, of the same scenario in a cell: the processor's time
@@ -79,12 +80,13 @@ slider = lab._radio.fields["seed"]._controls[0]
 came, sent = [], []
 
 def hear(message):
-    began = time.time()
+    began = time.time(), time.process_time()
     slider._handle_msg(message)
-    came.append([lab.scenario.seed, began])
+    came.append([lab.scenario.seed, *began])
 
 def note(_):
-    sent.append([lab._players.players[0].run.scenario.seed, time.time(), len(lab._players.players[0].wire.parcel)])
+    player = lab._players.players[0]
+    sent.append([player.run.scenario.seed, time.time(), time.process_time(), len(player.wire.parcel)])
 
 slider.comm.on_msg(hear)
 lab.wait()
@@ -152,15 +154,16 @@ def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -
     came, sent, parts = json.loads(notebook.output(1).strip().splitlines()[-1])
     rows = []
     for seed, moved, arrived, painted in moves[1:]:
-        began = 1000 * next(at for one, at in reversed(came) if one == seed and 1000 * at < arrived)
-        at, size = next((at, size) for one, at, size in reversed(sent) if one == seed and 1000 * at < painted)
+        began, before = next((1000 * at, cpu) for one, at, cpu in reversed(came) if one == seed and 1000 * at < arrived)
+        at, after, size = next(told for one, *told in reversed(sent) if one == seed and 1000 * told[0] < painted)
         handed = min(1000 * at, arrived)
         wire = began - moved + arrived - handed
-        rows.append((painted - moved, handed - began, wire, painted - arrived, size / 1e6))
+        worked = 1000 * (after - before)
+        rows.append((painted - moved, handed - began, worked, wire, painted - arrived, size / 1e6))
     notebook.page.close()
     whole = [statistics.median(column) for column in zip(*rows, strict=True)]
     own = [1000 * statistics.median(column) for column in zip(*parts, strict=True)]
-    return [whole[0], min(row[0] for row in rows), *whole[1:4], *own, whole[4], late]
+    return [whole[0], min(row[0] for row in rows), *whole[1:5], *own, whole[5], late]
 
 
 def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float]], int]:
@@ -192,7 +195,7 @@ def seed_slider(hand: Any) -> Any:
 
 def table_of_times(chromium: Any, asked: argparse.Namespace) -> None:
     """A line for each protocol and size."""
-    names = "all", "best", "kernel", "wire", "browser", "run", "metrics", "see", "pack", "parcel", "late"
+    names = "all", "best", "kernel", "worked", "wire", "browser", "run", "metrics", "see", "pack", "parcel", "late"
     print(f"| protocol | nodes | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
         for protocol in asked.protocols:
