@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench.cli import doctor
 from workbench.sweeps import LocalRunner, SparkRunner
-from workbench.sweeps.spark import session
+from workbench.sweeps.spark.session import session
 
 JAVA = doctor.java()
 pytestmark = [
@@ -123,23 +123,23 @@ def test_a_point_that_fails_on_a_worker_is_told_as_it_is_here():
 
 
 class InterruptedAfter:
-    """Spark, and Ctrl-C after some chunks."""
+    """Spark, and Ctrl-C after some tasks."""
 
-    def __init__(self, chunks):
-        self.chunks = chunks
+    def __init__(self, tasks):
+        self.tasks = tasks
 
     def run(self, plan, numbers, moving):
         for count, rows in enumerate(SparkRunner().run(plan, numbers, moving), start=1):
             yield rows
-            if count == self.chunks:
+            if count == self.tasks:
                 raise KeyboardInterrupt
 
 
 def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
     sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(8)})
-    with pytest.raises(KeyboardInterrupt, match="4 of 16 points are kept in"):
-        sweep.run(out=tmp_path, runner=InterruptedAfter(chunks=1))
-    assert len(pd.read_parquet(tmp_path)) == 4
+    with pytest.raises(KeyboardInterrupt, match="1 of 16 points are kept in"):
+        sweep.run(out=tmp_path, runner=InterruptedAfter(tasks=1))
+    assert len(pd.read_parquet(tmp_path)) == 1
     assert len(sweep.run(out=tmp_path)) == 16
     stored = pd.read_parquet(tmp_path)
     assert sorted(stored["point"]) == sorted(point.point_key for point in sweep.points)

@@ -23,11 +23,10 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
-from workbench.sweeps import LocalRunner, SparkRunner, design, user_code
+from workbench.sweeps import LocalRunner, design, user_code
 from workbench.sweeps.chart import interval, is_share, student_t
 from workbench.sweeps.code import Codes
 from workbench.sweeps.progress import duration
-from workbench.sweeps.spark import TASK_S, Chunks
 
 SILENT = {"runner": LocalRunner(), "progress": False}
 
@@ -707,42 +706,14 @@ def test_durations_are_told_roughly(seconds, text):
 # Spark, as far as it can be had without Java
 
 
-@given(st.integers(0, 400), st.integers(1, 8), st.lists(st.floats(1e-4, 100), min_size=1, max_size=5))
-def test_chunks_deal_out_each_point_once(points, cores, times):
-    chunks, dealt = Chunks(range(points), cores), []
-    for point_s in itertools.cycle(times):
-        shares = chunks.take()
-        if not shares:
-            break
-        assert all(shares)
-        dealt += [number for share in shares for number in share]
-        chunks.took(point_s)
-    assert sorted(dealt) == list(range(points))
-
-
-def test_the_first_chunk_is_a_probe_and_the_others_are_worth_their_tasks():
-    chunks = Chunks(range(100_000), cores=4)
-    probe = chunks.take()
-    assert [len(share) for share in probe] == [1] * 8
-    assert max(number for share in probe for number in share) > 80_000  # from all over the plan
-    chunks.took(0.01)
-    assert {len(share) for share in chunks.take()} == {TASK_S / 0.01}
-    chunks.took(60.0)
-    assert {len(share) for share in chunks.take()} == {1}
-
-
 def test_missing_java_is_told_with_a_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    from workbench.sweeps.spark import _check_java
+    from workbench.sweeps.spark.session import _check_java
 
-    with pytest.raises(wb.WorkbenchError, match=r"needs Java 17 or newer.*openjdk.*runner=LocalRunner\(\)"):
+    with pytest.raises(wb.WorkbenchError, match=r"needs Java 17 or newer.*openjdk.*runner=ProcessRunner\(\)"):
         _check_java()
 
 
 def test_importing_sweeps_loads_nothing_heavy():
     loaded = {name.partition(".")[0] for name in run_python("import sys, workbench.sweeps; print(*sys.modules)")}
     assert loaded.isdisjoint({"pyspark", "bokeh", "pandas", "ipywidgets", "IPython"})
-
-
-def test_spark_is_what_runs_a_sweep_unless_told_otherwise():
-    assert repr(SparkRunner()) == "SparkRunner('local[2]')"

@@ -6,7 +6,10 @@ values      what can be varied: how a table shows it, and what tells it apart
 work        one point run, and its row
 code        the digest of the code that a point runs
 user_code   the user's filters and protocols: told apart by their code, and shipped by value
-runners     LocalRunner, and what a runner is
+runners     LocalRunner, what a runner is, and which one fits
+processes   ProcessRunner
+forking     processes that run points, and the server that forks them
+shares      points dealt out in shares that take about the same time
 spark       SparkRunner
 store       results kept in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
 progress    a bar in a notebook, a line in a terminal
@@ -14,9 +17,10 @@ table       SweepTable: the results as a frame, a summary, a figure
 chart       means with 95 % confidence bands
 """
 
+from workbench.sweeps.processes import ProcessRunner
 from workbench.sweeps.runners import LocalRunner, Runner
 from workbench.sweeps.spark import SparkRunner
 from workbench.sweeps.sweep import Sweep
 from workbench.sweeps.table import SweepTable
 
-__all__ = ["LocalRunner", "Runner", "SparkRunner", "Sweep", "SweepTable"]
+__all__ = ["LocalRunner", "ProcessRunner", "Runner", "SparkRunner", "Sweep", "SweepTable"]

@@ -5,9 +5,16 @@ In the end the bar goes and a plain line of text stays, which a notebook that is
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+
+SHOWN_S = 0.1
+PACE_S = 60.0
+_WORKERS_TOLD = 4
 
 
 class Display(Protocol):
@@ -92,14 +99,17 @@ def _in_notebook() -> bool:
 class Progress:
     """Counts points and tells a display in words."""
 
-    def __init__(self, display: Display, total: int, kept: int) -> None:
+    def __init__(
+        self, display: Display, total: int, kept: int, doing: Callable[[], Sequence[str]] | None = None
+    ) -> None:
         self._display = display
+        self._doing = doing
         self.total = total
         self.done = kept
         self.failed = 0
         self._begin = time.perf_counter()
-        # When the first points came in and how many there were then: what went before was starting up.
-        self._warm: tuple[float, int] | None = None
+        self._pace = Pace()
+        self._shown_s = -math.inf
         self.moving(0.0)
 
     @property
@@ -111,27 +121,74 @@ class Progress:
         """So many points more are finished, of which some failed."""
         self.done += points
         self.failed += failed
-        self._warm = self._warm or (time.perf_counter(), self.done)
+        self._pace.add(time.perf_counter(), points)
         self.moving(0.0)
 
     def moving(self, points: float) -> None:
         """About so many points are finished beyond those counted."""
+        now = time.perf_counter()
         done = min(self.done + points, self.total)
-        self._display.show(done / self.total, self._text(done))
+        # A screen is looked at by people: what is shown costs more than a short point.
+        if now - self._shown_s >= SHOWN_S or done == self.total:
+            self._shown_s = now
+            self._display.show(done / self.total, self._text(now, done))
 
-    def _text(self, done: float) -> str:
+    def _text(self, now: float, done: float) -> str:
         text = f"sweep: {done:.0f} of {self.total} points"
         if self.failed:
             text += f", {self.failed} failed"
-        if self._warm and self._warm[1] < done < self.total:
-            since, points = self._warm
-            left_s = (time.perf_counter() - since) * (self.total - done) / (done - points)
-            text += f", about {duration(left_s)} left"
-        return text
+        a_second = self._pace.points_a_second(now)
+        if a_second and done < self.total:
+            text += f", {rate(a_second)}, about {duration((self.total - done) / a_second)} left"
+        return text + _crowd(self._doing() if self._doing else ())
 
     def close(self, summary: str) -> None:
         """End with a summary."""
         self._display.close(summary)
+
+
+class Pace:
+    """How fast points come in: over the last minute, so that a slow beginning is forgotten.
+
+    Rows come in bursts, a task's at once. A burst says how long its points took only together with the time before it,
+    so time is counted from one burst to another; the time since the last one counts once it is longer than usual.
+    """
+
+    def __init__(self) -> None:
+        self._bursts: deque[tuple[float, int]] = deque()  # time (s), points by then
+
+    def add(self, now: float, points: int) -> None:
+        """So many points have come in."""
+        before = self._bursts[-1][1] if self._bursts else 0
+        self._bursts.append((now, before + points))
+        # Where bursts are rare, the last two stay, however long ago the first was.
+        while len(self._bursts) > 2 and now - self._bursts[1][0] > PACE_S:
+            self._bursts.popleft()
+
+    def points_a_second(self, now: float) -> float:
+        """The pace, 0.0 if nobody can tell yet."""
+        if len(self._bursts) < 2:
+            return 0.0
+        (begin, before), (last, points) = self._bursts[0], self._bursts[-1]
+        usual_s = (last - begin) / (len(self._bursts) - 1)
+        seconds = last - begin + max(0.0, now - last - usual_s)
+        return (points - before) / seconds if seconds > 0 else 0.0
+
+
+def rate(a_second: float) -> str:
+    """A pace for people: "25 a second", "3.5 a minute"."""
+    units = (("a second", 1), ("a minute", 60))
+    unit, seconds = next((one for one in units if a_second * one[1] >= 1), ("an hour", 3600))
+    points = a_second * seconds
+    return f"{points:.0f} {unit}" if points >= 10 else f"{points:.2g} {unit}"
+
+
+def _crowd(doing: Sequence[str]) -> str:
+    """What the workers do, the first of them in words."""
+    if not doing:
+        return ""
+    told = "; ".join(doing[:_WORKERS_TOLD])
+    return f" [{told}; and {len(doing) - _WORKERS_TOLD} more]" if len(doing) > _WORKERS_TOLD else f" [{told}]"
 
 
 def duration(seconds: float) -> str:

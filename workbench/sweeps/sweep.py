@@ -13,8 +13,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure, Plan, Points, checked
 from workbench.sweeps.progress import Progress, display_for, duration
-from workbench.sweeps.runners import Runner
-from workbench.sweeps.spark import SparkRunner
+from workbench.sweeps.runners import Runner, fitting
 from workbench.sweeps.store import FolderStore, MemoryStore
 from workbench.sweeps.table import SweepTable
 from workbench.sweeps.work import Row
@@ -39,6 +38,10 @@ class Sweep:
         self.plan = checked(scenario, over, engine, measure)
         self._memory = MemoryStore()
 
+    def remember(self, other: Sweep) -> None:
+        """Keep results in the same memory as another sweep, and find there what that one has found."""
+        self._memory = other._memory
+
     @property
     def points(self) -> Points:
         """All points in order, each built when it is asked for. Keys follow the user's code as it is now."""
@@ -61,7 +64,7 @@ class Sweep:
 
         out       a folder for the results: points found there are not run again, so a sweep that was stopped goes on;
                   without it results stay in this object
-        runner    SparkRunner() if not given; LocalRunner() for a small sweep in this process
+        runner    ProcessRunner(), SparkRunner(), LocalRunner() or the like; `runners.fitting` if not given
         progress  None: shown in notebooks and terminals; True, False: always, never
         retry     run points again that failed
 
@@ -69,16 +72,16 @@ class Sweep:
         all of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so. A folder
         that another sweep is running into, or in which a file is damaged, is a DataError.
         """
-        runner = runner or SparkRunner()
-        if not callable(getattr(runner, "run", None)):
-            raise ScenarioError(f"runner is {runner!r}; it must be a SparkRunner(), a LocalRunner() or the like")
+        if runner is not None and not callable(getattr(runner, "run", None)):
+            raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner(), a SparkRunner() or the like")
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
         rows = store.open(plan, retry)
         if len(rows) < len(plan):
             rows = store.begin(rows)
         todo = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
-        shown = Progress(display_for(progress), len(plan), len(rows))
+        runner = runner or fitting(plan, len(todo))
+        shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
         try:
             for some in _handed_out(plan, runner, todo, shown):
                 store.add(some)

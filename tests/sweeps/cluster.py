@@ -1,0 +1,118 @@
+"""A standalone cluster of Spark on the loopback: a master, and workers in process groups of their own."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import venv
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from tests.until import wait_until
+
+PYTHON = "python-of-the-workers"  # each worker finds its own on its path
+# Little memory and no second compiler: the Java side only deals out tasks.
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+CONFIG = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": SMALL,
+}
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def python_with_libraries_alone(folder):
+    """A Python that has the libraries of this one and not the package."""
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(folder / "venv")
+    site = next((folder / "venv" / "lib").glob("python3*")) / "site-packages"
+    # The package is installed by a .pth file, and these are read in a site's own folder alone.
+    (site / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
+    return folder / "venv" / "bin" / "python"
+
+
+def environment(**more):
+    """This process's, without what would lead to this checkout."""
+    plain = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
+    home = Path(pyspark.__file__).parent
+    return plain | {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1", **more}
+
+
+class Cluster:
+    """A master and its workers; ``url`` is the master's. Each worker has a core, a Python and a cache of its own."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._processes = []
+        self.workers = []
+        self.port = free_port()
+        self.url = f"spark://127.0.0.1:{self.port}"
+        self._begin("master", "master.Master", "--port", str(self.port), env=environment())
+
+    def add_worker(self, name, python):
+        """Start a worker whose tasks run in this Python."""
+        home = self._folder / name
+        (home / "bin").mkdir(parents=True)
+        (home / "bin" / PYTHON).write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+        (home / "bin" / PYTHON).chmod(0o755)
+        path = os.pathsep.join([str(home / "bin"), os.environ["PATH"]])
+        env = environment(PATH=path, XDG_CACHE_HOME=str(home / "cache"))
+        options = ("--cores", "1", "--memory", "1g", "--work-dir", str(home / "work"), self.url)
+        self.workers.append(self._begin(name, "worker.Worker", *options, env=env))
+
+    def _begin(self, name, what, *options, env):
+        java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin:{os.environ['PATH']}")
+        jars = Path(pyspark.__file__).parent / "jars" / "*"
+        command = [java, *SMALL.split(), "-Xmx256m", "-cp", str(jars), f"org.apache.spark.deploy.{what}"]
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, "--host", "127.0.0.1", "--webui-port", "0", *options],
+                env=env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def wait(self):
+        """Wait until all workers have registered."""
+        log = self._folder / "master.log"
+        wait_until(lambda: log.read_text(errors="replace").count("Registering worker") == len(self.workers), 60)
+
+    def kill_worker(self):
+        """End a worker with its executors at once, as when its machine loses power."""
+        worker = self.workers.pop()
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+    def close(self):
+        """End all of it."""
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@contextmanager
+def cluster(folder):
+    """A cluster of two workers, of which the second one does not have the package."""
+    begun = Cluster(folder)
+    try:
+        begun.add_worker("with", sys.executable)
+        begun.add_worker("without", python_with_libraries_alone(folder))
+        begun.wait()
+        yield begun
+    finally:
+        begun.close()

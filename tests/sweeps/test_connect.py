@@ -1,0 +1,120 @@
+"""Sweeps by Spark Connect: a server of its own, to which this process has no more than a line."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from tests.sweeps.cluster import PYTHON, SMALL, environment, free_port, python_with_libraries_alone
+from tests.until import wait_until
+from workbench.cli import doctor
+from workbench.sweeps import LocalRunner, SparkRunner
+from workbench.sweeps.spark import session
+
+JAVA = doctor.java()
+needs_java = pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}")
+
+
+def is_listening(port):
+    """Whether somebody answers at a port of this machine."""
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def server(tmp_path):
+    """The URL of a server of Spark Connect, whose workers do not have the package."""
+    pytest.importorskip("grpc", reason=session.CONNECT_REMEDY)
+    pytest.importorskip("grpc_status", reason=session.CONNECT_REMEDY)
+    import pyspark
+
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    (binaries / PYTHON).write_text(f'#!/bin/sh\nexec {python_with_libraries_alone(tmp_path)} "$@"\n')
+    (binaries / PYTHON).chmod(0o755)
+    path = os.pathsep.join([str(binaries), os.environ["PATH"]])
+    port = free_port()
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.extraJavaOptions": SMALL,
+        "spark.ui.enabled": "false",
+    }
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    command = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", *options]
+    env = environment(PATH=path, PYSPARK_PYTHON=PYTHON, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [submit, *command, "spark-internal"],
+            cwd=tmp_path,
+            env=env,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: is_listening(port) or process.poll() is not None, 90)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+
+
+def harmless(attributes):
+    return attributes
+
+
+def poisoned(attributes):
+    os._exit(3)
+
+
+@needs_java
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_sweep_by_connect_gives_what_this_process_gives(server):
+    for function in (harmless, poisoned):
+        wb.register_filter(function.__name__, function)
+    over = {name: (wb.Filter(name),) for name in ("harmless", "poisoned")}
+    line = wb.Scenario(
+        topology=wb.topology.line(5),
+        protocol=wb.Diffusion(),
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
+        duration_s=5,
+    )
+    plan = wb.Sweep(line, {"protocol.filters": over, "seed": range(20)}).plan
+    runner = SparkRunner(server)
+    rows = {row.number: row for some in runner.run(plan, [*range(20), 25], lambda _: None) for row in some}
+    here = [row for some in LocalRunner().run(plan, range(20), lambda _: None) for row in some]
+    assert rows.pop(25).error == "the point ended its process twice (exit status 3)"
+    assert {number: repr(row.metrics) for number, row in rows.items()} == {
+        row.number: repr(row.metrics) for row in here
+    }
+    assert {row.code for row in rows.values()} == {row.code for row in here}
+
+    class Stop(Exception):
+        pass
+
+    def stop(points):
+        raise Stop
+
+    busy = line.replace(**{"duration_s": 50_000, "workload.1.every_s": 0.1})
+    with pytest.raises(Stop):
+        list(runner.run(wb.Sweep(busy, {"seed": range(4)}, "reference").plan, range(4), stop))
+    remote = sys.modules["pyspark.sql.connect.session"].SparkSession
+    remote.getActiveSession().stop()
+
+
+def test_what_connect_lacks_is_told_with_a_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.session", None)
+    with pytest.raises(
+        wb.WorkbenchError, match=r"Spark Connect needs packages that are missing: pip install .*connect"
+    ):
+        session.opened("sc://127.0.0.1:1", {})
