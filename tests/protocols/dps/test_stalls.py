@@ -126,8 +126,8 @@ class Machine:
         }
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("seed", range(3))
+# With these an id stayed that nobody has, or a link was silent for ever, before either was mended.
+@pytest.mark.parametrize(("seed", "in_order"), [(12, False), (25, False), (45, False), (52, True)])
 def test_what_a_busy_machine_breaks_is_whole_again_soon_after(seed, in_order):
     machine = Machine(seed, in_order)
     machine.stalls = 0.01
