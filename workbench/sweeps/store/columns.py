@@ -45,6 +45,8 @@ _TYPES = {_NUMBER: pa.float64(), _FLAG: pa.bool_(), _TEXT: pa.string()}
 _NUMBERS_FIRST = re.compile(r"radio\.loss|workload\.\d+\.at")
 _WHOLE = ("topology", "protocol", "radio", "workload")  # are shown by their labels
 _ITEMS_TOLD = 8  # of a workload, whether or not they are varied
+_SEED = '"seed": '  # the last number of a scenario's document
+_TOLD = 200  # documents whose parameters are remembered
 
 Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the path, the kind of value
 
@@ -55,6 +57,7 @@ class Columns:
     def __init__(self) -> None:
         self._origins: dict[str, Origin] = {}
         self._names: dict[Origin, str] = {}
+        self._told: dict[Any, dict[str, Any]] = {}
         self._taken = {name.lower() for name in (*FIRST, *LAST)}
 
     def __len__(self) -> int:
@@ -111,12 +114,24 @@ class Columns:
             "engine_asked": plan.engine,
             "measure": user_code.name_of(plan.measure) or None,
         }
-        for path, value in parameters(plan, row):
-            kind = _kind(value)
-            found[self.name(PARAMETER, path, kind)] = float(value) if kind == _NUMBER else value
+        found.update(self._parameters(plan, row))
         for name, number in row.metrics.items():
             found[self.name(METRIC, name, _NUMBER)] = number
         return found
+
+    def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """column -> parameter of a row; points that differ in their seeds alone have the same."""
+        head, _, tail = row.document.rpartition(_SEED)
+        labels = tuple(repr(label) for path, label in plan.labels(row.number).items() if path != "seed")
+        known = (plan.paths, head, tail.lstrip("-0123456789"), labels)
+        if known not in self._told:
+            if len(self._told) >= _TOLD:
+                self._told.clear()
+            cells = self._told[known] = {}
+            for path, value in parameters(plan, row):
+                kind = _kind(value)
+                cells[self.name(PARAMETER, path, kind)] = float(value) if kind == _NUMBER else value
+        return self._told[known]
 
     def metrics(self) -> dict[str, str]:
         """column -> metric."""

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from workbench.errors import DataError
+
 NAMES = "_journal-*.jsonl"
 _DIGITS = 16
 
@@ -24,13 +26,19 @@ class Journal:
         self._file: Any = None
 
     def add(self, lines: Iterable[Any]) -> None:
-        """Write values, as JSON has them. They are with the system then, whatever becomes of this process."""
-        if self._file is None:
-            self._file = self._path.open("wb")
-        for line in lines:
-            text = json.dumps(line).encode()
-            self._file.write(_checksum(text) + b" " + text + b"\n")
-        self._file.flush()
+        """Write values, as JSON has them. They are with the system then, whatever becomes of this process.
+
+        DataError if they cannot be written.
+        """
+        try:
+            if self._file is None:
+                self._file = self._path.open("wb")
+            for line in lines:
+                text = json.dumps(line).encode()
+                self._file.write(_checksum(text) + b" " + text + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise DataError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def end(self) -> None:
         """Remove it: what it has stands elsewhere. With the next line it begins anew."""

@@ -22,6 +22,7 @@ import socket
 import threading
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from workbench.errors import DataError
@@ -46,7 +47,8 @@ class Lease:
         """Wait for the end of a dead owner's; DataError if somebody lives who has it."""
         while not self._create():
             self._outlive()
-        threading.Thread(target=self._keep, name="lease", daemon=True).start()
+        self._beating = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._beating.start()
 
     def check(self) -> None:
         """DataError if somebody else has taken over the folder: this process had stopped for long."""
@@ -61,6 +63,7 @@ class Lease:
         if self._file < 0:
             return
         self._is_over.set()
+        self._beating.join()  # The number of a closed file may be another file's.
         is_mine = _owner(_content(self._path)) == self.owner
         os.close(self._file)
         self._file = -1
@@ -78,13 +81,9 @@ class Lease:
         return True
 
     def _keep(self) -> None:
-        file = self._file
         while not self._is_over.wait(BEAT_S):
-            try:
+            with suppress(OSError):  # A full disk may have room again before the lease expires.
                 self._beat()
-            except OSError:  # The disk is full, or `release` has closed the file.
-                if self._file != file:
-                    return
 
     def _beat(self) -> None:
         self._beats += 1
