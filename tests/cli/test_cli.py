@@ -146,7 +146,7 @@ def test_the_app_is_a_notebook_of_the_lab_alone_on_loopback(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     notebook = cli_lab.write_app(tmp_path)
     (cell,) = json.loads(notebook.read_text())["cells"]
-    assert f"os.chdir({str(tmp_path)!r})" in cell["source"] and "wb.lab(name='app')" in cell["source"]
+    assert f"os.chdir({str(tmp_path)!r})" in cell["source"] and "tabs.lab_of_this_tab()" in cell["source"]
     command = cli_lab.app_command(notebook, no_browser=True, port=8901)
     assert "--Voila.ip=127.0.0.1" in command and "--port=8901" in command and "--no-browser" in command
 

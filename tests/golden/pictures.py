@@ -20,6 +20,7 @@ import pandas as pd
 
 import workbench as wb
 from tests.golden import renew
+from tests.records import made
 from workbench import views
 from workbench.protocols.tinymq.metrics import load_metrics
 
@@ -44,15 +45,15 @@ _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 
 
 def text_of(thing):
-    """A drawing as SVG, a table as lines, a figure of Bokeh as its document without ids, a page as it is."""
+    """A drawing as SVG, no record; a table as lines, a figure of Bokeh as its document without ids, a page as is."""
     if isinstance(thing, str):
         return thing
     if isinstance(thing, (pd.DataFrame, pd.Series)):
         return _table(thing)
     if hasattr(thing, "to_svg"):
-        return thing.to_svg()
+        return made.without(thing.to_svg())
     if hasattr(thing, "drawings"):
-        pages = [f"{name}\n{one.to_svg()}" for name, one in zip(thing.names, thing.drawings, strict=True)]
+        pages = [f"{name}\n{made.without(one.to_svg())}" for name, one in zip(thing.names, thing.drawings, strict=True)]
         return "\n".join(pages)
     if hasattr(thing, "references"):  # a model of Bokeh
         return _document(thing)
@@ -116,7 +117,7 @@ def _without_ids(text):
 
 def _page(path):
     """A page without scripts (figures are compared as documents), without pictures of pixels and without ids."""
-    text = _SCRIPT.sub("<script></script>", path.read_text(encoding="utf-8"))
+    text = _SCRIPT.sub("<script></script>", made.without(path.read_text(encoding="utf-8")))
     return _without_ids(_PNG.sub("", text).replace(f"workbench {wb.__version__}", "workbench"))
 
 

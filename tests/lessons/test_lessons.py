@@ -14,7 +14,8 @@ import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.errors import ParameterError
 
-NOTEBOOKS = {path.name[:2]: path for path in sorted((REPOSITORY / "notebooks").glob("0[1-5]-*.ipynb"))}
+LESSONS = sorted((REPOSITORY / "notebooks" / "teachers").glob("0*.md"))
+NOTEBOOKS = {path.name[:2]: path.parents[1] / f"{path.stem}.ipynb" for path in LESSONS}
 ANSWER = re.compile(r"```python\n(.*?)```(?:\n\n> ([^\n]+))?", re.DOTALL)
 
 

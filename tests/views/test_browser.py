@@ -4,8 +4,10 @@ import html
 import re
 
 import pytest
+from PIL import Image
 
 import workbench as wb
+from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
 from workbench.views.player.parcel import pack, poster_us
 from workbench.views.seeing import see
@@ -406,6 +408,15 @@ def test_the_map_zooms_at_the_pointer_is_dragged_and_says_what_is_under_it(playe
     x, y = player.ask("((i) => [p.map.px[i], p.map.py[i]])([...p.plan.id].indexOf(1))")
     player.page.mouse.move(box["x"] + x, box["y"] + y)
     assert player.text(".wb-tip") == "node 1\nsink"
+
+
+def test_the_map_that_is_saved_carries_the_record_of_the_run(player, run, tmp_path):
+    with player.page.expect_download() as download:
+        player.press("Save the map as PNG")
+    path = tmp_path / "map.png"
+    download.value.save_as(path)
+    assert Image.open(path).width > 100
+    assert found.find(path).records == (record_of(run),)
 
 
 @pytest.mark.parametrize("name", ["diffusion", "TinyMQ", "DPS"])

@@ -8,9 +8,10 @@ import pytest
 
 import workbench as wb
 from workbench.sim.metrics import COMMON
+from workbench.sim.metrics.shown import SHOWN, shown_as
 from workbench.widgets.cards import Cards
 from workbench.widgets.differences import Differences
-from workbench.widgets.numbers import change, shown_as, written
+from workbench.widgets.numbers import change, written
 
 
 def run_of(protocol, **changes):
@@ -77,7 +78,7 @@ def test_cards_need_no_metric_that_the_run_before_lacks(runs):
     ],
 )
 def test_changes_in_words(name, before, now, said):
-    assert change(name, before, now) == said
+    assert change(shown_as(name), before, now) == said
 
 
 @pytest.mark.parametrize(
@@ -93,11 +94,12 @@ def test_changes_in_words(name, before, now, said):
     ],
 )
 def test_numbers_in_words(name, value, text):
-    assert written(name, value) == text
+    assert written(shown_as(name), value) == text
 
 
 def test_metrics_of_every_run_have_a_meaning_or_their_name():
-    assert all(shown_as(name).title for name in COMMON)
+    assert {name for name in COMMON if shown_as(name).meaning != name} == set(COMMON)
+    assert shown_as("interest_coverage").title == "interests known" and "interest_coverage" not in SHOWN
     assert shown_as("hops_<b>").title == "hops <b>"
 
 

@@ -196,6 +196,7 @@ def test_what_filters_did_is_told_and_the_data_when_asked_for(part):
     assert "<td>200</td><td>plus</td><td>data</td><td>12</td><td>0</td>" in part._did._table.value
     assert not part._did._rows.value
     part._did._more.click()
+    assert part._did.wait()
     assert "<td>TEMP IS 25</td><td>TEMP IS 26</td>" in part._did._rows.value
     part.told(run_with())
     assert "carried no filter" in part._did._table.value
@@ -211,4 +212,5 @@ def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
     part.told(run)
     wb.register_filter("plus", lambda attributes: 1 / 0)
     part._did._more.click()
+    assert part._did.wait()
     assert "ZeroDivisionError" in part._did._rows.value

@@ -1,9 +1,12 @@
 """The lab without a browser: parts offer, the state changes, all parts and the run follow."""
 
+import threading
+
 import pytest
+from ipywidgets.widgets import widget as ipywidgets
 
 import workbench as wb
-from workbench.widgets import laboratory, run_panel, runs
+from workbench.widgets import filters, laboratory, run_panel, runs, why_not
 from workbench.widgets.laboratory import Lab
 
 
@@ -176,12 +179,63 @@ def test_what_cannot_be_shown_again_is_kept_and_told(lab, tmp_path):
 
 
 def test_a_lab_that_is_closed_leaves_no_widget_behind(lab):
-    from ipywidgets.widgets import widget
-
-    before = len(widget._instances)
+    before = len(ipywidgets._instances)
     second = again()
     second.change(protocol=wb.TinyMQ())
     assert second.wait()
-    assert len(widget._instances) > before + 500
+    assert len(ipywidgets._instances) > before + 500
     second.close()
-    assert len(widget._instances) <= before + 100
+    second.close()
+    assert len(ipywidgets._instances) <= before + 100
+
+
+def test_a_lab_that_is_opened_again_leaves_no_widget_and_no_thread_behind(lab):
+    def left():
+        made = wb.lab()
+        assert made.wait(30)
+        return len(ipywidgets._instances), sum(one.name == "lab" for one in threading.enumerate())
+
+    left()
+    widgets, _ = left()
+    again, threads = [left() for _ in range(3)][-1]
+    assert again == widgets
+    assert threads <= 3  # the fixture's, the last one's, and one that is about to end
+    wb.lab().close()
+
+
+def test_the_filters_form_knows_which_nodes_there_are(lab):
+    assert lab._filters.nodes == tuple(sorted(lab.scenario.topology))
+
+
+def test_why_readings_did_not_arrive_is_told_after_the_picture_and_holds_no_run_up(lab, monkeypatch):
+    is_free, is_there = threading.Event(), threading.Event()
+
+    def slow(run, look):
+        is_there.set()
+        is_free.wait(30)
+        return "told late"
+
+    monkeypatch.setattr(why_not, "_told", slow)
+    lab.change(seed=5)
+    assert lab.wait() and lab.run.scenario.seed == 5 and is_there.wait(30)
+    lab.change(seed=6)
+    assert lab.wait() and lab.run.scenario.seed == 6
+    is_free.set()
+    assert lab._why_not.wait() and lab._why_not._text.value == "told late"
+
+
+def test_a_newer_wish_ends_what_is_made_of_the_last_run(lab, monkeypatch):
+    ended = threading.Event()
+
+    def played(run, progress):
+        try:
+            while True:
+                progress(0.5)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(filters, "decisions", played)
+    lab._filters._did._more.click()
+    lab.change(seed=5)
+    assert ended.wait(30) and lab.wait()
+    assert lab._filters._did.wait() and not lab._filters._did._rows.value

@@ -1,4 +1,6 @@
-"""The ``workbench`` command: demo, run, motes, warm, lab, doctor, and what protocols bring (`public_names.COMMANDS`).
+"""The ``workbench`` command: demo, run, reproduce, motes, warm, lab, doctor, and what protocols bring.
+
+What protocols bring stands in `public_names.COMMANDS`.
 
 Bad input ends in one sentence on standard error and exit code 2; nothing heavy is imported before a command
 needs it.
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 import workbench
 from workbench.cli import lab as cli_lab
 from workbench.cli import motes as cli_motes
+from workbench.cli import reproduce as cli_reproduce
 from workbench.cli import warm as cli_warm
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.public_names import COMMANDS
@@ -53,16 +56,10 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="folder for trace, metrics, page and picture (default: out/ and the file's name)"
     )
     run.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
-    run.add_argument(
-        "--import",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="a module of yours to import first, for a protocol or filters that the scenario names; may be repeated",
-    )
+    add_import(run)
     run.set_defaults(command=run_scenario)
 
+    cli_reproduce.add_parser(commands)
     cli_motes.add_parser(commands)
     cli_warm.add_parser(commands)
     for module in COMMANDS.values():
@@ -73,6 +70,18 @@ def make_parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, how to get it")
     doctor.set_defaults(command=show_doctor)
     return parser
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names modules of the user's to import."""
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module of yours to import first, for a protocol or filters that the scenario names; may be repeated",
+    )
 
 
 def show_demo(options: argparse.Namespace) -> int:
@@ -111,7 +120,7 @@ def write_results(run: "Run", out: Path) -> None:
     run.save(out)
     run.save_html(out / "run.html")
     (out / "run.png").write_bytes(run.figure().to_png())
-    print(f"wrote scenario.json, metrics.json, trace.parquet, run.html and run.png into {out}")
+    print(f"wrote scenario.json, metrics.json, record.json, trace.parquet, run.html and run.png into {out}")
 
 
 def import_module(name: str) -> None:

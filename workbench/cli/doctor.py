@@ -32,7 +32,15 @@ PROGRAMS = {
         ("node",),
         "apt-get install nodejs, or brew install node (virtual motes run in it, version 18 or newer)",
     ),
-    "gcc": (("gcc",), "apt-get install gcc, or xcode-select --install (nothing needs it yet; programs for motes will)"),
+    "gcc": (("gcc",), "apt-get install gcc, or xcode-select --install (tests of the C library for motes use it)"),
+    "arm-none-eabi-gcc": (
+        ("arm-none-eabi-gcc",),
+        "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi (measures what the C library takes of a mote)",
+    ),
+    "qemu-system-arm": (
+        ("qemu-system-arm",),
+        "apt-get install qemu-system-arm (tests of the C library run on a Cortex-M3 that it emulates)",
+    ),
 }
 
 

@@ -16,7 +16,7 @@ import workbench
 FIRST_NOTEBOOK = "00-start.ipynb"
 # Extensions of JupyterLab that ask for its menus or its notebooks, and complain in the page where there are none.
 _NOT_OF_AN_APP = ("ipylab", "@voila-dashboards/jupyterlab-preview", "@jupyter-notebook/lab-extension")
-_APP = "import workbench as wb\n\nwb.lab(name='app')"
+_APP = "from workbench.widgets import tabs\n\ntabs.lab_of_this_tab()"
 
 
 def add_parser(commands: Any) -> None:
@@ -41,7 +41,7 @@ def open_lab(options: argparse.Namespace) -> int:
 def open_app(options: argparse.Namespace) -> int:
     """Replace this process by Voilà, which serves a notebook of one cell: the lab.
 
-    What is composed is kept in the folder ``.workbench`` below the current one.
+    What is composed is kept in the folder ``.workbench`` below the current one, in a file for each tab of the browser.
     """
     folder = Path(tempfile.mkdtemp(prefix="workbench-app-"))
     command = app_command(write_app(folder), options.no_browser, options.port)

@@ -59,7 +59,7 @@ class Protocol:
     changes = ()
     # The module of the metrics that only this protocol has, by name; "" without any. It has
     # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
-    # that function asks for.
+    # that function asks for. SHOWN, if it has that, says how they are shown (`sim/metrics/shown.py`).
     metrics = ""
     # The module that says why publications did not arrive, as only this protocol can; "" without one. It has
     # ``explain(scenario, trace, missing) -> sentences``; `sim/explain.py` says what these are.

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,10 +63,11 @@ def told_by_trace(run: Any) -> Counter[tuple[str, int, str]]:
     return Counter(zip(columns["message"], columns["value"], columns["detail"], strict=True))
 
 
-def decisions(run: Any, most: int = MOST) -> Decisions:
+def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | None = None) -> Decisions:
     """Play a run with a trace again, and keep what filters did. ScenarioError if it comes out otherwise or cannot be.
 
-    ``most``: the data of so many decisions are kept, and the others counted.
+    ``most``: the data of so many decisions are kept, and the others counted. ``progress``: is called now and then with
+    the share of the run that is played; what it raises ends it.
     """
     if run.engine == LIVE:
         raise ScenarioError("a live run on motes cannot be played again, so what its filters were given is not known")
@@ -77,7 +79,7 @@ def decisions(run: Any, most: int = MOST) -> Decisions:
         kernel = engine.begin(run.scenario, watch)
         for node in kernel.nodes:
             importlib.import_module(protocol.catalogue).watch(node, watch.take)
-        kernel.play(engine.duration_us(run.scenario), None)
+        kernel.play(engine.duration_us(run.scenario), progress)
     if watch.changes != told_by_trace(run):
         raise ScenarioError("the scenario no longer gives this run, as its filters have other code; run it again")
     return Decisions(tuple(watch.first), watch.counts)

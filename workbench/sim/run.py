@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -81,15 +82,20 @@ class Run:
         return explain.explain(self)
 
     def save(self, folder: str | Path) -> Path:
-        """Write scenario.json, metrics.json and trace.parquet (if there is a trace) into a folder; returns it."""
-        import pyarrow.parquet as pq
+        """Write scenario.json, metrics.json, record.json and (if there is a trace) trace.parquet into a folder.
+
+        record.json says which versions and engine made them, and with which hashes; `wb.reproduce` takes the folder.
+        Returns the folder.
+        """
+        from workbench.records import record, record_of
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "scenario.json").write_text(self.scenario.to_json() + "\n")
         (folder / "metrics.json").write_text(self.metrics.to_json(indent=2) + "\n")
+        (folder / "record.json").write_text(json.dumps(record_of(self), indent=2) + "\n")
         if self.has_trace:
-            pq.write_table(self.trace, folder / "trace.parquet")
+            record.write_trace(self, folder / "trace.parquet")
         return folder
 
     # Views. Imported when they are used: a sweep on a worker never draws.

@@ -16,6 +16,7 @@ Limits
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -52,10 +53,10 @@ class End(NamedTuple):
         )
 
 
-def ends(run: Any, most: int = MOST) -> list[End]:
+def ends(run: Any, most: int = MOST, look: Callable[[], Any] = bool) -> list[End]:
     """Where the readings ended that did not arrive, the last published first; at most ``most`` of them.
 
-    ScenarioError if the run kept no trace.
+    ``look()`` is called before each: what it raises ends it. ScenarioError if the run kept no trace.
     """
     rows = Rows(run.trace)
     missing = accounts(run.scenario, rows).missing
@@ -63,6 +64,7 @@ def ends(run: Any, most: int = MOST) -> list[End]:
     found = _Messages(run.scenario, rows)
     told = []
     for index in order.tolist():
+        look()
         names = "publisher", "number", "sink", "published_us"
         publisher, number, sink, published_us = (int(getattr(missing, name)[index]) for name in names)
         node, time_us, reason = found.end(publisher, number, sink, published_us)

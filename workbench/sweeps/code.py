@@ -123,7 +123,7 @@ def _check_loaded(protocols: Iterable[str]) -> None:
 def _was_edited(module: Any) -> bool:
     with suppress(OSError, AttributeError, TypeError, struct.error):
         edited_s = Path(module.__file__).stat().st_mtime
-        if edited_s <= _process_began_s():
+        if sys.dont_write_bytecode or edited_s <= _process_began_s():
             return False
         with open(module.__cached__, "rb") as file:
             flags, of_s = struct.unpack("<II", file.read(12)[4:])

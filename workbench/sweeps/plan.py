@@ -26,7 +26,7 @@ from workbench.sweeps.code import Codes
 from workbench.sweeps.design import Design, grid
 
 Measure = Callable[[Any], Mapping[str, float]]
-_WORDS_KEPT = 10_000  # of objects that are varied
+_WORDS_KEPT = 500  # of objects that are varied: each may be a network
 
 
 class Point(NamedTuple):

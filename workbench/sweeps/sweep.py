@@ -38,6 +38,10 @@ class Sweep:
         self.plan = checked(scenario, over, engine, measure)
         self._memory = MemoryStore()
 
+    def remember(self, other: Sweep) -> None:
+        """Keep results in the same memory as another sweep, and find there what that one has found."""
+        self._memory = other._memory
+
     @property
     def points(self) -> Points:
         """All points in order, each built when it is asked for. Keys follow the user's code as it is now."""

@@ -92,7 +92,7 @@ class SweepTable:
         from workbench.sweeps import chart
         from workbench.views.sweeps import figure
 
-        return figure.draw(self.summary(x, y, by), chart.texts(self._plan, self._varied, x, y, by))
+        return self.carrying(figure.draw(self.summary(x, y, by), chart.texts(self._plan, self._varied, x, y, by)), y)
 
     def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
         """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
@@ -102,7 +102,13 @@ class SweepTable:
         series = chart.series(self.summary(x, y, by), x, by)
         texts = chart.texts(self._plan, self._varied, x, y, by)
         legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
-        return views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note)
+        return self.carrying(views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
+
+    def carrying(self, drawing: Any, *drawn: str) -> Any:
+        """The drawing, which from now on carries the record of this sweep; ``drawn``: the metrics that it shows."""
+        from workbench.records.table import carrying
+
+        return carrying(drawing, self.rows, self._plan, *drawn)
 
     def name_of(self, column: str) -> str:
         """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""

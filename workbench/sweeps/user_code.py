@@ -13,7 +13,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -198,6 +198,14 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = No
     with _by_value(cloudpickle, [*code.values(), *([] if measure is None else [measure])]):
         content = cloudpickle.dumps((work, registered, modules, _user_keys()))
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], content))
+
+
+def pickled(things: Mapping[str, Callable]) -> bytes:
+    """Functions of the user as bytes that `pickle.loads` reads where their modules are not."""
+    from pyspark import cloudpickle
+
+    with _by_value(cloudpickle, things.values()):
+        return cloudpickle.dumps(dict(things))
 
 
 def _of_metrics(name: str) -> tuple[Any, Any]:

@@ -4,16 +4,16 @@ Ranges are those that a hand on a slider wants, narrower than what the generator
 generators' names and defaults; where a generator has no default, a small network's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
 
 from workbench.protocols.parameter import Parameter
-from workbench.topology.generators import disc, grid, line, random_geometric, ring
 from workbench.topology.links import testbed
-from workbench.topology.office import OFFICE, office
+from workbench.topology.office import OFFICE
 from workbench.topology.propagation import Propagation
+from workbench.topology.recipes import KINDS
 
 MOST_NODES = 2000  # of a form: a network of so many is made in about a second
 
@@ -81,14 +81,6 @@ PROPAGATION: dict[str, tuple[Parameter, ...]] = {
     kind: tuple(Parameter(name, getattr(default, name), *line) for name, line in _RADIO.items())
     for kind, default in _DEFAULTS.items()
 }
-_MAKERS: dict[str, Callable[..., nx.DiGraph]] = {
-    "grid": grid,
-    "line": line,
-    "ring": ring,
-    "disc": disc,
-    "random_geometric": random_geometric,
-    "office": office,
-}
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -109,4 +101,4 @@ def made(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
     arguments = {one.name: values[one.name] for one in TABLES[kind]}
     if kind in PROPAGATION:
         arguments["propagation"] = Propagation(**{one.name: values[one.name] for one in PROPAGATION[kind]})
-    return _MAKERS[kind](**arguments)
+    return KINDS[kind](**arguments)

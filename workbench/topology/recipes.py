@@ -24,7 +24,7 @@ from workbench.topology.links import testbed
 from workbench.topology.office import office
 
 # Not from_links: files move, so a network of measured links is stored link by link.
-_KINDS: dict[str, Callable[..., nx.DiGraph]] = {
+KINDS: dict[str, Callable[..., nx.DiGraph]] = {
     "grid": grid,
     "line": line,
     "ring": ring,
@@ -82,7 +82,7 @@ def from_dict(form: object) -> nx.DiGraph:
 
 
 def _can_be_repeated(recipe: Any) -> bool:
-    if not isinstance(recipe, Mapping) or recipe.get("kind") not in {*_KINDS, "from_positions"}:
+    if not isinstance(recipe, Mapping) or recipe.get("kind") not in {*KINDS, "from_positions"}:
         return False
     try:
         return bool(json.loads(json.dumps(recipe, allow_nan=False)) == recipe)
@@ -94,11 +94,11 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
     kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
     if kind == "from_positions":
         return _from_positions(recipe)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        kinds = ", ".join((*_KINDS, "from_positions"))
+    if not isinstance(kind, str) or kind not in KINDS:
+        kinds = ", ".join((*KINDS, "from_positions"))
         raise ScenarioError(f"The topology's recipe has the kind {kind!r:.60}; it must be one of {kinds}.")
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
-    return _call(kind, _KINDS[kind], arguments)
+    return _call(kind, KINDS[kind], arguments)
 
 
 def _from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,8 @@ from xml.sax import saxutils
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.records import carriers
+from workbench.records.record import to_text
 from workbench.views.palette import BACKGROUND, TEXT, in_dark
 
 FONT_FAMILY = "Aileron, Helvetica, Arial, 'DejaVu Sans', sans-serif"
@@ -143,7 +145,8 @@ _COLOURED = ("colour", "fill", "stroke", "halo")
 class Drawing:
     """Items in the order in which they are drawn, on a page of ``width`` x ``height`` px.
 
-    is_dark: whether the page is dark, and the colours of the items are meant for that.
+    is_dark: whether the page is dark, and the colours of the items are meant for that. record: gives the record of what
+    is drawn (`workbench.records`), which SVG and PNG files carry; None if it is not of a run.
     """
 
     width: float
@@ -151,6 +154,7 @@ class Drawing:
     title: str = ""
     items: list[Item] = field(default_factory=list)
     is_dark: bool = False
+    record: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
 
     @property
     def ground(self) -> str:
@@ -282,7 +286,8 @@ class Drawing:
         """The drawing as an SVG document, ``dark``: for a dark ground."""
         if dark:
             return self.in_dark().to_svg()
-        return self.frame_svg("\n".join(self.elements()))
+        svg = self.frame_svg("\n".join(self.elements()))
+        return carriers.into_svg(svg, to_text(self.record())) if self.record else svg
 
     def to_html(self) -> str:
         """The drawing as an SVG element for a page, light or dark as the page is."""
@@ -305,7 +310,8 @@ class Drawing:
 
         if not 0 < scale <= 16:
             raise ParameterError(f"to_png: scale is {scale!r}; it must be a number above 0 and at most 16")
-        return png(self.in_dark() if dark else self, scale)
+        data = png(self.in_dark() if dark else self, scale)
+        return carriers.into_png(data, to_text(self.record())) if self.record else data
 
     def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
         """Write an .svg or .png file, by the path's ending; returns the path."""

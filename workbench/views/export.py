@@ -1,11 +1,15 @@
 """The player as one page that needs neither kernel nor network: its script is in it, and so are all columns."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import ParameterError
+from workbench.records import carriers, record_of
+from workbench.records.record import to_text
+from workbench.sim.run import Run
 from workbench.views import caption, rich
 from workbench.views.drawing import Drawing
 
@@ -32,14 +36,16 @@ def save_html(
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
     """The page as text."""
-    from workbench.views.player.embed import SMALL, part, player_html
+    from workbench.views.player.embed import SMALL, name_of, part, player_html
     from workbench.views.player.parcel import pack
     from workbench.views.player.taken_apart import told
     from workbench.views.seeing import see
 
     sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
     head, drawn = _embedded([figure for _, _, figure in sections])
-    parts = [player_html(pack(see(run, event), told(run)), level=SMALL)]
+    head += _records(run, [figure for _, _, figure in sections])
+    parcel = pack(see(run, event), told(run))
+    parts = [player_html(parcel, name_of(parcel), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
     parts.append(f"<section><h2>Metrics</h2>{_metrics(run)}{_scenario(run)}</section>")
     for (title, text, _), figure in zip(sections, drawn, strict=True):
@@ -64,14 +70,26 @@ def _embedded(figures: list[Any]) -> tuple[str, list[str]]:
     """What the page's head needs for some figures, and the HTML of each: BokehJS comes along if one is Bokeh's."""
     models = [figure for figure in figures if not isinstance(figure, Drawing)]
     if not models:
-        return "", [figure.to_svg() for figure in figures]
+        return "", [_svg(figure) for figure in figures]
     from bokeh.embed import components
     from bokeh.resources import Resources
 
     script, divisions = components(models)
     rest = iter(divisions)
-    drawn = [figure.to_svg() if isinstance(figure, Drawing) else next(rest) for figure in figures]
+    drawn = [_svg(figure) if isinstance(figure, Drawing) else next(rest) for figure in figures]
     return Resources(mode="inline", components=["bokeh"]).render() + script, drawn
+
+
+def _svg(figure: Drawing) -> str:
+    """A figure without its record, which the page has in its head."""
+    return replace(figure, record=None).to_svg()
+
+
+def _records(run: Any, figures: list[Any]) -> str:
+    """The records of the run and of what its figures show, each once, as elements for the page's head."""
+    made: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
+    made += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
+    return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in made))
 
 
 def _metrics(run: Any) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.errors import ParameterError
 from workbench.views import caption, palette
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.layers import Seen
 from workbench.views.legend import LINE, MARGIN, SMALL, legend_drawing, scales_drawing
@@ -22,6 +23,7 @@ __all__ = ["LINE", "MARGIN", "SMALL", "WIDTH", "Scene", "draw", "network_drawing
 WIDTH = 700
 
 
+@carries_record
 def network_drawing(
     run: Any,
     time_s: float | None = None,

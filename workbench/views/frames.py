@@ -27,10 +27,13 @@ class Sent:
 
     rows: in the trace. from_us, until_us: airtime, cut at the end of the run. received, lost: how many nodes received
     or lost it. reason: of a frame to one node, why that lost it, as a code of ``columns.words["detail"]``; -1 else.
+
+    of: for each row of the trace, shape (rows of the trace,), the last frame up to it; -1 before the first.
     """
 
     columns: Columns
     rows: np.ndarray
+    of: np.ndarray
     from_us: np.ndarray
     until_us: np.ndarray
     received: np.ndarray
@@ -46,21 +49,20 @@ def sent_frames(columns: Columns, duration_us: int) -> Sent:
     rows = columns.where(event="sent")
     end = columns["time_us"][rows]
     start = np.minimum(end - np.maximum(columns["value"][rows], 1), duration_us - 1)
-    counts = [_of_frame(rows, columns.where(event=event)) for event in ("received", "lost")]
-    received, lost = (np.bincount(of[of >= 0], minlength=len(rows)) for of in counts)
+    of_row = np.zeros(columns.rows, np.int32)
+    of_row[rows] = 1
+    of_row = np.cumsum(of_row, out=of_row) - 1
     losses = columns.where(event="lost")
-    of = counts[1]
+    received, lost = (
+        np.bincount(of_row[some] + 1, minlength=len(rows) + 1)[1:] for some in (columns.where(event="received"), losses)
+    )
+    of = of_row[losses]
     is_addressee = of >= 0
     if len(rows):
         is_addressee &= columns["node"][losses] == columns["peer"][rows[np.maximum(of, 0)]]
     reason = np.full(len(rows), -1)
     reason[of[is_addressee]] = columns.codes["detail"][losses[is_addressee]]
-    return Sent(columns, rows, start, np.minimum(end, duration_us), received, lost, reason)
-
-
-def _of_frame(sent: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The place in ``sent`` of the frame that each row is about, -1 for a row before all frames."""
-    return np.searchsorted(sent, rows) - 1
+    return Sent(columns, rows, of_row, start, np.minimum(end, duration_us), received, lost, reason)
 
 
 def film_of(sent: Sent, duration_us: int) -> Film:
@@ -153,7 +155,7 @@ def ways_of(columns: Columns, rows: np.ndarray, ways: Ways) -> np.ndarray:
 def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, film: Film, duration_us: int) -> Layer:
     """What was lost, from where the picture of its frame ends; weight 1 if it was sent to this node alone."""
     lost = columns.where(event="lost")
-    of = _of_frame(sent.rows, lost)
+    of = sent.of[lost]
     frame = np.append(sent.rows, 0)[np.maximum(of, 0)]
     is_unicast = (of >= 0) & (columns["peer"][frame] == columns["node"][lost]) if len(lost) else of > 0
     kept = sampled(is_unicast, MOST)

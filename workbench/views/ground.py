@@ -1,8 +1,11 @@
 """The ground a network is drawn on: where its nodes are, which links and walls to draw, who is how far from a sink."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import networkx as nx
 import numpy as np
@@ -65,9 +68,22 @@ class Plan:
         return min(by_area, 1.5 * float(np.median(near))) if len(near) else by_area
 
 
-def lay_out(graph: nx.DiGraph, links_per_node: int = LINKS_PER_NODE) -> Plan:
+# A topology is frozen: the plans and distances of one are worked out once for all of its runs.
+_known: WeakKeyDictionary[nx.Graph, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def _remembered(graph: nx.Graph, what: Any, make: Callable[[], Any]) -> Any:
+    if not nx.is_frozen(graph):
+        return make()
+    known = _known.setdefault(graph, {})
+    if what not in known:
+        known[what] = make()
+    return known[what]
+
+
+def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Plan:
     """The plan of a topology graph (node attribute ``pos``, arc attribute ``pdr``, ``graph.graph["walls"]``)."""
-    return thinned(whole(graph), links_per_node)
+    return _remembered(graph, ("plan", links_per_node), lambda: thinned(whole(graph), links_per_node))
 
 
 def whole(graph: nx.Graph) -> Plan:
@@ -98,8 +114,12 @@ def thinned(plan: Plan, links_per_node: int) -> Plan:
     return replace(plan, links=links, notes=(*plan.notes, f"Of {every:,} links, {drawn}."))
 
 
-def hops_to(graph: nx.DiGraph, sink: int) -> dict[int, int]:
+def hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
     """Hops from each node that can reach ``sink`` over links that deliver at least now and then."""
+    return _remembered(graph, ("hops", sink), lambda: _hops_to(graph, sink))
+
+
+def _hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
     hops, newest = {sink: 0}, [sink] if sink in graph else []
     before = graph.pred if graph.is_directed() else graph.adj
     while newest:

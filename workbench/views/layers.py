@@ -276,7 +276,8 @@ def select(some: Table, rows: np.ndarray) -> Table:
 class Seen:
     """All that there is to see of a run: `views.seeing.see` makes it, every view draws it.
 
-    layers: in the order of their chips; notes: what was left out, or is not as it seems, in sentences.
+    layers: in the order of their chips; notes: what was left out, or is not as it seems, in sentences. trace: all of
+    the run's, as columns.
     """
 
     run: Any
@@ -287,6 +288,7 @@ class Seen:
     curves: tuple[Curves, ...] = ()
     ways: Ways = NO_WAYS
     notes: tuple[str, ...] = ()
+    trace: Columns | None = None
 
     def layer(self, name: str, mark: str | None = None) -> Layer:
         """The first layer of a name (and mark). KeyError if there is none."""

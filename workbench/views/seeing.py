@@ -27,7 +27,8 @@ def see(run: Any, event: Event | None = None) -> Seen:
     ``event``, (origin, sequence), leaves out what is about other events. Raises ScenarioError if the run kept no
     trace, DataError if what it has is none, ParameterError if it has no such event.
     """
-    columns = of_event(read(run.trace), event)
+    trace = read(run.trace)
+    columns = of_event(trace, event)
     protocol, plan = run.scenario.protocol, lay_out(run.scenario.topology)
     duration_us = round(run.scenario.duration_s * 1e6)
     sent = sent_frames(columns, duration_us)
@@ -54,4 +55,5 @@ def see(run: Any, event: Event | None = None) -> Seen:
         curves=tuple(one for one in parts if isinstance(one, Curves)),
         ways=ways,
         notes=tuple(dict.fromkeys(notes)),
+        trace=trace,
     )

@@ -17,11 +17,13 @@ def order_of(keys: np.ndarray) -> np.ndarray:
     low, high = int(keys.min()), int(keys.max())
     if high - low >= 1 << (DIGIT * MOST_DIGITS):
         return np.argsort(keys, kind="stable")
-    rest = keys.astype(np.int64) - low
-    order = np.argsort((rest & 0xFFFF).astype(np.uint16), kind="stable")
+    rest = np.subtract(keys, low, dtype=np.int64)
+    if high - low < 1 << DIGIT:
+        return np.argsort(rest.astype(np.uint16), kind="stable")
+    order = np.argsort(rest.astype(np.uint16), kind="stable")  # the lowest digit: others are cut off
     shift = DIGIT
     while (high - low) >> shift:
-        digit = ((rest >> shift) & 0xFFFF).astype(np.uint16)
+        digit = (rest >> shift).astype(np.uint16)
         order = order[np.argsort(digit[order], kind="stable")]
         shift += DIGIT
     return order

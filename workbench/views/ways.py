@@ -85,9 +85,8 @@ def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
     held = columns.where(event="held")
     received = columns.where(event="received")
     received = received[carriers[columns.codes["message"][received]]]
-    of = np.searchsorted(sent.rows, received) - 1
-    is_unicast = columns["peer"][np.append(sent.rows, 0)[of]] >= 0 if columns.rows else of > 0
-    rows = np.concatenate([held[columns["peer"][held] >= 0], received[(of >= 0) & is_unicast]])
+    is_unicast = np.append(columns["peer"][sent.rows] >= 0, False)  # the last one is for rows before all frames
+    rows = np.concatenate([held[columns["peer"][held] >= 0], received[is_unicast[sent.of[received]]]])
     # A node holds what it receives for the first time right away: that hop counts once.
     told = [columns[name][rows] for name in ("node", "peer", "origin", "sequence", "time_us")]
     return rows[first_of_each(groups(*told))]
@@ -97,7 +96,8 @@ def _ends(columns: Columns, made: np.ndarray) -> np.ndarray:
     """Rows at which a node dropped a publication that it did not hold before, one for each node and publication."""
     had, drops = np.concatenate([made, columns.where(event="held")]), columns.where(event="dropped")
     both = np.concatenate([had, drops])
-    key, keys = numbered(groups(*(columns[name][both] for name in ("node", "origin", "sequence"))))
+    event, events = numbered(groups(columns["origin"][both], columns["sequence"][both]))
+    key, keys = numbered(columns["node"][both] * np.int64(events) + event)
     since_us = np.full(keys, FOREVER_US)
     np.minimum.at(since_us, key[: len(had)], columns["time_us"][had])
     dropped = key[len(had) :]

@@ -8,7 +8,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.widgets.numbers import change, shown_as, written
+from workbench.sim.metrics.shown import shown_as
+from workbench.widgets.numbers import change, written
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
@@ -17,15 +18,18 @@ _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 class Cards(widgets.HTML):
-    """``show(metrics, before)``: a card for each metric that means something in this run, the protocol's own last."""
+    """``show(metrics, before, protocol)``: a card for each metric that means something in this run.
+
+    The protocol's own come last; ``protocol``: whose run it is, None for one that has none of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.add_class("wb-cards-box")
 
-    def show(self, metrics: Any, before: Any = None) -> None:
+    def show(self, metrics: Any, before: Any = None, protocol: Any = None) -> None:
         """Show the metrics (a series) of a run, and what has changed since those of the run before."""
-        cards = "".join(_card(name, metrics, before) for name in _names(metrics))
+        cards = "".join(_card(name, metrics, before, protocol) for name in _names(metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics'>{cards}</div>"
 
 
@@ -39,10 +43,10 @@ def _names(metrics: Any) -> list[str]:
     return [name for name in (*FIRST, *kept) if name in metrics.index and not math.isnan(metrics[name])]
 
 
-def _card(name: str, metrics: Any, before: Any) -> str:
-    shown, now = shown_as(name), float(metrics[name])
-    value = written(name, now)
-    said, is_better = change(name, float(before[name]), now) if before is not None and name in before else ("", None)
+def _card(name: str, metrics: Any, before: Any, protocol: Any) -> str:
+    shown, now = shown_as(name, protocol), float(metrics[name])
+    value = written(shown, now)
+    said, is_better = change(shown, float(before[name]), now) if before is not None and name in before else ("", None)
     kind = "" if is_better is None else "wb-better" if is_better else "wb-worse"
     extra = ""
     if name == "delivery_ratio":

@@ -9,6 +9,7 @@ import traitlets
 
 from workbench.sim.run import Run
 from workbench.views.player.living import PlayerView
+from workbench.widgets.skin import skin
 
 
 class Compare(widgets.HBox):
@@ -23,7 +24,7 @@ class Compare(widgets.HBox):
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
         self._first = widgets.HTML("<p class='wb-said'>The first run is on its way.</p>")
-        super().__init__((self._first,))
+        super().__init__((self._first, skin()))
         self.add_class("wb-players")
         if runs:
             self.show(runs)
@@ -42,7 +43,7 @@ class Compare(widgets.HBox):
         del self.players[len(runs) :]
         for player in self.players:
             player.wire.clock = self._clock if len(runs) > 1 else ""
-        wires = tuple(player.wire for player in self.players)
+        wires = (*(player.wire for player in self.players), skin())
         if tuple(self.children) != wires:  # type: ignore[has-type]
             self.children = wires
 

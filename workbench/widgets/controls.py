@@ -17,7 +17,7 @@ from workbench.sim.workload import ALL
 from workbench.widgets.part import Part
 
 MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
-NAME_WIDTH, _TEXT_WIDTH = "11em", "12em"  # names of fields, their text
+NAME_WIDTH = "11em"  # of what stands before a control
 
 # Items of a tuple
 
@@ -110,6 +110,25 @@ def error_html(sentence: str) -> str:
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 
+def said_html(sentence: str, is_error: bool = False) -> str:
+    """How something goes, or what is wrong with it, as a sentence beside buttons; "" without one."""
+    if is_error or not sentence:
+        return error_html(sentence)
+    return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
+
+
+def below() -> widgets.HTML:
+    """What can be said below a field (`tell_below`); it takes no room while there is nothing."""
+    made = widgets.HTML(layout={"display": "none"})
+    made.add_class("wb-below")
+    return made
+
+
+def tell_below(where: widgets.HTML, text: str) -> None:
+    """Say something there, as HTML; "" is nothing."""
+    where.value, where.layout.display = text, None if text else "none"
+
+
 class TextField(widgets.HBox):
     """A name, a text, its unit, and what is wrong with it. ``text``: what stands there; ``error``: a sentence or ""."""
 
@@ -119,17 +138,17 @@ class TextField(widgets.HBox):
     def __init__(self, name: str, unit: str = "", reason: str = "", placeholder: str = "") -> None:
         label = f"<span title='{html.escape(reason, quote=True)}'>{html.escape(name)}</span>"
         self._text = widgets.Text(
-            continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": _TEXT_WIDTH}
+            continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": "auto"}
         )
-        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
+        self._said = below()
         units = widgets.HTML(f"<span class='wb-unit'>{html.escape(unit)}</span>")
-        super().__init__((widgets.HTML(label, layout={"width": NAME_WIDTH}), self._text, units, self._said))
-        self.add_class("wb-field")
+        super().__init__((widgets.HTML(label, layout={"width": "auto"}), self._text, units, self._said))
+        self.add_class("wb-field").add_class("wb-row")
         traitlets.link((self, "text"), (self._text, "value"))
         self.observe(self._tell, "error")
 
     def _tell(self, change: Any) -> None:
-        self._said.value = error_html(change.new)
+        tell_below(self._said, error_html(change.new))
 
 
 class Lines(widgets.VBox):
@@ -141,7 +160,7 @@ class Lines(widgets.VBox):
     selected = traitlets.Int(-1)
 
     def __init__(self, name: str, buttons: Iterable[tuple[str, str, Callable[[], None]]], empty: str) -> None:
-        self._list = widgets.Select(rows=6, layout={"width": "100%"}, tooltip=name)
+        self._list = widgets.Select(rows=6, layout={"width": "calc(100% - 4px)"}, tooltip=name)
         self._buttons = tuple(button(*one) for one in buttons)
         self._empty = widgets.HTML(html.escape(empty))
         self._more = widgets.HTML()
@@ -181,6 +200,58 @@ class Lines(widgets.VBox):
         self._empty.layout.display = "none" if count else None
         for one in self._buttons:
             one.disabled = self.selected < 0
+
+
+class ListPart(Part):
+    """A part that lists items, and has a form for the one that is selected.
+
+    picked    the nodes that are picked on the map
+    selected  the place of the item whose form is shown, -1 for none
+
+    A subclass has ``items``, ``_acts()`` (the list's buttons), ``_put_onto()`` and ``_draw_form()``.
+    """
+
+    picked = traitlets.Any(())
+    selected = traitlets.Int(-1)
+
+    def _make_list(self, said: str, empty: str, what: str) -> None:
+        """Make the list (``_lines``) and the button that puts an item onto nodes (``_put``)."""
+        self._lines = Lines(said, self._acts(), empty)
+        self._put = button("Put onto picked nodes", f"the {what} moves to the nodes picked on the map", self._put_onto)
+
+    def _watch_list(self) -> None:
+        self._lines.observe(self._select, "selected")
+        self.observe(self._chosen, "selected")
+        self.observe(self._draw_put, ("picked", "selected"))
+        self._draw_put()
+
+    @property
+    def items(self) -> tuple:
+        """What the list shows."""
+        raise NotImplementedError
+
+    def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+        raise NotImplementedError
+
+    def _put_onto(self) -> None:
+        raise NotImplementedError
+
+    def _draw_form(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+    def _select(self, change: Any) -> None:
+        if not self._is_drawing:
+            self.selected = change.new
+
+    def _chosen(self, change: Any) -> None:
+        if self._lines.selected != change.new and change.new < len(self.items):
+            self._lines.selected = change.new
+        self._draw_form()
+
+    def _draw_put(self, _: Any = None) -> None:
+        count = len(tuple(self.picked))
+        self._put.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
+        self._put.disabled = not count or self.selected < 0
 
 
 # After each cell: keys and filters that the user has registered in it

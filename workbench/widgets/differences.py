@@ -8,7 +8,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.widgets.numbers import shown_as, written
+from workbench.sim.metrics.shown import Shown, shown_as
+from workbench.widgets.numbers import written
 
 
 class Differences(widgets.HTML):
@@ -25,7 +26,7 @@ class Differences(widgets.HTML):
         if names[0] == names[1]:
             names = [f"{names[0]} A", f"{names[1]} B"]
         index = [*one.metrics.index, *(name for name in other.metrics.index if name not in one.metrics.index)]
-        rows = "".join(_row(name, _value(one, name), _value(other, name)) for name in index)
+        rows = "".join(_row(_shown(name, one, other), _value(one, name), _value(other, name)) for name in index)
         head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
         self.value = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -34,17 +35,20 @@ def _name(run: Any) -> str:
     return type(run.scenario.protocol).public_class().__name__
 
 
+def _shown(name: str, one: Any, other: Any) -> Shown:
+    return shown_as(name, (one if name in one.metrics.index else other).scenario.protocol)
+
+
 def _value(run: Any, name: str) -> float:
     return float(run.metrics[name]) if name in run.metrics.index else float("nan")
 
 
-def _row(name: str, one: float, other: float) -> str:
+def _row(shown: Shown, one: float, other: float) -> str:
     if math.isnan(one) and math.isnan(other):
         return ""
-    shown = shown_as(name)
     best = _best(shown.is_more_better, one, other)
     cells = "".join(
-        f"<td{' class=wb-best' if place == best else ''}>{html.escape(written(name, value))}</td>"
+        f"<td{' class=wb-best' if place == best else ''}>{html.escape(written(shown, value))}</td>"
         for place, value in enumerate((one, other))
     )
     ratio = f"{other / one:.2f}" if one and not math.isnan(one) and not math.isnan(other) else ""

@@ -19,14 +19,13 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
-from workbench.widgets.controls import error_html
+from workbench.widgets.controls import below, error_html, tell_below
 from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
 LONGEST_SENTENCE = 400  # it may quote what was put in
 DECADES = 2  # a slider over as many is logarithmic
-_NAME_WIDTH, _CONTROL_WIDTH, _NUMBER_WIDTH = "11em", "10em", "6.5em"
-_BELOW = {"flex": "1 0 100%", "margin": "0 2px 4px"}
+_AS_ROOM = {"width": "auto"}  # a field is a grid: lab.css says how wide its columns are
 
 
 class Field(widgets.HBox):
@@ -45,12 +44,11 @@ class Field(widgets.HBox):
         self._check = check or partial(check_parameter, "this", parameter)
         self._is_setting = False
         self._controls, self._read, self._write = _control(parameter)
-        self._said = widgets.HTML(layout={"flex": "1 1 12em"})
-        name = widgets.HTML(_label(parameter), layout={"width": _NAME_WIDTH})
+        self._said, self._reason = below(), below()
+        name = widgets.HTML(_label(parameter), layout=_AS_ROOM)
         unit = widgets.HTML(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
-        self._reason = widgets.HTML(layout={**_BELOW, "display": "none"})
-        super().__init__((name, *self._controls, unit, self._said, self._reason), layout={"flex_flow": "row wrap"})
-        self.add_class("wb-field")
+        super().__init__((name, *self._controls, unit, self._said, self._reason))
+        self.add_class("wb-field").add_class("wb-row")
         for control in self._controls:
             control.tooltip = f"{parameter.name}: {parameter.reason}"
             control.observe(self._edited, "value")
@@ -91,14 +89,11 @@ class Field(widgets.HBox):
             self._is_setting = False
 
     def _told(self, change: Any) -> None:
-        self._said.value = error_html(change.new)
+        tell_below(self._said, error_html(change.new))
 
     def _explain(self, change: Any) -> None:
-        if change.new:
-            told = f"<span class='wb-said'>{html.escape(reason_of(self.parameter))}</span>"
-            self._reason.value, self._reason.layout.display = told, None
-        else:
-            self._reason.layout.display = "none"
+        reason = html.escape(reason_of(self.parameter))
+        tell_below(self._reason, f"<span class='wb-said'>{reason}</span>" if change.new else "")
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
@@ -155,15 +150,15 @@ _Control = tuple[tuple[widgets.Widget, ...], Callable[[Any], Any], Callable[[Any
 def _control(parameter: Parameter) -> _Control:
     default = parameter.default
     if isinstance(default, bool):
-        return _single(widgets.Checkbox(indent=False, layout={"width": _CONTROL_WIDTH}))
+        return _single(widgets.Checkbox(indent=False, layout=_AS_ROOM))
     if isinstance(parameter.minimum, tuple):
         choices = [(_shown_choice(one), one) for one in parameter.minimum]
-        return _single(widgets.Dropdown(options=choices, value=default, layout={"width": _CONTROL_WIDTH}))
+        return _single(widgets.Dropdown(options=choices, value=default, layout=_AS_ROOM))
     if isinstance(default, (int, float)):
         return _number(parameter)
     if isinstance(default, tuple):
         return _list()
-    return _single(widgets.Text(continuous_update=False, layout={"width": _CONTROL_WIDTH}))
+    return _single(widgets.Text(continuous_update=False, layout=_AS_ROOM))
 
 
 def _single(control: Any) -> _Control:
@@ -181,7 +176,7 @@ def _number(parameter: Parameter) -> _Control:
     """A slider over the usual range, and a number that takes all that the table allows."""
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
-    text = widgets.Text(continuous_update=False, layout={"width": _NUMBER_WIDTH})
+    text = widgets.Text(continuous_update=False, layout=_AS_ROOM)
     shown: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
@@ -211,14 +206,15 @@ def _as_number(text: str, whole: bool) -> int | float:
 def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
     """(slider, where a value is on it, which value a place on it is)."""
     low, high = usual_range(parameter)
-    layout = {"width": _CONTROL_WIDTH}
     if low > 0 and math.log10(high / low) >= DECADES:
         step = math.log10(high / low) / STEPS
-        slider = widgets.FloatSlider(min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=layout)
+        slider = widgets.FloatSlider(
+            min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=_AS_ROOM
+        )
         return slider, lambda value: math.log10(max(value, low)), lambda place: _rounded(10**place, whole)
     if whole:
-        return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=layout), lambda v: v, int
-    slider = widgets.FloatSlider(min=low, max=high, step=(high - low) / STEPS, readout=False, layout=layout)
+        return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=_AS_ROOM), lambda v: v, int
+    slider = widgets.FloatSlider(min=low, max=high, step=(high - low) / STEPS, readout=False, layout=_AS_ROOM)
     return slider, lambda value: value, lambda place: _rounded(place, whole)
 
 
@@ -240,7 +236,7 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
 
 def _list() -> _Control:
     """A tuple as the user writes it: 1, 2, 3 or TEMP, HUMIDITY."""
-    text = widgets.Text(continuous_update=False, layout={"width": _CONTROL_WIDTH})
+    text = widgets.Text(continuous_update=False, layout=_AS_ROOM)
 
     def read(_: Any) -> tuple:
         return tuple(literal(item.strip()) for item in text.value.split(",") if item.strip())

@@ -22,7 +22,7 @@ from workbench.sim.decisions import Decision, decisions, told_by_trace
 from workbench.widgets.attributes import CHOICE, Attributes
 from workbench.widgets.controls import (
     NAME_WIDTH,
-    Lines,
+    ListPart,
     TextField,
     button,
     error_html,
@@ -32,10 +32,11 @@ from workbench.widgets.controls import (
     quiet,
     refresh_after_cells,
     replaced,
+    said_html,
     without,
 )
 from workbench.widgets.fields import Field, fields_of
-from workbench.widgets.part import Part
+from workbench.widgets.later import GivenUp, Later
 
 UNIT = "Filter"  # of the setting that holds filters
 _MOST_ROWS = 200  # of the table of what filters did
@@ -54,17 +55,14 @@ def setting_of(protocol: Protocol | None) -> str:
     return next((one.name for one in table if one.unit == UNIT), "")
 
 
-class Filters(Part):
+class Filters(ListPart):
     """``value``: a protocol, whose filters are shown and edited. One without filters says so, and stays as it is.
 
     nodes     the nodes that there are; () if that is not known
-    picked    the nodes that are picked on the map
-    selected  the place of the filter whose form is shown, in the order in which messages meet them; -1 for none
+    selected  the place of a filter is that in the order in which messages meet them
     """
 
     nodes = traitlets.Any(())
-    picked = traitlets.Any(())
-    selected = traitlets.Int(-1)
     error = traitlets.Unicode()
 
     def __init__(self, value: Protocol | None = None, nodes: Iterable[int] = ()) -> None:
@@ -72,9 +70,8 @@ class Filters(Part):
         self._kind = widgets.Dropdown(options=(), tooltip="which filter to add", layout={"width": "14em"})
         self._add = button("+ Filter", "add it behind the others, on the nodes that are picked or on all", self.add)
         self._says, self._without, self._said = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        self._lines = Lines("filters, in the order in which they see a message", self._acts(), "There is no filter.")
+        self._make_list("filters, in the order in which they see a message", "There is no filter.", "filter")
         self._form = _Form(self._form_edited)
-        self._put = button("Put onto picked nodes", "the filter moves to the nodes picked on the map", self._put_onto)
         self._did = _Did()
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})
         how = widgets.HTML(_HOW)
@@ -82,13 +79,16 @@ class Filters(Part):
         super().__init__(value, (self._without, self._editor, self._did))
         self.add_class("wb-filters")
         self._kind.observe(self._describe, "value")
-        self._lines.observe(self._select, "selected")
-        self.observe(self._chosen, "selected")
-        self.observe(self._draw_put, ("picked", "selected"))
+        self._watch_list()
         self.observe(self._draw_form, "nodes")
         self.observe(self._tell, "error")
         self.draw(self.value)
         refresh_after_cells(self)
+
+    @property
+    def items(self) -> tuple:
+        """What the list shows."""
+        return self.filters
 
     @property
     def filters(self) -> tuple:
@@ -122,6 +122,10 @@ class Filters(Part):
     def told(self, run: Any) -> None:
         """Show what the filters passed, replaced and dropped in a run; the data before and after when asked for."""
         self._did.show(run)
+
+    def drop(self) -> None:
+        """A newer run is under way: what is made of the last one is given up."""
+        self._did.drop()
 
     # What the user does
 
@@ -215,15 +219,6 @@ class Filters(Part):
         kind = self._kinds().get(self._kind.value) if setting_of(self.value) else None
         self._says.value = "" if kind is None else f"<span class='wb-unit'>{html.escape(kind.says)}</span>"
 
-    def _select(self, change: Any) -> None:
-        if not self._is_drawing:
-            self.selected = change.new
-
-    def _chosen(self, change: Any) -> None:
-        if self._lines.selected != change.new and change.new < len(self.filters):
-            self._lines.selected = change.new
-        self._draw_form()
-
     def _draw_form(self, _: Any = None) -> None:
         found = self.filters
         if not 0 <= self.selected < len(found):
@@ -232,11 +227,6 @@ class Filters(Part):
         self._form.layout.display = None
         one = found[self.selected]
         self._form.show(one, self._kinds().get(one.name), tuple(self.nodes))
-
-    def _draw_put(self, _: Any = None) -> None:
-        count = len(tuple(self.picked))
-        self._put.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
-        self._put.disabled = not count or self.selected < 0
 
     def _tell(self, change: Any) -> None:
         self._said.value = error_html(change.new)
@@ -363,6 +353,7 @@ class _Did(widgets.VBox):
 
     def __init__(self) -> None:
         self._run: Any = None
+        self._later = Later()
         self._table = widgets.HTML()
         self._more = button("Show the data before and after", "the run is played once more and watched", self._watch)
         self._rows = widgets.HTML()
@@ -371,6 +362,7 @@ class _Did(widgets.VBox):
 
     def show(self, run: Any) -> None:
         """Counts of the trace; the data when they are asked for."""
+        self.drop()
         self._run, self._rows.value = run, ""
         protocol = run.scenario.protocol
         has_filters = bool(setting_of(protocol)) and bool(getattr(protocol, setting_of(protocol)))
@@ -384,18 +376,37 @@ class _Did(widgets.VBox):
         else:
             self._table.value = _counts_html(protocol, told_by_trace(run), is_whole=False)
 
+    def drop(self) -> None:
+        """A newer run is under way: the last one is not played once more."""
+        self._later.drop()
+        self._more.disabled = False
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until the data that were asked for are there; False if that took too long."""
+        return self._later.wait(timeout_s)
+
     def _watch(self) -> None:
+        run = self._run
+        self._more.disabled, self._rows.value = True, said_html("The run is played once more.")
+        self._later.want(lambda look: self._tell(run, look), at_once=True)
+
+    def _tell(self, run: Any, look: Callable[[], None]) -> None:
+        """Play the run once more, in a thread of its own, and show what its filters were given."""
         try:
-            first, counts = decisions(self._run)
+            first, counts = decisions(run, progress=lambda _: look())
+        except GivenUp:
+            raise
         except WorkbenchError as error:
-            self._rows.value = error_html(str(error))
-            return
+            said = error_html(str(error))
         except Exception as error:  # a filter of the user's, say
-            self._rows.value = error_html(f"the run ended with {type(error).__name__}: {error}")
-            return
-        self._table.value = _counts_html(self._run.scenario.protocol, counts, is_whole=True)
-        self._rows.value = _decisions_html(self._run.scenario.protocol, first, sum(counts.values()))
-        self._more.layout.display = "none"
+            said = error_html(f"the run ended with {type(error).__name__}: {error}")
+        else:
+            look()
+            self._table.value = _counts_html(run.scenario.protocol, counts, is_whole=True)
+            self._more.layout.display = "none"
+            said = _decisions_html(run.scenario.protocol, first, sum(counts.values()))
+        look()
+        self._rows.value, self._more.disabled = said, False
 
 
 def _names(protocol: Protocol) -> dict[tuple[str, int], str]:

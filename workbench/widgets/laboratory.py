@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 import ipywidgets as widgets
@@ -30,6 +29,7 @@ from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
 from workbench.widgets.session import Session, State
+from workbench.widgets.skin import skin
 from workbench.widgets.store import Store
 from workbench.widgets.sweep import SweepPanel
 from workbench.widgets.take_away import TakeAway
@@ -132,6 +132,8 @@ class Lab(widgets.VBox):
         self._store.flush()
         self._panel.close()
         self._sweep.stop()
+        for part in (self._why_not, self._filters):
+            part.drop()
         for player in self._players.players:
             player.close()
         close_all(self)
@@ -157,11 +159,6 @@ class Lab(widgets.VBox):
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 
     def _make_frame(self) -> None:
-        style = "".join(
-            path.read_text(encoding="utf-8")
-            for path in sorted(files("workbench.widgets").iterdir(), key=lambda one: one.name)
-            if path.name.endswith(".css")
-        )
         self._undo = widgets.Button(icon="undo", tooltip="Undo", layout={"width": "2.6em"})
         self._redo = widgets.Button(icon="repeat", tooltip="Redo", layout={"width": "2.6em"})
         names = [_ALONE, *sorted(public_names.PROTOCOLS)]
@@ -188,7 +185,7 @@ class Lab(widgets.VBox):
         self._middle = widgets.HBox((self._left, right))
         self._middle.add_class("wb-middle")
         notice = widgets.HTML(error_html(self._store.said))
-        super().__init__((widgets.HTML(f"<style>{style}</style>"), bar, notice, self._middle))
+        super().__init__((skin(), bar, notice, self._middle))
         self.add_class("wb-lab")
 
     def _wire(self) -> None:
@@ -223,6 +220,8 @@ class Lab(widgets.VBox):
             self._tell_error()
 
     def _state_changed(self) -> None:
+        for part in (self._why_not, self._filters):
+            part.drop()
         self._show_state()
         self._store.write(self._session.state, self._opened_with)
         self._play()
@@ -292,7 +291,7 @@ class Lab(widgets.VBox):
             return
         self._players.show(runs)
         metrics = runs[0].metrics
-        self._cards.show(metrics, self._before)
+        self._cards.show(metrics, self._before, runs[0].scenario.protocol)
         self._before = metrics
         self._filters.told(runs[0])
         self._why_not.show(runs[0])

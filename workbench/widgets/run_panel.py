@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import threading
 import time
 from typing import Any
@@ -15,9 +14,11 @@ from workbench.errors import WorkbenchError
 from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
+from workbench.widgets.controls import said_html
 from workbench.widgets.part import close_all
 from workbench.widgets.runs import Runs
 from workbench.widgets.session import State
+from workbench.widgets.skin import skin
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
 _SLOW_S = 0.3  # a run that takes longer shows its progress
@@ -54,7 +55,8 @@ class RunPanel(widgets.HBox):
         self.run_button.on_click(lambda _: self.play())
         self.stop_button.on_click(lambda _: self.stop())
         self.where.observe(lambda _: self._tell_where(), "value")
-        super().__init__((self.run_button, self.stop_button, self.where, self.bar, self.said))
+        super().__init__((self.run_button, self.stop_button, self.where, self.bar, self.said, skin()))
+        self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
         """Run a state, the one shown last by default, in place of whatever runs."""
@@ -91,8 +93,7 @@ class RunPanel(widgets.HBox):
 
     def say(self, sentence: str, is_error: bool = False) -> None:
         """Show a sentence beside the buttons."""
-        kind = "wb-error" if is_error else "wb-said"
-        self.said.value = f"<span class='{kind}' role='status'>{html.escape(sentence)}</span>"
+        self.said.value = said_html(sentence, is_error)
 
     def _tell_where(self) -> None:
         if self.where.value == BOARDS:

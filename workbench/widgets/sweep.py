@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps import LocalRunner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
+from workbench.widgets.controls import said_html
 from workbench.widgets.fields import literal, usual_range
 from workbench.widgets.part import Part
 from workbench.widgets.runs import engine_for
@@ -179,7 +179,7 @@ class SweepPanel(Part):
         try:
             self._chart.value = self.table.plot(self._done[0].path, self.metric.value).to_html()
         except WorkbenchError as error:
-            self._chart.value = f"<span class='wb-said'>{html.escape(str(error))}</span>"
+            self._chart.value = said_html(str(error))
         own = tuple(name for name in self.table.metrics if name not in self.metric.options)
         if own:
             chosen = self.metric.value
@@ -191,8 +191,7 @@ class SweepPanel(Part):
         self.values.value = ", ".join(str(one) for one in proposed(table_of(self.value)[self.path.value], self.value))
 
     def _say(self, sentence: str, is_error: bool = False) -> None:
-        kind = "wb-error" if is_error else "wb-said"
-        self._said.value = f"<span class='{kind}' role='status'>{html.escape(sentence)}</span>"
+        self._said.value = said_html(sentence, is_error)
 
 
 class _Watched:

@@ -7,7 +7,6 @@ things, wherever the kernel runs.
 from __future__ import annotations
 
 import base64
-import html
 import io
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
 from workbench.sim.python_lines import python_lines
+from workbench.widgets.controls import error_html
 
 LARGEST_B = 60_000_000  # of a link: a browser takes no longer ones
 _KINDS: dict[str, tuple[str, str]] = {
@@ -82,10 +82,10 @@ class TakeAway(widgets.VBox):
         if name == "run.html":
             with tempfile.TemporaryDirectory() as folder:
                 return run.save_html(Path(folder) / name).read_bytes()
-        import pyarrow.parquet as pq
+        from workbench.records import record
 
         file = io.BytesIO()
-        pq.write_table(run.trace, file)
+        record.write_trace(run, file)
         return file.getvalue()
 
     def offer_python(self) -> None:
@@ -101,7 +101,7 @@ class TakeAway(widgets.VBox):
         insert_cell(text)
 
     def _say(self, sentence: str) -> None:
-        self.link.value = f"<span class='wb-error'>{html.escape(sentence)}</span>"
+        self.link.value = error_html(sentence)
 
 
 _front_ends: list[Any] = []  # one is enough for all labs of a kernel

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.errors import WorkbenchError
 from workbench.sim.why_not import ends
+from workbench.widgets.controls import said_html
+from workbench.widgets.later import Later
 
 SHOWN = 30
 
@@ -15,13 +19,15 @@ SHOWN = 30
 class WhyNot(widgets.VBox):
     """``show(run)``: its explanation, and a line for each reading that is missing, the last published first.
 
-    It is made when it is looked at: `show` only notes the run while ``is_seen`` is False.
+    It is made when it is looked at: `show` only notes the run while ``is_seen`` is False. It is made later than the
+    picture, in a thread of its own (`Later`); ``wait()`` waits for it.
     """
 
     def __init__(self) -> None:
         self._text = widgets.HTML()
         self._run: Any = None
         self._is_seen = True
+        self._later = Later()
         super().__init__((self._text,))
 
     @property
@@ -33,21 +39,39 @@ class WhyNot(widgets.VBox):
     def is_seen(self, is_seen: bool) -> None:
         self._is_seen = is_seen
         if is_seen and self._run is not None:
-            self._draw(self._run)
+            self.show(self._run)
 
     def show(self, run: Any) -> None:
         """Show why readings of this run did not arrive."""
         self._run = run
         if self._is_seen:
-            self._draw(run)
+            self._later.want(lambda look: self._draw(run, look))
 
-    def _draw(self, run: Any) -> None:
+    def drop(self) -> None:
+        """A newer run is under way: what is told of the last one is not made any more."""
+        self._later.drop()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until it shows what is to be shown; False if that took too long."""
+        return self._later.wait(timeout_s)
+
+    def _draw(self, run: Any, look: Callable[[], None]) -> None:
+        try:
+            text = _told(run, look)
+        except WorkbenchError as error:
+            text = said_html(str(error), is_error=True)
+        look()
         self._run = None
-        metrics = run.metrics
-        missing = int(metrics["expected"] - metrics["delivered"])
-        text = run.explain()._repr_html_() if missing or not metrics["expected"] else "<p>Everything arrived.</p>"
-        if missing:
-            lines = "".join(f"<li>{html.escape(str(end))}</li>" for end in ends(run, SHOWN))
-            more = f"<p>The last {SHOWN} of {missing:,}.</p>" if missing > SHOWN else ""
-            text += f"<h4>What did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{more}"
         self._text.value = text
+
+
+def _told(run: Any, look: Callable[[], None]) -> str:
+    metrics = run.metrics
+    missing = int(metrics["expected"] - metrics["delivered"])
+    text = run.explain()._repr_html_() if missing or not metrics["expected"] else "<p>Everything arrived.</p>"
+    look()
+    if missing:
+        lines = "".join(f"<li>{html.escape(str(end))}</li>" for end in ends(run, SHOWN, look))
+        more = f"<p>The last {SHOWN} of {missing:,}.</p>" if missing > SHOWN else ""
+        text += f"<h4>What did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{more}"
+    return text

@@ -21,7 +21,7 @@ from workbench.sim import workload
 from workbench.sim.workload import ALL, Item, Outage, Publish, Subscribe
 from workbench.widgets.attributes import PUBLICATION, SUBSCRIPTION, Attributes
 from workbench.widgets.controls import (
-    Lines,
+    ListPart,
     TextField,
     button,
     error_html,
@@ -34,7 +34,6 @@ from workbench.widgets.controls import (
     without,
 )
 from workbench.widgets.fields import Field, fields_of
-from workbench.widgets.part import Part
 
 KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
 _TITLES = {"subscribe": "Subscription", "publish": "Publication", "outage": "Outage"}
@@ -62,19 +61,15 @@ _FLAGS = {
 _MOST_COMPARED = 60  # of the other items, by distinct text
 
 
-class Workload(Part):
+class Workload(ListPart):
     """``value``: a tuple of what `wb.subscribe`, `wb.publish` and `wb.outage` make.
 
     nodes     the nodes that there are; () if that is not known
-    picked    the nodes that are picked on the map
     protocol  by whose rule publications match; None for that of attributes
-    selected  the place of the item whose form is shown, -1 for none
     """
 
     nodes = traitlets.Any(())
-    picked = traitlets.Any(())
     protocol = traitlets.Any()
-    selected = traitlets.Int(-1)
 
     def __init__(self, value: Iterable[Item] = (), nodes: Iterable[int] = (), protocol: Protocol | None = None) -> None:
         self.nodes, self.protocol = tuple(nodes), protocol
@@ -82,19 +77,20 @@ class Workload(Part):
             button(f"+ {title}", "at the nodes that are picked on the map, if some are", partial(self.add, kind))
             for kind, title in _TITLES.items()
         ]
-        self._lines = Lines("what happens", self._acts(), "Nothing happens yet: add a subscription and a publication.")
-        self._put = button("Put onto picked nodes", "the item moves to the nodes picked on the map", self._put_onto)
+        self._make_list("what happens", "Nothing happens yet: add a subscription and a publication.", "item")
         self._forms: dict[str, _Form] = {}
         self._shown = widgets.VBox()
         adding = widgets.HBox(add, layout={"flex_flow": "row wrap"})
         super().__init__((), (adding, self._lines, self._shown, self._put))
         self.add_class("wb-workload")
-        self._lines.observe(self._select, "selected")
-        self.observe(self._chosen, "selected")
-        self.observe(self._draw_put, ("picked", "selected"))
+        self._watch_list()
         self.observe(self._draw_form, ("protocol", "nodes"))
         self.value = tuple(value)
-        self._draw_put()
+
+    @property
+    def items(self) -> tuple:
+        """What the list shows."""
+        return self.value
 
     def draw(self, value: tuple[Item, ...]) -> None:
         """The list and the form of the selected item."""
@@ -171,15 +167,6 @@ class Workload(Part):
             self._lines.show([line_of(one) for one in items], self.selected)
         self.offer(items)
 
-    def _select(self, change: Any) -> None:
-        if not self._is_drawing:
-            self.selected = change.new
-
-    def _chosen(self, change: Any) -> None:
-        if self._lines.selected != change.new and change.new < len(self.value):
-            self._lines.selected = change.new
-        self._draw_form()
-
     # The form
 
     def _draw_form(self, _: Any = None) -> None:
@@ -206,11 +193,6 @@ class Workload(Part):
                 if len(found) == _MOST_COMPARED:
                     break
         return tuple((label, text) for text, label in found.items())
-
-    def _draw_put(self, _: Any = None) -> None:
-        count = len(tuple(self.picked))
-        self._put.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
-        self._put.disabled = not count or self.selected < 0
 
 
 # Items

@@ -79,6 +79,8 @@ DIFFUSIONS = {
     "max_reinforcements": st.sampled_from([1, 2, 10]),
     "max_data": st.sampled_from([1, 2, 3, 20]),
     "max_seen_interests": st.sampled_from([1, 2, 4, 50]),
+    "max_sinks": st.sampled_from([1, 2, 10]),
+    "max_next_hops": st.sampled_from([1, 2, 10]),
     "ttl": st.sampled_from([1, 2, 3, 50, 50]),
     "refresh_s": st.sampled_from([0, 0.2, 0.7, 2.0, 30.0]),
     "gradient_lifetime_s": st.sampled_from([1.0, 2.0, 150.0]),

@@ -129,6 +129,9 @@ def test_duplicate_never_reaches_a_filter():
 def test_message_that_a_filter_made_too_long_is_dropped_with_a_reason():
     register_filter("much_more", lambda attributes: attributes * 9)
     assert reasons(on_relay(Filter("much_more"), what="TEMP IS 26, X IS 1")[1]) == ["too_long"]
+    node = make_node(filters=(Filter("much_more", messages="interest"),))
+    assert reasons(hear(node, interest("TEMP GE 25, X GE 1"))) == ["too_long"]
+    assert not node.outbox and not node.cache.entries
 
 
 def test_answer_that_is_no_publication_is_told_to_its_author():

@@ -445,16 +445,54 @@ def heard(draw):
     return bytes(frame), previous_hop, draw(st.booleans())
 
 
+def test_data_goes_to_no_more_neighbors_than_there_is_room_for():
+    node = make_node(max_next_hops=2)
+    for sink in (6, 7, 8, 9):
+        hear(node, interest(f"TEMP GE {sink}", hop=sink, sink=sink))
+    sent(node)
+    assert reasons(hear(node, data(hop=3))) == ["full"]
+    assert data_hops(node) == [6, 7]
+    assert reasons(hear(node, data(hop=6, sequence=2))) == ["full"]
+    assert data_hops(node) == [7, 8]
+
+
+def test_further_subscription_than_there_is_room_for_is_refused():
+    node = make_node(max_subscriptions=2)
+    first, _ = (node.subscribe(parse("TEMP GE 25"), 0) for _ in range(2))
+    node.take_frames()
+    with pytest.raises(ParameterError, match="node 5 already has 2 subscriptions, which is max_subscriptions"):
+        node.subscribe(parse("TEMP GE 25"), 0)
+    assert not node.outbox
+    first.unsubscribe(0)
+    assert node.subscribe(parse("TEMP GE 25"), 0).number == 2
+
+
+def test_neighbor_that_the_black_list_has_no_room_for_is_counted_and_stays_off_it():
+    node = make_node(max_black=1)
+    for neighbor in (3, 4):
+        node.link_quality(neighbor, 0, 0, 0)
+    assert reasons(node.take_events()) == ["full"]
+    assert node.black_list == [3]
+
+
 def assert_within_its_sizes(node):
     assert len(node.cache.entries) <= 2
     assert len(node.samples) <= 2 and len(node.seen_data) <= 2 and len(node.seen_interests) <= 3
     for owner in node.cache.entries + node.own_interests:
         assert len(owner.data_gradients.list) <= 2
+        assert all(len(one.reinforced_for) <= 1 for one in owner.data_gradients.list)
     for entry in node.cache.entries:
         assert len(entry.gradients) <= 2
 
 
-SMALL = {"max_interests": 2, "max_gradients": 2, "max_reinforcements": 2, "max_data": 2, "max_seen_interests": 3}
+SMALL = {
+    "max_interests": 2,
+    "max_gradients": 2,
+    "max_reinforcements": 2,
+    "max_sinks": 1,
+    "max_data": 2,
+    "max_seen_interests": 3,
+}
 
 
 @settings(max_examples=150)

@@ -8,6 +8,7 @@ from tests.neighbor import data, hear, interest, make_node, of, reasons, sent
 from tests.network import SECOND, Network, taken
 from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, EncodeError
+from workbench.protocols.contract import Dropped
 from workbench.protocols.diffusion import Diffusion
 from workbench.protocols.diffusion.events import (
     DataGradientSet,
@@ -364,6 +365,23 @@ def test_data_gradients_of_the_oldest_sources_give_way(size):
     assert reinforcements(node) == [11, 12, 13][-size:]
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_reinforcement_of_a_further_sink_is_dropped_where_its_source_has_no_room_for_it(size):
+    node = make_node(max_sinks=size)
+    for sink in (7, 8, 9):
+        hear(node, interest(hop=sink, sink=sink))
+    hear(node, data(source=11, hop=3))
+    sent(node)
+    heard = [hear(node, interest(hop=sink, sink=sink, sequence=2), unicast=True) for sink in (7, 8, 9)]
+    assert [reasons(events) for events in heard] == [[]] * size + [["full"]] * (3 - size)
+    assert of(Dropped, heard[2]) == [Dropped(3, "reinforcement", 9, 2, 0, "full")]
+    assert reinforcements(node) == [3] * size
+    # The next round of a sink's interest makes room again.
+    hear(node, interest(hop=7, sink=7, round=1))
+    assert reasons(hear(node, interest(hop=9, sink=9, sequence=3), unicast=True)) == []
+    assert reinforcements(node) == [3]
+
+
 def test_reinforcement_with_no_hop_left_is_dropped_where_it_would_go_on():
     node = cached(2)
     assert reasons(hear(node, interest(hop=2, sequence=2, ttl=1), unicast=True)) == []
@@ -373,13 +391,40 @@ def test_reinforcement_with_no_hop_left_is_dropped_where_it_would_go_on():
     assert reinforcements(node) == []
 
 
-def test_reinforcement_too_long_for_the_own_profile_is_dropped_where_it_would_go_on():
+def test_reinforcement_goes_on_to_no_more_neighbors_than_there_is_room_for():
+    node = cached(2, max_next_hops=2)
+    for source in (11, 12, 13, 14):
+        hear(node, data(source=source, hop=min(source, 13)))
+    sent(node)
+    events = hear(node, interest(hop=2, sequence=2), unicast=True)
+    assert [event.peer for event in of(Dropped, events)] == [13, 13]
+    assert reasons(events) == ["full", "full"]
+    assert reinforcements(node) == [11, 12]
+
+
+def test_wrong_reinforcement_of_an_application_leaves_no_trace():
+    node = make_node(profile="strict", max_attributes=5)
+    subscription = node.subscribe(parse("TEMP GE 25"), 0)
+    hear(node, data(hop=3))
+    sent(node)
+    for wrong, error in [
+        ("TEMP GE 26, X NE 5, X NE 6, X NE 7, X NE 8", EncodeError),
+        ("TEMP GE 26, X NE 4, X NE 5, X NE 6, X NE 7, X NE 8", AttributeFormatError),
+    ]:
+        with pytest.raises(error):
+            node.reinforce(subscription, 0, parse(wrong))
+    assert not node.outbox and not node.take_events()
+    assert node.own_interests[0].data_gradients.list[0].reinforced_for == (5,)
+
+
+@pytest.mark.parametrize("unicast", [False, True])
+def test_interest_message_too_long_for_the_own_profile_is_dropped_where_it_is_heard(unicast):
     node = cached(2, profile="strict")
     hear(node, data("TEMP IS 26, X IS 1", hop=3))
     sent(node)
     long = interest("TEMP GE 25, X NE 5, X NE 6, X NE 7, X NE 8", hop=2, sequence=2)
-    assert reasons(hear(node, long, unicast=True)) == ["too_long"]
-    assert reinforcements(node) == []
+    assert reasons(hear(node, long, unicast=unicast)) == ["too_long"]
+    assert not node.outbox and len(node.cache.entries) == 1
 
 
 def test_reinforcement_towards_a_black_neighbor_is_dropped_and_counted():

@@ -174,8 +174,11 @@ def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for
     # Without a recheck a muted link is asked for a sign of life, which ends them too.
     for count_muted, link_loss_s in ((True, 200.0), (False, 4.0), (True, 4.0)):
         settings = {**QUICK, "link_loss_s": link_loss_s, "count_muted": count_muted, "recheck_s": 0.0}
-        network = mesh(DPS(**settings), SQUARE)
-        (subscriber,) = subscribed(network, [(0, "a/b")])
+        network = mesh(DPS(**settings), SQUARE[:-1])
+        (subscriber,) = subscribed(network, [(1, "a/b")])
+        network.advance(10)
+        network.links |= {(0, 3), (3, 0)}
+        network.nodes[3].link(0, network.now)
         network.advance(60)
         publish_and_check(network, [subscriber], [(place, "a/b") for place in range(4)])
         dead_ends.append(network.drops().get("dead_end", 0))

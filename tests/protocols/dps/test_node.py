@@ -621,3 +621,30 @@ def test_a_topic_that_nobody_should_publish_goes_on_and_is_kept_and_ended_like_a
     assert [(one.topics, one.is_expiry) for one in early] == [(one, ends) for one in wanted for ends in (False, True)]
     assert not len(alone.node.publications.retained)
     assert alone.drops() == ({} if wanted else {"no_match": 3})
+
+
+def test_what_is_retained_has_no_more_time_left_than_it_came_with_though_the_clock_is_set_back():
+    alone = Alone().linked(1)
+    alone.now = 10**13
+    alone.says(1, publication(ttl_s=100, lifetime_s=100))
+    alone.now = 0
+    sent = alone.says(2, subscription(1, SAK, ["a/b"]))
+    assert [message.ttl_s for _, message in sent if isinstance(message, wire.Publication)] == [100]
+
+
+def test_interests_that_were_overtaken_by_newer_ones_are_stale():
+    alone = Alone().linked(1, ["a/b"])
+    alone.says(1, subscription(4, SAK, ["c/d"]))
+    newest = alone.node.links.remotes[1].inbound
+    assert alone.says(1, subscription(3, SAK, ["e/f"])) == [] and alone.drops() == {"stale": 1}
+    assert alone.node.links.remotes[1].inbound == newest
+
+
+def test_a_change_of_interests_that_are_not_here_any_more_has_both_sides_tell_everything_anew():
+    alone = Alone().linked(1, ["a/b"])
+    alone.node.links.remotes[1].inbound = None
+    needs = publication_filter(["a/b"], DPS()).fuzzy_hash()
+    sign = wire.Subscription(1, None, 1, SAK | CHANGE, HIGH, needs, NONE)
+    ((to, told),) = alone.says(1, sign)
+    assert to == 1 and isinstance(told, wire.Subscription) and not told.flags & CHANGE
+    assert alone.drops() == {"no_base": 1}

@@ -217,8 +217,9 @@ def test_a_link_that_an_acknowledgement_has_muted_says_so_once_and_in_a_crowd_al
 
 def test_signs_of_life_and_rechecks_of_a_crowd_take_no_more_than_those_of_a_few():
     settings = DPS()
-    few, many = rules.times_of(settings), rules.times_of(settings, 10 * rules.CALM)
-    assert rules.times_of(settings, rules.CALM) == few
+    alone = rules.times_of(settings)
+    few, many = rules.times_of(settings, rules.CALM), rules.times_of(settings, 10 * rules.CALM)
+    assert few._replace(ids_us=alone.ids_us) == alone and alone.ids_us < few.ids_us
     assert many.sign_us == 10 * few.sign_us and many.recheck_s == 10 * few.recheck_s
     assert many.ids_us == 10 * few.ids_us
     assert few.update_us == many.update_us == few.tick_us < many.tick_us

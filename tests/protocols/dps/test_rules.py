@@ -15,7 +15,7 @@ BOOLEANS = (False, True)
 
 def test_times_follow_from_the_settings():
     times = rules.times_of(wb.DPS(update_s=0.5, link_loss_s=3.0, recheck_s=60.0, history_s=7.0))
-    assert times == (500_000, 500_000, 3_500_000, 60.0, 500_000, 7_000_000)
+    assert times == (500_000, 500_000, 3_500_000, 60.0, 25_001, 7_000_000)
 
 
 @pytest.mark.parametrize("state", [LINKING, ACTIVE])
@@ -38,6 +38,7 @@ def test_a_muted_link_shows_something_by_the_reply_to_its_question_alone():
     [
         (SAK_REQUESTED, 1, 1, False, False, True),  # restarted, and numbers from the first again
         (SAK_REQUESTED, 5, 3, True, False, True),  # gave the link up
+        (SAK_REQUESTED, 2, 3, False, False, False),  # what it told before it told more: that came first
         (SAK_REQUESTED, 1, 1, True, False, False),  # the same again: our answer was lost
         (SAK_REQUESTED, 1, 0, False, False, False),  # the first that comes
         (SAK_REQUESTED, 1, 1, False, True, False),  # asks for a muted link whose loop is still there
@@ -57,6 +58,14 @@ def test_a_change_needs_the_interests_that_it_changes():
     assert not rules.lacks_base(0, ACTIVE, 5, 3)
     assert not rules.lacks_base(DELTA | UNMUTE, ACTIVE, 5, 3)
     assert not rules.lacks_base(DELTA, UNMUTING, 5, 3)
+
+
+def test_who_asks_for_nothing_and_needs_something_changes_what_is_not_here_any_more():
+    assert rules.has_lost_base(DELTA, ACTIVE, True)
+    assert not rules.has_lost_base(DELTA, ACTIVE, False)
+    assert not rules.has_lost_base(0, ACTIVE, True)
+    assert not rules.has_lost_base(DELTA | UNMUTE, ACTIVE, True)
+    assert not rules.has_lost_base(DELTA, MUTED, True)
 
 
 def test_a_message_is_repeated_from_some_tick_on_and_given_up_after_some_repetitions():

@@ -53,6 +53,9 @@ Differs from the original in (A1, A2, ... number its gaps in this project's own 
          chance, a refresh later, is the same collision.
     --   data goes along ``exploratory_gradients`` only while a node remembers data for longer than copies take to meet
          (a second); a node that forgets sooner uses the head alone, or copies would circle and multiply.
+    --   each list has a size. What one has no room for is dropped as ``full``: the reinforcement of a further sink of
+         one source, data for further neighbors, a further neighbor on the black list. A further subscription is
+         refused.
     --   interests already seen are remembered apart from the cache, or an evicted interest would be flooded for ever;
          ``unsubscribe`` floods the interest with expiration 0, which cancels it and what reinforced a part of it, but
          no later interest of the sink; data has a ttl as well.
@@ -77,6 +80,10 @@ PARAMETERS = (
     Parameter("max_reinforcements", 10, 1, 255, "per interest", "MAX_REINFORCEMENTS: data gradients, one a source"),
     Parameter("max_attributes", 10, 1, 255, "per call", "MAX_ATT"),
     Parameter("max_data", 20, 1, 65535, "entries", "MAX_DATA: duplicate list, and samples that wait"),
+    Parameter("max_sinks", 10, 1, 255, "per data gradient", "as many as gradients, should each lead to another sink"),
+    Parameter("max_next_hops", 10, 1, 255, "per data message", "a mote's usual degree"),
+    Parameter("max_subscriptions", 20, 1, 65535, "per node", "two for each interest, where half of them overlap"),
+    Parameter("max_black", 255, 1, 65535, "neighbors", "the black list; a dense testbed's, where most links are weak"),
     Parameter("max_seen_interests", 50, 1, 65535, "entries", "five caches: an evicted interest is still known"),
     Parameter("ttl", 50, 1, 255, "hops", "TTL of the definition file"),
     Parameter("profile", "wide", ("strict", "wide"), None, "", "29 B is TinyOS's; a region takes five attributes"),

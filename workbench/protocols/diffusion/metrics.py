@@ -12,8 +12,12 @@ import numpy as np
 from workbench.sim.columns import ranks, row_keys
 from workbench.sim.metrics import NOT_A_NUMBER, Rows
 from workbench.sim.metrics.paths import paths_of
+from workbench.sim.metrics.shown import Shown
 
 LOOKS_AT = ("interest_cached",)
+SHOWN = {
+    "interest_coverage": Shown("interests known", "%", True, "share of nodes that hold the interests, mean"),
+}
 
 
 def measure(scenario: Any, rows: Rows) -> dict[str, float]:

@@ -12,7 +12,7 @@ from workbench.attributes.model import (
     with_payload,
 )
 from workbench.attributes.wire import attributes_size
-from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
+from workbench.errors import AttributeFormatError, DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.diffusion import events, rules, wire
 from workbench.protocols.diffusion.events import (
@@ -72,6 +72,11 @@ class DiffusionNode(Node):
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Ask the network for data that matches; ``expires_s`` None asks for ever. Returns a Subscription."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
+        if len(self.subscriptions.open) >= self.settings.max_subscriptions:
+            raise ParameterError(
+                "node %d already has %d subscriptions, which is max_subscriptions"
+                % (self.address, len(self.subscriptions.open))
+            )
         attributes = subscription.attributes
         self._check_count(attributes)
         own = self._own_interest(attributes)
@@ -140,6 +145,9 @@ class DiffusionNode(Node):
                 "the reinforcement %s is less constrained than the subscription %s"
                 % (text_of(wanted), text_of(own.attributes))
             )
+        self._check_count(wanted)
+        # Before anything is noted: a reinforcement that does not fit its frame leaves no trace behind.
+        wire.encode_interest(wire.Interest(0, self.address, 0, self.address, 1, 0, wanted), self.settings.profile)
         own.data_gradients.forget_reinforcements(self.address)
         return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
 
@@ -150,6 +158,9 @@ class DiffusionNode(Node):
             was_black, inbound, outbound, self.settings.blacklist_loss, self.settings.blacklist_hysteresis
         )
         if is_black == was_black:
+            return
+        if is_black and len(self.black_list) >= self.settings.max_black:
+            self.drop(neighbor, "", NOBODY, 0, "full")
             return
         self.events.append(Blacklisted(neighbor, "", NOBODY, 0, int(is_black), ""))
         if was_black:
@@ -270,6 +281,8 @@ class DiffusionNode(Node):
             reason = "blacklisted"
         elif message.ttl < 1:
             reason = "ttl"
+        elif len(frame) - 1 > wire.PROFILES[self.settings.profile]:
+            reason = "too_long"  # Neither could it go on, nor has a mote of this profile the room for it.
         if reason is not None:
             self.drop(previous_hop, name, origin, message.sequence, reason)
         elif name == "data":
@@ -283,6 +296,14 @@ class DiffusionNode(Node):
         """`drop` for a message that was decoded."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
+
+    def _why_filtered(self, attributes, header_B):
+        """Why a message with these attributes (None: none are left) ends at this node's filters, or None."""
+        if attributes is None:
+            return "filter"
+        if attributes_size(attributes) > wire.PROFILES[self.settings.profile] - header_B:
+            return "too_long"
+        return None
 
     def _receive_interest(self, interest, now):
         self.clean(now)
@@ -304,8 +325,9 @@ class DiffusionNode(Node):
         if self.filters is not None:
             attributes = self.filters.answer("interest", [attributes], interest.sink, interest.sequence, now)
         self.seen_interests.put(key, interest.round, now)
-        if attributes is None:
-            self.drop_message(interest, "interest", "filter")
+        reason = self._why_filtered(attributes, wire.INTEREST_HEADER_B)
+        if reason is not None:
+            self.drop_message(interest, "interest", reason)
             return
         interest = _with_attributes(interest, attributes)
         if interest.expiration_s == 0:
@@ -403,13 +425,7 @@ class DiffusionNode(Node):
         if interest.ttl <= 1:
             self.drop_message(interest, "interest", "ttl")
             return
-        try:
-            frame = self.next_frame(interest)
-        except EncodeError:
-            # Only a filter can have made a message too long: what came in did fit.
-            self.drop_message(interest, "interest", "too_long")
-            return
-        self.outbox.append((None, frame))
+        self.outbox.append((None, self.next_frame(interest)))
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def next_frame(self, interest):
@@ -508,8 +524,9 @@ class DiffusionNode(Node):
         attributes = data.attributes
         if self.filters is not None:
             attributes = self.filters.answer("data", _samples_of(data), data.source, data.sequence, now)
-        if attributes is None:
-            self.drop_message(data, "data", "filter")
+        reason = self._why_filtered(attributes, wire.DATA_HEADER_B)
+        if reason is not None:
+            self.drop_message(data, "data", reason)
             return
         data = _with_attributes(data, attributes)
         known = False
@@ -521,15 +538,22 @@ class DiffusionNode(Node):
                 known = True
                 self._deliver(own, data, now)
         hops = []
-        is_wanted = False
+        is_wanted = is_full = False
         exploratory = self._exploratory_gradients(now)
         for entry in self.cache.entries:
             if one_way_match(entry.attributes, attributes):
                 is_wanted = True
                 self._update_data_gradient(entry.data_gradients, data)
                 for neighbor in entry.next_hops(now, exploratory):
-                    if neighbor != data.previous_hop and neighbor not in hops:
+                    if neighbor == data.previous_hop or neighbor in hops:
+                        continue
+                    if len(hops) < self.settings.max_next_hops:
                         hops.append(neighbor)
+                    else:
+                        is_full = True
+        if is_full:
+            # Once for all neighbors that are left out.
+            self.drop_message(data, "data", "full")
         if hops:
             self._send_data(data, hops)
         elif not known:
@@ -549,15 +573,10 @@ class DiffusionNode(Node):
         if data.ttl <= 1:
             self.drop_message(data, "data", "ttl")
             return
-        try:
-            frame = wire.encode_data(
-                wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.is_aggregate, data.attributes),
-                self.settings.profile,
-            )
-        except EncodeError:
-            # As with interests, only a filter can have done it.
-            self.drop_message(data, "data", "too_long")
-            return
+        frame = wire.encode_data(
+            wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.is_aggregate, data.attributes),
+            self.settings.profile,
+        )
         for neighbor in hops:
             self.outbox.append((neighbor, frame))
         self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(hops), ""))

@@ -20,7 +20,6 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.model import one_way_match
-from workbench.errors import EncodeError
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.events import Reinforced
 
@@ -43,7 +42,9 @@ class Reinforcement:
             self.node.expiration_s(own, now),
             attributes,
         )
-        return self._send(reinforcement, self._paths(reinforcement, own.attributes, data_gradients))
+        paths = []
+        self._add_paths(paths, reinforcement, own.attributes, data_gradients)
+        return self._send(reinforcement, paths)
 
     def receive(self, reinforcement, now):
         """Take a neighbor's reinforcement: prefer that neighbor for its sink's data, and send it on to the sources."""
@@ -54,16 +55,14 @@ class Reinforcement:
         if reason is not None:
             self.node.drop_message(reinforcement, "reinforcement", reason)
             return
+        paths = []
+        # Before the new entry takes the place of one of these.
+        for other in within:
+            self._add_paths(paths, reinforcement, other.attributes, other.data_gradients.list)
         if entry is None:
             entry = self.node.new_entry(reinforcement)
         self.node.set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
-        paths = []
-        for other in within:
-            paths += self._paths(reinforcement, other.attributes, other.data_gradients.list)
-        try:
-            self._send(reinforcement, paths)
-        except EncodeError:
-            self.node.drop_message(reinforcement, "reinforcement", "too_long")
+        self._send(reinforcement, paths)
         self.node.plan_tick(now)
 
     def _why_not(self, reinforcement, entry, within):
@@ -91,12 +90,12 @@ class Reinforcement:
             and any([gradient.sink == reinforcement.sink for gradient in entry.gradients])
         ]
 
-    def _paths(self, reinforcement, interest, data_gradients):
-        """Those of an interest's data gradients that lead to sources a reinforcement means."""
+    def _add_paths(self, paths, reinforcement, interest, data_gradients):
+        """Add those of an interest's data gradients that lead to sources a reinforcement means, one a neighbor."""
         # A source whose path is already reinforced is left out; one that asks for less of it is another matter.
         same = constraints(interest) == constraints(reinforcement.attributes)
         sink = reinforcement.sink
-        paths = []
+        settings = self.node.settings
         for data_gradient in data_gradients:
             if data_gradient.neighbor == reinforcement.previous_hop or (same and sink in data_gradient.reinforced_for):
                 continue
@@ -105,22 +104,24 @@ class Reinforcement:
             if data_gradient.neighbor in self.node.black_list:
                 self.node.drop(data_gradient.neighbor, "reinforcement", sink, reinforcement.sequence, "blacklisted")
                 continue
+            is_new = data_gradient.neighbor not in [path.neighbor for path in paths]
+            if (same and len(data_gradient.reinforced_for) >= settings.max_sinks) or (
+                is_new and len(paths) >= settings.max_next_hops
+            ):
+                self.node.drop(data_gradient.neighbor, "reinforcement", sink, reinforcement.sequence, "full")
+                continue
             if same:
                 data_gradient.reinforced_for += (sink,)
-            paths.append(data_gradient)
-        return paths
+            if is_new:
+                paths.append(data_gradient)
 
     def _send(self, reinforcement, paths):
-        """Send a reinforcement along these data gradients, once to each neighbor; returns to how many."""
+        """Send a reinforcement along these data gradients, each of another neighbor; returns how many they are."""
         if paths and reinforcement.ttl <= 1:
             self.node.drop_message(reinforcement, "reinforcement", "ttl")
             return 0
-        sent = []
         for data_gradient in paths:
             neighbor = data_gradient.neighbor
-            if neighbor in sent:
-                continue
-            sent.append(neighbor)
             self.node.outbox.append((neighbor, self.node.next_frame(reinforcement)))
             self.node.events.append(
                 Reinforced(
@@ -132,4 +133,4 @@ class Reinforcement:
                     "",
                 )
             )
-        return len(sent)
+        return len(paths)

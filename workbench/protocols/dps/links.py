@@ -9,11 +9,12 @@ Theory of operation
 
     Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
-    publications and no interests, and waits. When an active link is given up, a muted one is *unmuted*, with a new
-    mesh id below all others, so that the loop that was there is not seen again. And every ``recheck_s``, or
-    ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late may have shown a
-    loop that was none. That also ends what either side has told the other before. The other one asks if that does not
-    come, so both find out when their neighbor has gone.
+    publications and no interests, and waits. An id that has changed is told soon, by a sign of life: while it is on its
+    way links change, and it may come where it means nothing any more. When an active link is given up, a muted one is
+    *unmuted*, with a new mesh id below all others, so that the loop that was there is not seen again. And every
+    ``recheck_s``, or ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late
+    may have shown a loop that was none. That also ends what either side has told the other before. The other one asks
+    if that does not come, so both find out when their neighbor has gone.
 
     An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
@@ -52,7 +53,7 @@ from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, SUBSCRIPTION, Remote
+from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, NO_NEEDS, SUBSCRIPTION, Remote
 
 _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT]
 
@@ -70,6 +71,7 @@ class Links:
         self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
         self._update_us = None
         self._ids_us = None  # when neighbors are told ids that have changed
+        self._ids_wait = False  # whether one of them is told when what is outstanding there has been answered
         self._out = Outgoing(node, self.interests, self.mesh_ids)
 
     def start(self, mesh_id):
@@ -198,8 +200,8 @@ class Links:
         has_restarted = is_answer and self._has_restarted(remote, message)
         if has_restarted:
             self._come(remote, RESTARTED, now)
-        self._take(remote, message, message.acknowledged, now)
-        if has_restarted:
+        is_taken = self._take(remote, message, message.acknowledged, now)
+        if has_restarted or not is_taken:
             return
         if is_answer:
             self._come(remote, ANSWERED, now)
@@ -219,17 +221,25 @@ class Links:
         )
 
     def _take(self, remote, message, acknowledged, now):
-        """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB."""
+        """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB.
+
+        Returns False if both sides tell each other everything anew, and the rest of the message says nothing.
+        """
         name = _SUB if acknowledged is None else _SAK
         newest = remote.inbound_revision
         if rules.is_stale(message.sequence, newest):
             self._drop(remote.address, name, message, "stale")
-            return
+            return True
         is_known = rules.is_duplicate(message.sequence, newest)
         if message.flags & wire.SAK_REQUESTED:
             if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
                 self._drop(remote.address, name, message, "no_base")
-                return
+                return True
+            needs_nothing = message.needs != NO_NEEDS and self._interests_by(remote, message).is_empty
+            if rules.has_lost_base(message.flags, remote.state, needs_nothing):
+                self._drop(remote.address, name, message, "no_base")
+                self._come(remote, RESTARTED, now)
+                return False
             remote.inbound_revision = message.sequence
         mesh_id = number_of(message.mesh_id)
         self.mesh_ids.heard(mesh_id)
@@ -245,6 +255,7 @@ class Links:
             self._out.acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
+        return True
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
@@ -266,9 +277,7 @@ class Links:
         """Take the interests of a message for those of its sender; whether they are others than before."""
         if remote.state == MUTED and not self._counts_muted():
             return False
-        interests = message.interests
-        if message.flags & wire.DELTA and remote.inbound is not None:
-            interests = interests ^ remote.inbound[0]
+        interests = self._interests_by(remote, message)
         before = remote.inbound
         self._set_inbound(remote, None if interests.is_empty else (interests, message.needs))
         if self.node.tells_all:
@@ -277,6 +286,11 @@ class Links:
             )
             self._tell_sum()
         return remote.inbound != before
+
+    def _interests_by(self, remote, message):
+        if message.flags & wire.DELTA and remote.inbound is not None:
+            return message.interests ^ remote.inbound[0]
+        return message.interests
 
     def _acknowledge(self, remote, now):
         """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
@@ -294,6 +308,9 @@ class Links:
         """Do what had to wait, if nothing is outstanding any more."""
         if remote.pending is not None or remote.state == GONE:
             return
+        if self._ids_wait:
+            self._ids_wait = False
+            self._tell_ids_later(now)
         if remote.unlinks:
             self._end(remote, now)
         elif remote.is_behind:
@@ -321,7 +338,7 @@ class Links:
             if remote.pending is None:
                 self._come(remote, QUIET, now)
             else:
-                self._tell_ids_later(now)
+                self._ids_wait = True
 
     def _tick(self, remote, now):
         """A unit of waiting for an answer is over."""

@@ -28,8 +28,8 @@ class Kept:
         return self.neighbor is None
 
     def left_s(self, now):
-        """Seconds that are left, rounded up."""
-        return rules.left_s(self.expires_us, now)
+        """Seconds that are left, rounded up; no more than when it came, though the clock is set back."""
+        return min(rules.left_s(self.expires_us, now), self.message.ttl_s)
 
 
 class Retained:

@@ -21,6 +21,7 @@ MOST_STRANGERS = 16  # of one publication's entry in the history: the way back n
 CALM = 32  # so many neighbors may give signs of life and ask muted links as often as a node without neighbors
 EXCHANGE_US = 40000  # what a crowd leaves each neighbor for making a link: some frames, and as long again idle
 FORWARD_US = 80000  # by then a publication is forwarded; the frames of those that got it at once take a tenth of that
+IDS_SHARE = 20  # of update_s: without a crowd a mesh id that has changed waits no longer
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
 # Derived from the settings. update_us: how long what was learnt waits, and what is retained is not sent again;
@@ -36,6 +37,8 @@ def times_of(settings, crowd=0):
     A crowd's signs of life and rechecks take no more of the channel than those of CALM nodes.
     """
     pace = max(1.0, crowd / CALM)
+    # A low id that goes round late meets links that have changed since: who told it may be behind no link any more, and
+    # an id that nobody has is never seen twice, so the loop that it goes round stays. What is quick has gone before.
     update_us = int(settings.update_s * SECOND_US)
     sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * pace)
     return Times(
@@ -43,7 +46,7 @@ def times_of(settings, crowd=0):
         int(update_us * min(pace, 2.0)),
         sign_us,
         settings.recheck_s * pace,
-        max(update_us, sign_us // 10),
+        max(update_us, sign_us // 10) if crowd else 1 + update_us // IDS_SHARE,
         int(settings.history_s * SECOND_US),
     )
 
@@ -95,6 +98,15 @@ def lacks_base(flags, state, revision, newest):
     return is_change and revision > newest + 1
 
 
+def has_lost_base(flags, state, needs_nothing):
+    """Whether a message over an active link tells what has changed in interests that are not here any more.
+
+    ``needs_nothing``: by it the neighbor asks for nothing, and yet needs something of what it asks for. What was told
+    before has been forgotten here, as messages have overtaken each other, or the link was muted at this end alone.
+    """
+    return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and needs_nothing
+
+
 def opens_link(flags):
     """Whether a subscription from a neighbor without a link begins one; what changed in unknown interests does not.
 
@@ -113,6 +125,8 @@ def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted):
     """
     if (flags & (DELTA | UNMUTE | MUTE)) != 0 or newest == 0 or stays_muted:
         return False
+    if 1 < revision < newest:
+        return False  # Who has restarted begins with 1: it was overtaken by what has been told since.
     return revision != newest or not is_acknowledging
 
 

@@ -83,7 +83,8 @@ class Columns:
     def _by_event(self) -> tuple[np.ndarray, np.ndarray]:
         """All rows, those of each event together and ascending, and where those of each code begin."""
         words = len(self.words["event"])
-        codes = self.codes["event"].astype(np.uint16 if words < 1 << 16 else np.int64)  # short keys sort fast
+        short = np.uint8 if words < 1 << 8 else np.uint16 if words < 1 << 16 else np.int64
+        codes = self.codes["event"].astype(short)  # short keys sort fast
         begins = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=max(words, 1)))])
         return np.argsort(codes, kind="stable"), begins
 

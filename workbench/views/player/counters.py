@@ -1,5 +1,6 @@
 """Counters: running totals of a run, and what each node has counted by a time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +8,11 @@ import numpy as np
 
 from workbench.views.player.columns import Columns
 from workbench.views.sorting import order_of
+from workbench.views.spans import numbered
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
+MOST_GROUPS = 1 << 22  # that are counted in an array
 
 # What is counted at a node: the trace's event, how to say it, and the column that tells its kinds apart.
 COUNTED = (
@@ -45,28 +48,32 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
 
     Energy is that of the radio: bytes sent and heard, overhead included, as in the metrics; 0 without a radio.
     """
-    sent = columns.where(event="sent")
-    heard = np.sort(np.concatenate([columns.where(event="received"), columns.where(event="lost", detail="collision")]))
-    rows = np.sort(np.concatenate([sent, columns.where(event="delivered")]))
-    deliveries = np.searchsorted(columns.where(event="delivered"), rows, "right")
-    transmissions = np.searchsorted(sent, rows, "right")
+    sent, delivered = columns.where(event="sent"), columns.where(event="delivered")
+    rows = np.sort(np.concatenate([sent, delivered]), kind="stable")
     # The receptions of a frame follow its own row and belong to the same moment.
-    receptions = np.searchsorted(heard, np.append(rows[1:], columns.rows))
-    energy = np.zeros(len(rows))
-    if radio is not None:
-        spent_uJ = radio.tx_uJ_per_B * _bytes(columns, sent, radio)[transmissions]
-        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes(columns, heard, radio)[receptions]) / 1000
-    totals = {"time_us": columns["time_us"][rows], "transmissions": transmissions}
-    totals |= {"deliveries": deliveries, "energy_mJ": energy}
+    ends = np.append(rows[1:], columns.rows)
     if len(rows) > MOST_STEPS:
         kept = np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).astype(np.int64))
-        totals = {name: column[kept] for name, column in totals.items()}
-    return totals
+        rows, ends = rows[kept], ends[kept]
+    energy = np.zeros(len(rows))
+    if radio is not None:
+        heard = columns.where(event="received"), columns.where(event="lost", detail="collision")
+        spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent,), radio)[rows + 1]
+        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard, radio)[ends]) / 1000
+    return {
+        "time_us": columns["time_us"][rows],
+        "transmissions": np.searchsorted(sent, rows, "right"),
+        "deliveries": np.searchsorted(delivered, rows, "right"),
+        "energy_mJ": energy,
+    }
 
 
-def _bytes(columns: Columns, rows: np.ndarray, radio: Any) -> np.ndarray:
-    """Bytes on the air after 0, 1, 2, ... of some frames, shape (len(rows) + 1,)."""
-    return np.concatenate([[0], np.cumsum(columns["size_B"][rows].astype(np.int64) + radio.overhead_B)])
+def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
+    """Bytes on the air in those rows of some kinds that come before each row of the trace, shape (rows + 1,)."""
+    spent = np.zeros(columns.rows + 1, np.int64)
+    for rows in kinds:
+        spent[1:][rows] = columns["size_B"][rows] + np.int64(radio.overhead_B)
+    return np.cumsum(spent, out=spent)
 
 
 def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
@@ -86,14 +93,18 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     rows = np.flatnonzero(kind_of >= 0)
     step = max(1, -(-len(rows) // most))
     if step > 1:
-        rows = _every(step, columns["node"][rows].astype(np.int64) * len(words) + kind_of[rows], rows)
+        node = columns["node"][rows]
+        rows = _every(step, np.multiply(node - node.min(), len(words), dtype=np.int64) + kind_of[rows], rows)
     rows = rows[order_of(columns["node"][rows])]
     return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], words, step)
 
 
 def _every(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Every step-th row of each group, ascending; ``rows`` are, too."""
-    order = order_of(group)
-    ordered = group[order]
-    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered, "left")
-    return rows[np.sort(order[rank % step == step - 1])]
+    if group.max() > MOST_GROUPS:
+        group = numbered(group)[0]
+    sizes = np.bincount(group)
+    kept = sizes // step
+    first = np.cumsum(sizes) - sizes + step - 1  # in the order of groups, of those that are kept
+    places = np.repeat(first - (np.cumsum(kept) - kept) * step, kept) + np.arange(kept.sum()) * step
+    return rows[np.sort(order_of(group)[places])]

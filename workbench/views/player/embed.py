@@ -22,7 +22,7 @@ from functools import cache
 from importlib.resources import files
 
 # In this order; nothing in them is imported or exported, so that one page needs one script.
-PARTS = ("parcel", "paint", "theme", "map", "timeline", "words", "player")
+PARTS = ("parcel", "paint", "theme", "record", "map", "timeline", "words", "player")
 FALLBACK = "A run of the workbench: it plays where scripts may run. Trust this notebook, or run the cell again."
 FAST, SMALL = 1, 9  # levels of gzip
 
@@ -56,6 +56,12 @@ def _packed(data: bytes, level: int) -> str:
 def new_id() -> str:
     """A name for an element that no other one of this notebook or page has."""
     return f"w{os.getpid():x}x{next(_numbers):x}x{os.urandom(3).hex()}"
+
+
+def name_of(parcel: bytes) -> str:
+    """A name for the only player of a page: the same run gives the same page."""
+    digest = hashlib.sha256(parcel).hexdigest()
+    return f"w{digest[:8]}x0x{digest[8:14]}"
 
 
 def player_html(parcel: bytes, name: str = "", level: int = FAST) -> str:

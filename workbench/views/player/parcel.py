@@ -2,9 +2,10 @@
 
 Theory of operation
     8 bytes of magic and the length of a header, the header as JSON, then columns, each on a multiple of 8 bytes. In the
-    header a column is {"column": type, "at": offset, "rows": number}. Nodes become indices of the plan, times become
-    whole ticks, and of integers the shortest type is taken that holds them all. Rows about nodes that are not in the
-    plan are left out, and so are columns that only repeat their neutral value.
+    header a column is {"column": type, "at": offset, "rows": number}, or with "all": a value in place of the offset, if
+    that is what stands in every row. Nodes become indices of the plan, times become whole ticks, and of integers the
+    shortest type is taken that holds them all. Rows about nodes that are not in the plan are left out, and so are
+    columns that only repeat their neutral value.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from workbench.views.player.counters import counted, running
 from workbench.views.seeing import NODE_LOOK
 
 MAGIC = b"wbp1"
+FEW = 64  # rows of a column that is sent as it is
 TICKS = (1 << 32) - 2
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
@@ -49,8 +51,10 @@ class Buffer:
         self.size = 0
 
     def column(self, values: np.ndarray) -> dict[str, Any]:
-        """Add a column; returns what the header says of it."""
+        """Add a column; returns what the header says of it. Of one that says the same everywhere the header has it."""
         shortest = _shortest(np.asarray(values))
+        if len(shortest) > FEW and shortest[0] == shortest[-1] and (shortest == shortest[0]).all():
+            return {"column": shortest.dtype.str[1:], "all": shortest[0].item(), "rows": len(shortest)}
         data = np.ascontiguousarray(shortest).tobytes()
         said = {"column": shortest.dtype.str[1:], "at": self.size, "rows": len(shortest)}
         self.parts += [data, bytes(-len(data) % 8)]
@@ -80,7 +84,7 @@ def pack(
     frames_bytes: frames taken apart, as `taken_apart.told` makes them; now_s: how far a run has come that goes on;
     notes: sentences besides those of what is seen.
     """
-    buffer, columns = Buffer(), Columns(seen.run.trace)
+    buffer, columns = Buffer(), seen.trace or Columns(seen.run.trace)
     tick_us = max(1, -(-seen.duration_us // TICKS))
     panels = _panels(seen)
     header = {

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.sweeps.table import SweepTable
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
 
@@ -149,7 +150,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
         "y_range": (0.0, 1.0) if chart.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds",
     }
-    return line_chart(chart.series(summary, x, by), **{**usual, **look})
+    return _carrying(table, line_chart(chart.series(summary, x, by), **{**usual, **look}), y)
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
@@ -159,7 +160,13 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    return line_chart(chart.series(points, "coverage", by), **{**usual, **look})
+    drawing = line_chart(chart.series(points, "coverage", by), **{**usual, **look})
+    return _carrying(table, drawing, "bytes_sent", "coverage")
+
+
+def _carrying(table: Any, drawing: Drawing, *drawn: str) -> Drawing:
+    """The drawing with the record of the sweep; as it is if the table is of something else."""
+    return table.carrying(drawing, *drawn) if isinstance(table, SweepTable) else drawing
 
 
 def _in_KB(summary: pd.DataFrame, y: str) -> pd.DataFrame:

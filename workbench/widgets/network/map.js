@@ -438,14 +438,7 @@ class NetworkEditor {
   }
 
   retheme() {
-    const isDark = isDarkAt(this.root) ? 1 : 0
-    if (isDark === this.isDark) return
-    this.isDark = isDark
-    this.root.classList.toggle("wb-dark", !!isDark)
-    this.font = getComputedStyle(this.root).fontFamily || "sans-serif"
-    this.map.isStill = false
-    this.map.shown = null
-    this.wantPicture()
+    if (takeTheme(this)) this.wantPicture()
   }
 
   resize() {

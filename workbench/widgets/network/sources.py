@@ -15,6 +15,7 @@ import networkx as nx
 from workbench import datasets
 from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
+from workbench.widgets.controls import error_html
 from workbench.widgets.fields import Field, fields_of
 from workbench.widgets.part import close_all
 
@@ -103,7 +104,7 @@ class Sources(widgets.VBox):
 
     def tell(self, error: str) -> None:
         """Say beside the form what is wrong; "" if nothing is."""
-        self._said.value = f"<span class='wb-error' role='alert'>{html.escape(error)}</span>" if error else ""
+        self._said.value = error_html(error)
 
     def _tell_about(self, said: str) -> None:
         self._said.value = f"<span class='wb-unit'>{html.escape(said)}</span>"

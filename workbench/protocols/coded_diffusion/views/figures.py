@@ -27,6 +27,7 @@ from workbench.protocols.coded_diffusion.views.matrix import (
 )
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
 from workbench.views import palette
+from workbench.views.carried import carries_record
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.event import Event, of_event
@@ -41,6 +42,7 @@ MAPS = 8
 POINTS = 120
 
 
+@carries_record
 def decoding_maps(
     run: Any,
     times_s: Sequence[float] | None = None,
@@ -110,6 +112,7 @@ def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
         x += 30 + 1.06 * text_width(name, SMALL)
 
 
+@carries_record
 def decoding_matrices(run: Any, nodes: Sequence[int], event: Event | None = None) -> Drawing:
     """For each node its decoding matrix after each innovative packet, as far as the trace tells it.
 
@@ -165,6 +168,7 @@ def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[i
     return found
 
 
+@carries_record
 def coverage_chart(
     runs: Mapping[str, Any], event: Event | None = None, until_s: float | None = None, width: int = 620
 ) -> Drawing:

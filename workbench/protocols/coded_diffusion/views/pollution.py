@@ -24,6 +24,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.coded_diffusion import PARAMETERS, CodedDiffusion
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter
+from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.player.columns import read
@@ -74,6 +75,7 @@ def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
     return {distance: dropped[distance] / max(1, events * nodes[distance]) for distance in sorted(nodes) if distance}
 
 
+@carries_record
 def pollution_chart(runs: Mapping[str, Sequence[Any]], hostile: int) -> Drawing:
     """The shares of nodes whose packets were spoiled, by distance from the hostile node, a line for each name.
 

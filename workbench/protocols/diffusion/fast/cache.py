@@ -237,7 +237,8 @@ def _clean(core, state, now, i):
 def add_next_hops(state, entry, now, not_to, most, count):
     """Add the neighbors that data goes to by an entry to the first ``count`` of ``hops``; returns how many there are.
 
-    Per sink the reinforced gradient or the first ``most``; never ``not_to``, and no neighbor twice.
+    Per sink the reinforced gradient or the first ``most``; never ``not_to``, and no neighbor twice. Neighbors beyond
+    ``max_next_hops`` are counted and left out.
     """
     stamp = state.numbers[STAMP] + 1
     state.numbers[STAMP] = stamp
@@ -252,8 +253,9 @@ def add_next_hops(state, entry, now, not_to, most, count):
         if state.sink_room[sink] <= 0:
             continue
         state.sink_room[sink] = 0 if it.wave != NONE else state.sink_room[sink] - 1
-        if it.neighbor != not_to and not _is_among(state.hops, count, it.neighbor):
-            state.hops[count] = it.neighbor
+        if it.neighbor != not_to and not _is_among(state.hops, min(count, state.max_next_hops), it.neighbor):
+            if count < state.max_next_hops:
+                state.hops[count] = it.neighbor
             count += 1
     return count
 

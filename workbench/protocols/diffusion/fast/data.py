@@ -21,7 +21,7 @@ from workbench.protocols.diffusion.fast.messages import (
     note_data,
     take_sequence,
 )
-from workbench.protocols.diffusion.fast.names import EXPIRED, FILTER, NO_GRADIENT, NO_INTEREST
+from workbench.protocols.diffusion.fast.names import EXPIRED, FILTER, FULL, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
@@ -202,6 +202,9 @@ def _route(core, state, i, sender, message, ttl, now):
                 origin = state.interest_fields[message].origin
                 update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
             hops = add_next_hops(state, entry, now, sender, most, hops)
+    if hops > state.max_next_hops:
+        drop(core, now, i, peer, message, FULL)
+        hops = state.max_next_hops
     if hops:
         _send_on(core, state, i, peer, message, hops, ttl, now)
     elif not known:

@@ -177,6 +177,8 @@ FIELDS: Fields = {
     "max_interests": GIVEN,
     "max_reinforcements": GIVEN,
     "max_data": GIVEN,
+    "max_sinks": GIVEN,
+    "max_next_hops": GIVEN,
     "ttl": GIVEN,
     "refresh_us": GIVEN,
     "max_repeats": GIVEN,

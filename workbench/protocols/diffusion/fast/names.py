@@ -37,6 +37,7 @@ REASONS = (
     "reinforcement",
     "replace",
     "drop",
+    "full",
 )
 (
     STALE,
@@ -52,4 +53,5 @@ REASONS = (
     SET_BY_REINFORCEMENT,
     FILTER_REPLACES,
     FILTER_DROPS,
+    FULL,
 ) = range(FIRST_REASON, FIRST_REASON + len(REASONS))

@@ -71,6 +71,16 @@ def is_reinforced_for(state, block, place, sink):
 
 
 @inlined
+def has_room_for_sink(state, block, place):
+    """Whether one more sink's reinforcement can be noted."""
+    count, mark = 0, state.data_gradients[block, place].marks
+    while mark != NONE:
+        count += 1
+        mark = state.marks[mark].next
+    return count < state.max_sinks
+
+
+@inlined
 def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
     mark = take_free(state.marks, state.numbers, FREE_MARK)

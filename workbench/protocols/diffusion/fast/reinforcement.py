@@ -18,8 +18,8 @@ from workbench.protocols.diffusion.fast.cache import (
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import REINFORCEMENT_NAME
 from workbench.protocols.diffusion.fast.messages import make, take_sequence
-from workbench.protocols.diffusion.fast.names import NO_INTEREST, REINFORCED, STALE
-from workbench.protocols.diffusion.fast.paths import is_reinforced_for, mark_reinforced
+from workbench.protocols.diffusion.fast.names import FULL, NO_INTEREST, REINFORCED, STALE
+from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinforced_for, mark_reinforced
 from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.layout import DUPLICATE, NO_REASON, NONE, TTL
 from workbench.sim.fast.record import drop, tell
@@ -53,15 +53,15 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         drop(core, now, i, peer, message, DUPLICATE)
         return
     entry = find(state, i, constraints_of(state, number))
+    # The paths before the new entry takes the place of one of these.
     paths = 0
-    is_around = False
     if entry == NONE:
-        # Before the new entry takes the place of one of these.
+        is_around = False
         for place in range(state.nodes[i].entries):
             other = state.order[i, place]
             if is_within(state, number, state.entries[other].list) and has_sink(state, other, sink):
                 is_around = True
-                paths = _add_paths(state, number, sink, other, sender, False, paths)
+                paths = _add_paths(core, state, i, message, other, sender, False, paths, now)
         if not is_around:
             drop(core, now, i, peer, message, NO_INTEREST)
             return
@@ -74,9 +74,8 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         if newest > sequence or is_past(state, entry, sink, fields.round):
             drop(core, now, i, peer, message, STALE)
             return
+        paths = _add_paths(core, state, i, message, entry, sender, True, paths, now)
     set_gradient(core, state, now, i, entry, message, sender, sequence)
-    if not is_around:
-        paths = _add_paths(state, number, sink, entry, sender, True, paths)
     if paths and ttl <= 1:
         drop(core, now, i, peer, message, TTL)
         paths = 0
@@ -88,22 +87,26 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 
 
 @outlined
-def _add_paths(state, number, sink, block, sender, same, count):
+def _add_paths(core, state, i, message, block, sender, same, count, now):
     """Add an interest's data gradients that lead to sources a reinforcement means to the first ``count`` paths.
 
-    The reinforcement is one of ``sink`` with the attributes of list ``number``; ``same``: it asks for as much as the
-    interest. Then a source whose path is already reinforced is left out; one that asks for less of it is another
-    matter. Of several to a neighbor only the first is a path.
+    ``same``: the reinforcement asks for as much as the interest. Then a source whose path is already reinforced is
+    left out; one that asks for less of it is another matter. Of several to a neighbor only the first is a path.
     """
+    number, sink = core.messages[message].content, state.interest_fields[message].origin
     for place in range(state.data_gradient_counts[block]):
         it = state.data_gradients[block, place]
         if it.neighbor == sender or (same and is_reinforced_for(state, block, place, sink)):
             continue
         if not matches(state, number, it.list):
             continue
+        is_new = not _leads_to(state, count, it.neighbor)
+        if (same and not has_room_for_sink(state, block, place)) or (is_new and count >= state.max_next_hops):
+            drop(core, now, i, core.addresses[it.neighbor], message, FULL)
+            continue
         if same:
             mark_reinforced(state, block, place, sink)
-        if not _leads_to(state, count, it.neighbor):
+        if is_new:
             state.paths[count, 0] = it.neighbor
             state.paths[count, 1] = it.source
             count += 1

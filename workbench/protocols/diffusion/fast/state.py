@@ -108,8 +108,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     parts = MOST_ATTRIBUTES * b.filters
     hops = min(b.degree + 1, b.entries * b.gradients)
     cleaning = b.entries * (b.gradients + 1)
-    data = 4 + parts + b.deliveries + b.entries + 3 * b.interests
-    reinforcement = 4 + b.gradients + min(b.degree, b.entries * b.data_gradients)
+    data = 5 + parts + b.deliveries + b.entries + 3 * b.interests
+    reinforcement = 4 + b.gradients + 2 * b.entries * b.data_gradients
     interest = Needs(2 * cleaning + 2 * b.gradients + b.filters + 8, 1, 1 if b.filters else 0)
     unicast = Needs(cleaning + max(data, reinforcement), max(hops + b.interests, b.degree), 1 + b.interests)
     own_data = MOST_ATTRIBUTES + data + 1  # a sample that has waited too long is one row
@@ -165,6 +165,8 @@ def make_state(setup: Setup, messages: int) -> Any:
         max_interests=protocol.max_interests,
         max_reinforcements=protocol.max_reinforcements,
         max_data=protocol.max_data,
+        max_sinks=protocol.max_sinks,
+        max_next_hops=protocol.max_next_hops,
         ttl=protocol.ttl,
         refresh_us=int(protocol.refresh_s * SECOND_US),
         max_repeats=protocol.max_repeats,
@@ -255,7 +257,11 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     back = np.where(has_back, np.append(ratios, 0.0)[place], 0.0)
     black = is_black(False, back, ratios, setup.protocol.blacklist_loss, 0.0)
     order = np.argsort(backwards[black], kind="stable")
-    starts = _starts(np.bincount(network.receivers[black], minlength=count))
+    sizes = np.bincount(network.receivers[black], minlength=count)
+    if sizes.max(initial=0) > setup.protocol.max_black:
+        address = network.addresses[sizes.argmax()]
+        raise NoFastTwinError(f"node {address} has more bad neighbors than max_black={setup.protocol.max_black}")
+    starts = _starts(sizes)
     return starts, np.append(senders[black][order], 0).astype(np.int32)
 
 
@@ -289,7 +295,7 @@ class _Lists:
     def _subscriptions(self, setup: Setup) -> list[int]:
         """The list of each subscription; NoFastTwinError if a node may refuse one."""
         known: dict[tuple[int, int, int], int] = {}
-        asked: dict[int, set] = {}
+        asked: dict[int, list] = {}
         numbers = []
         places = _places(setup, workload.SUBSCRIBE)
         for place, row in zip(places.tolist(), setup.work.subscriptions, strict=True):
@@ -300,11 +306,12 @@ class _Lists:
                 self._more.append(key)
                 _check_interest(setup.protocol, self.list(key[0], key[1]))
             numbers.append(number)
-            asked.setdefault(place, set()).add(number)
+            asked.setdefault(place, []).append(number)
         for place, lists in asked.items():
-            if len(lists) > setup.protocol.max_interests:
-                address = setup.network.addresses[place]
-                raise NoFastTwinError(f"node {address} may subscribe to more than max_interests, which is an error")
+            for size, most in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
+                if size > getattr(setup.protocol, most):
+                    address = setup.network.addresses[place]
+                    raise NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
         return numbers
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:

@@ -57,6 +57,7 @@ from workbench.protocols.dps.fast.mesh_ids import (
     forget_mesh,
     go_below,
     heard,
+    lowest_two,
     shows_loop,
     was_told_otherwise,
 )
@@ -85,7 +86,8 @@ from workbench.sim.fast.rows import remove
 
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
-has_restarted, tells_mute = inlined(rules.has_restarted), inlined(rules.tells_mute)
+has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_lost_base)
+tells_mute = inlined(rules.tells_mute)
 loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
 ask_muted_after_us = inlined(rules.ask_muted_after_us)
 
@@ -335,8 +337,8 @@ def take_acknowledgement(core, state, i, link, message, now):
     restarted = is_answer and _has_restarted(core, state, link, message)
     if restarted:
         come(core, state, i, link, np.int64(RESTARTED), now)
-    _take(core, state, i, link, message, True, now)
-    if restarted:
+    is_taken = _take(core, state, i, link, message, True, now)
+    if restarted or not is_taken:
         return
     if is_answer:
         come(core, state, i, link, np.int64(ANSWERED), now)
@@ -357,17 +359,22 @@ def _has_restarted(core, state, link, message):
 
 @outlined
 def _take(core, state, i, link, message, is_acknowledgement, now):
-    """What SUB and SAK have in common."""
+    """What SUB and SAK have in common; False if both sides tell each other everything anew."""
     it, letter = state.links[link], state.letters[message]
     revision, newest, flags = core.messages[message].sequence, np.int64(it.inbound_revision), letter.flags
     if is_stale(revision, newest):
         drop(core, now, i, address_of(core, state, link), message, STALE)
-        return
+        return True
     is_known = is_duplicate(revision, newest)
     if flags & SAK_REQUESTED:
         if lacks_base(flags, it.state, revision, newest):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
-            return
+            return True
+        base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
+        if has_lost_base(flags, it.state, letter.needs != EMPTY and letter.vector == base):
+            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
+            come(core, state, i, link, np.int64(RESTARTED), now)
+            return False
         it.inbound_revision = revision
     heard(state, i, letter.mesh_high, letter.mesh_low)
     is_crowded, was_muted = state.nodes[i].is_crowded != 0, it.state == MUTED
@@ -382,6 +389,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
+    return True
 
 
 @inlined
@@ -443,6 +451,9 @@ def _go_on(core, state, i, link, now):
     it = state.links[link]
     if it.pending or it.state == GONE:
         return
+    if state.nodes[i].ids_wait:
+        state.nodes[i].ids_wait = 0
+        _tell_ids_later(state, i, now)
     if it.unlinks:
         end(core, state, i, link, now)
     elif it.is_behind:
@@ -476,11 +487,12 @@ def wake_links(core, state, i, now):
 @outlined
 def _tell_ids(core, state, i, now):
     """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
+    ids = lowest_two(state, i)
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        if was_told_otherwise(state, i, link):
+        if was_told_otherwise(state, i, link, ids):
             if state.links[link].pending:
-                _tell_ids_later(state, i, now)
+                state.nodes[i].ids_wait = 1
             else:
                 come(core, state, i, link, np.int64(QUIET), now)
         link = np.int64(state.links[link].next)

@@ -87,10 +87,31 @@ def shows_loop(state, i, link, message):
 
 
 @inlined
-def was_told_otherwise(state, i, link):
-    """Whether an active neighbor was told another id than it would be told now."""
-    it = state.links[link]
-    high, low = lowest_but(state, i, link)
+def lowest_two(state, i):
+    """(the link that told the lowest mesh id, that id, the lowest that the others told): of links, not of the node."""
+    source, high, low, second_high, second_low = np.int64(NONE), _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD
+    link = np.int64(state.nodes[i].links.first)
+    while link != NONE:
+        it = state.links[link]
+        if joins(it.state):
+            if is_less(it.mesh_high, it.mesh_low, high, low):
+                source, second_high, second_low = link, high, low
+                high, low = it.mesh_high, it.mesh_low
+            elif is_less(it.mesh_high, it.mesh_low, second_high, second_low):
+                second_high, second_low = it.mesh_high, it.mesh_low
+        link = np.int64(it.next)
+    return source, high, low, second_high, second_low
+
+
+@inlined
+def was_told_otherwise(state, i, link, ids):
+    """Whether an active neighbor was told another id than it would be told now; ``ids``: the node's `lowest_two`."""
+    it, node = state.links[link], state.nodes[i]
+    source, high, low, second_high, second_low = ids
+    if link == source:
+        high, low = second_high, second_low
+    if is_less(node.mesh_high, node.mesh_low, high, low):
+        high, low = node.mesh_high, node.mesh_low
     return takes_publications(it.state) and (it.told_high != high or it.told_low != low)
 
 

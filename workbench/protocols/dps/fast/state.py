@@ -109,6 +109,7 @@ NODE = np.dtype(
         ("sign_us", np.int64),
         ("recheck_s", np.float64),
         ("ids_after_us", np.int64),
+        ("ids_wait", np.int64),
         ("links", LIST),
         ("asked", LIST),
         ("seen", LIST),

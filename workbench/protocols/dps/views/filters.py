@@ -18,6 +18,7 @@ from workbench.protocols.dps.views.layers import FILL, MOST_LABELS, curves
 from workbench.protocols.dps.views.looks import percent
 from workbench.protocols.dps.views.mesh import MUTED, Mesh, mesh_of
 from workbench.views import caption
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw, time_us_of
 from workbench.views.layers import Layer, Seen, table
@@ -31,6 +32,7 @@ NAMES = "names"
 MESH = ("nodes", "links of the mesh", "muted links", "links on their way")
 
 
+@carries_record
 def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, names: bool | None = None) -> Drawing:
     """The mesh at a time (None: at the run's end).
 
@@ -40,6 +42,7 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
     return filters_slides(run, [run.scenario.duration_s if time_s is None else time_s], width, names).drawings[0]
 
 
+@carries_record
 def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names: bool | None = None) -> Stepper:
     """The mesh at some times. ParameterError for no times, or as `filters_drawing`."""
     if not times_s:
@@ -77,6 +80,7 @@ def noted(drawing: Drawing, note: str) -> Drawing:
     return drawing
 
 
+@carries_record
 def fill_chart(run: Any, width: int = WIDTH) -> Drawing:
     """Mean and largest fill of the nodes' filters over the run, and below it how many links are muted."""
     mesh = mesh_of(run)

@@ -13,6 +13,7 @@ from typing import Any
 from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
 from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, way_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw
 from workbench.views.layers import Seen, Way, Ways
@@ -23,6 +24,7 @@ from workbench.views.stepper import Stepper
 MOST_SLIDES = 60
 
 
+@carries_record
 def publication_drawing(run: Any, which: int = 0, width: int = WIDTH) -> Drawing:
     """The path as arrows over the mesh at its end; nodes have the number of the hop beside them that reached them.
 
@@ -32,6 +34,7 @@ def publication_drawing(run: Any, which: int = 0, width: int = WIDTH) -> Drawing
     return _drawn(run, way, [len(way.hops)], width)[0]
 
 
+@carries_record
 def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Stepper:
     """A path up to its first, second, ... hop, ``MOST_SLIDES`` at most; see `publication_path`."""
     way = publication_path(run, which)

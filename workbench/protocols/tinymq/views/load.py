@@ -29,6 +29,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.looks import load_colour
 from workbench.protocols.tinymq.views.overlay import overlay_of, protocol_of
 from workbench.views import palette
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import Scene
 from workbench.views.ground import lay_out
@@ -80,6 +81,7 @@ def busiest(load: Mapping[int, float]) -> tuple[int, float]:
     return min(load.items(), key=lambda one: (-one[1], one[0]))
 
 
+@carries_record
 def load_maps(runs: Mapping[str, Any], what: str = "relays", columns: int = 2, width: int = WIDTH) -> Drawing:
     """A heat map for each run. ParameterError as `node_load`, or if there are no runs."""
     if not runs:

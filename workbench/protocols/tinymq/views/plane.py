@@ -24,6 +24,7 @@ from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protoc
 from workbench.protocols.tinymq.views.told import as_spans
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, blocks, stored_boxes, zone_table, zones_at
 from workbench.views import caption, palette
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import time_us_of
 from workbench.views.legend import Entry, legend_drawing
@@ -72,6 +73,7 @@ class _Moment:
         return held < len(self.seen.roots) << self.mapping.key_bits
 
 
+@carries_record
 def zones_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> Drawing:
     """Per tree the key space as a bar, cut into zones, with the stored queries above it.
 
@@ -190,6 +192,7 @@ def first_bits(string: int, key_bits: int) -> str:
 # Two dimensions
 
 
+@carries_record
 def plane_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> Drawing:
     """Per tree the plane of two dimensions, cut into the rectangles of the zones, with the stored queries as frames.
 

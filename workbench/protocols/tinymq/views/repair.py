@@ -28,6 +28,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of
 from workbench.protocols.tinymq.views.told import joined
 from workbench.views import caption
+from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
@@ -100,6 +101,7 @@ def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
     return set(zip(*numbers, strict=True))
 
 
+@carries_record
 def repair_chart(
     run: Any, from_s: float = 0.0, until_s: float | None = None, every_s: float | None = None, width: int = WIDTH
 ) -> Drawing:

@@ -23,6 +23,7 @@ from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protoc
 from workbench.protocols.tinymq.views.routes import Route, What, route, tables_of
 from workbench.protocols.tinymq.views.told import NOTIFICATION, QUERY
 from workbench.views import caption, palette
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.ground import lay_out
@@ -40,6 +41,7 @@ MOST_KEYS = 60  # nodes whose keys are written, and hops that are numbered
 MOST_SLIDES = 60
 
 
+@carries_record
 def overlay_drawing(
     run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None, tree: int | None = None
 ) -> Drawing:
@@ -57,6 +59,7 @@ def overlay_drawing(
     return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
 
 
+@carries_record
 def route_drawing(
     run: Any,
     what: What | None = None,
@@ -72,6 +75,7 @@ def route_drawing(
     return _routes(run, route(run, what, from_s, until_s), [None], width, keys)[0]
 
 
+@carries_record
 def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Stepper:
     """The trees at some times. ParameterError for no times, or as `overlay_drawing`."""
     if not times_s:
@@ -79,6 +83,7 @@ def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> St
     return Stepper([overlay_drawing(run, time_s, width) for time_s in times_s], [f"{t:g} s" for t in times_s], "time")
 
 
+@carries_record
 def route_slides(
     run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
 ) -> Stepper:

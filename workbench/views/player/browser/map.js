@@ -48,7 +48,9 @@ class NetworkMap {
     const before = this.plan
     this.picture = picture
     this.plan = picture.plan
-    const isSame = before && before.x.length == x.length && x.every((one, i) => one == before.x[i] && y[i] == before.y[i])
+    const isSame = before && areEqual(x, before.x) && areEqual(y, before.y)
+    // Links that are painted already stay as they are.
+    this.isStill &&= isSame && ["a", "b", "shade", "walls"].every((name) => areEqual(this.plan[name], before[name]))
     this.order = picture.layers
       .map((layer, index) => ({ layer, index }))
       .sort((one, other) => one.layer.level - other.layer.level || one.index - other.index)
@@ -57,7 +59,7 @@ class NetworkMap {
     this.py = new Float32Array(x.length)
     this.shown = null
     if (!isSame && this.width) this.reset()
-    else if (this.width) this.lay()
+    else if (this.width) this.place()
   }
 
   resize(width, height) {
@@ -110,6 +112,11 @@ class NetworkMap {
 
   // Where nodes are in this section, and what of it has to be painted again: all.
   lay() {
+    this.isStill = false
+    this.place()
+  }
+
+  place() {
     const { x, y } = this.plan
     for (let i = 0; i < x.length; i++) {
       this.px[i] = this.left + this.px_m * x[i]
@@ -117,7 +124,6 @@ class NetworkMap {
     }
     this.node = clamp(0.34 * this.plan.spacing * this.px_m, this.px_m > this.fitted ? 4.5 : 3, 20)
     this.shown = null
-    this.isStill = false
     this.player.wantPicture()
   }
 
@@ -301,9 +307,10 @@ class NetworkMap {
     context.fillRect(0, 0, canvas.width, canvas.height)
     for (const one of this.canvases) context.drawImage(one, 0, 0)
     const link = document.createElement("a")
-    link.href = canvas.toDataURL("image/png")
+    link.href = URL.createObjectURL(pngWithRecord(canvas.toDataURL("image/png")))
     link.download = `${this.player.fileName()}.png`
     link.click()
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000)
   }
 
   // Mouse, fingers
@@ -427,6 +434,10 @@ class NetworkMap {
     }
     return found
   }
+}
+
+function areEqual(one, other) {
+  return one.length == other.length && one.every((value, i) => value == other[i])
 }
 
 function sameRows(before, now) {

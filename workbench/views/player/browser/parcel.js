@@ -13,9 +13,9 @@ function readParcel(data) {
   const length = new DataView(buffer, start).getUint32(4, true)
   const text = new TextDecoder().decode(new Uint8Array(buffer, start + 8, length))
   const body = start + 8 + Math.ceil(length / 8) * 8
-  const picture = JSON.parse(text, (_, value) =>
-    value && value.column ? new KINDS[value.column](buffer, body + value.at, value.rows) : value
-  )
+  const columnOf = ({ column, at, rows, all }) =>
+    all === undefined ? new KINDS[column](buffer, body + at, rows) : new KINDS[column](rows).fill(all)
+  const picture = JSON.parse(text, (_, value) => (value && value.column ? columnOf(value) : value))
   for (const layer of picture.layers) prepareLayer(layer)
   return picture
 }

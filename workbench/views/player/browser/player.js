@@ -130,14 +130,7 @@ class Player {
   }
 
   retheme() {
-    const isDark = isDarkAt(this.root) ? 1 : 0
-    if (isDark === this.isDark) return
-    this.isDark = isDark
-    this.root.classList.toggle("wb-dark", !!isDark)
-    this.font = getComputedStyle(this.root).fontFamily || "sans-serif"
-    if (!this.picture) return
-    this.map.isStill = false
-    this.map.shown = null
+    if (!takeTheme(this) || !this.picture) return
     for (const one of [this.timeline, ...this.curves, ...this.lanes]) [one.isStill, one.shown] = [false, null]
     this.curves.forEach((one) => one.feed(one.curves))
     this.writeLegend()

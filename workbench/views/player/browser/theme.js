@@ -13,6 +13,18 @@ function isDarkAt(root) {
   return DARK_SYSTEM.matches
 }
 
+// Gives what has a root the theme around it: its number (1 is dark), its class, its font. Whether it had another one.
+function takeTheme(one) {
+  const isDark = isDarkAt(one.root) ? 1 : 0
+  if (isDark === one.isDark) return false
+  one.isDark = isDark
+  one.root.classList.toggle("wb-dark", !!isDark)
+  one.font = getComputedStyle(one.root).fontFamily || "sans-serif"
+  one.map.isStill = false
+  one.map.shown = null
+  return true
+}
+
 // One watcher for all players of a page. It refers to them weakly: a notebook forgets the outputs that it replaces, and
 // does not say so.
 function watchThemes(player) {

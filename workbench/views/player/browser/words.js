@@ -109,7 +109,9 @@ class MessageTable {
   feed() {
     this.layer = this.player.frames
     this.detail.textContent = ""
-    this.list()
+    this.listed = null
+    // What is not looked at is listed when it is (`update`).
+    if (this.player.openedPage == "messages") this.list()
   }
 
   // Which rows are listed.

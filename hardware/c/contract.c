@@ -1,0 +1,26 @@
+/* The sentences of errors. */
+#include "contract.h"
+
+const char *sentence(int64_t error)
+{
+    switch (error) {
+    case WRONG_ATTRIBUTES:
+        return "these bytes are no attributes with keys from 50 to 250 and operators from 1 to 8";
+    case CONSTRAINS_NOTHING:
+        return "the subscription constrains nothing, so it would match everything; use EQ instead of IS, or match_all";
+    case NOT_A_READING:
+        return "a publication needs at least one attribute, and IS attributes alone";
+    case TOO_MANY_ATTRIBUTES:
+        return "there are more attributes than MAX_ATTRIBUTES";
+    case TOO_LONG:
+        return "the attributes do not fit a message; use fewer of them, or the wide profile";
+    case TOO_MANY_INTERESTS:
+        return "the node already has MAX_INTERESTS different subscriptions";
+    case TOO_MANY_SUBSCRIPTIONS:
+        return "the node already has MAX_SUBSCRIPTIONS subscriptions";
+    case LESS_CONSTRAINED:
+        return "the reinforcement is less constrained than the subscription";
+    default:
+        return "this is no error";
+    }
+}

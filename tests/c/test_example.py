@@ -1,0 +1,40 @@
+"""The example application, and what the library takes of a mote."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.c_nodes import LIBRARY, SANITIZERS, WARNINGS, compile_c, includes, needs_compiler, sources
+from tests.repository import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "hardware"))
+import c_memory
+
+needs_cross_compiler = pytest.mark.skipif(
+    shutil.which(c_memory.COMPILER) is None,
+    reason=f"{c_memory.COMPILER} is missing: apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi",
+)
+
+
+@needs_compiler
+def test_example_delivers_what_its_filters_let_through(tmp_path):
+    program = tmp_path / "example"
+    how = [*WARNINGS, *SANITIZERS, *includes("diffusion"), *sources("diffusion")]
+    compile_c([*how, str(LIBRARY / "example" / "example.c"), "-o", str(program)])
+    said = subprocess.run([program], capture_output=True, text=True, timeout=20, check=True).stdout
+    # 26.8 and 27.1 are within half a degree of the reading before, and 24 was not asked for.
+    assert said.splitlines() == ["mote 1: 26.50 °C at mote 3", "mote 1: 27.20 °C at mote 3"]
+
+
+@needs_cross_compiler
+def test_strict_node_of_a_small_mote_leaves_half_of_ten_kilobytes():
+    assert c_memory.node_B(MESSAGE_B=29, **c_memory.SMALLER) <= 5 * 1024
+    assert c_memory.node_B(MESSAGE_B=29) <= 16 * 1024 < c_memory.node_B(MESSAGE_B=60) <= 24 * 1024
+
+
+@needs_cross_compiler
+def test_code_and_stack_stay_small():
+    assert c_memory.code_B() <= 14 * 1024
+    assert c_memory.frames()[0].size_B <= 400

@@ -1,0 +1,41 @@
+"""What a node in C is sent never has it read or write beside its memory, rely on what C leaves open, or fall silent."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.c.fuzzing import CASES, fuzz, fuzz_cortex_m3, why_no_cortex_m3
+from tests.c_nodes import SANITIZERS, compile_c, needs_compiler
+from tests.repository import REPOSITORY
+
+pytestmark = needs_compiler
+no_cortex_m3 = why_no_cortex_m3()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_100_000_frames_do_a_node_no_harm(case, tmp_path):
+    said = fuzz(case, 100_000, tmp_path)
+    counts = {name: int(count) for name, count in (part.rsplit(" ", 1) for part in said.split(", ")[3:])}
+    assert said.startswith("100000 frames, ")
+    # Were all of them noise, or all known, they would prove little.
+    assert 1000 < counts["malformed"] < 40_000 and 1000 < counts["duplicate"] < 70_000
+
+
+@pytest.mark.skipif(no_cortex_m3 is not None, reason=str(no_cortex_m3))
+@pytest.mark.parametrize("case", CASES)
+def test_node_on_a_cortex_m3_sends_and_tells_what_it_does_here(case, tmp_path):
+    assert fuzz_cortex_m3(case, 20_000, tmp_path) == fuzz(case, 20_000, tmp_path, options=("-O1",))
+
+
+def test_differential_tests_hold_under_sanitizers():
+    runtime = compile_c(["-print-file-name=libasan.so"]).strip()
+    # Python itself is not instrumented: the sanitizer is loaded before it, and its leaks are nobody's business here.
+    more = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "C_NODES_OPTIONS": " ".join(("-O1", *SANITIZERS))}
+    which = ["tests/protocols/diffusion/test_c.py", "tests/c/test_attributes.py"]
+    some = "small and live or room_for_another or compare or put_together"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", some, *which]
+    environment = os.environ | more | {"PYTHONPATH": str(REPOSITORY)}
+    ran = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=400)
+    assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"

@@ -1,0 +1,284 @@
+"""Records: what they say, that they are in every file, and what becomes of files that are damaged or something else."""
+
+import json
+import math
+import zlib
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import workbench as wb
+from tests.records import made
+from workbench.errors import DataError
+from workbench.records import carriers, code, found, record, record_of, table
+from workbench.views.drawing import Drawing
+from workbench.widgets.take_away import TakeAway
+
+
+@pytest.fixture(scope="module")
+def run():
+    return made.scenario().run(engine="reference")
+
+
+@pytest.fixture(scope="module")
+def files(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    made.write(run, folder)
+    return folder
+
+
+# --- what a record says ---
+
+
+def test_record_has_scenario_hashes_metrics_versions_engine_and_platform(run):
+    one = record_of(run)
+    assert wb.Scenario.from_json(json.dumps(one["scenario"])) == run.scenario
+    assert one["scenario_hash"] == run.scenario.hash and one["trace_hash"] == run.trace_hash
+    assert one["trace_rows"] == len(run.trace) and one["engine"] == "reference"
+    assert {"workbench", "python", "numpy", "numba"} == set(one["versions"])
+    assert {"sim", "attributes", "topology", "coding", "draws", "protocols", "protocols/diffusion"} == set(one["code"])
+    assert one["platform"].strip() and "user_code" not in one
+    assert one["metrics"]["delivered"] == run.metrics["delivered"]
+
+
+def test_what_is_no_number_is_null_in_a_record(run):
+    metrics = record_of(run)["metrics"]
+    missing = [name for name, value in run.metrics.items() if math.isnan(value)]
+    assert missing and all(metrics[name] is None for name in missing)
+    assert record.plain_metrics({"a": math.inf, "b": -math.inf}) == {"a": "inf", "b": "-inf"}
+    json.loads(json.dumps(record_of(run), allow_nan=False))
+
+
+def test_record_of_a_run_without_a_trace_has_no_hash_of_one():
+    one = record_of(made.scenario().run(engine="reference", record="metrics"))
+    assert "trace_hash" not in one and one["metrics"]["expected"] > 0
+
+
+def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
+    rooms = {name: set(code.digests(protocol)) for name, protocol in
+             {"gossip": wb.Gossip(), "flooding": wb.Flooding()}.items()}  # fmt: skip
+    assert rooms["gossip"] - rooms["flooding"] == {"protocols/gossip"}
+    assert "protocols/flooding" in rooms["gossip"]
+
+
+def test_only_rooms_that_there_are_have_a_digest():
+    rooms = ("sim", "protocols/flooding", "protocols/..", "protocols/../..", "/etc", "views", "protocols/nothing", "")
+    assert set(code.of_rooms(rooms)) == {"sim", "protocols/flooding"}
+
+
+def test_code_of_the_users_own_is_in_the_record_by_name():
+    def keep_all(attributes):
+        return attributes
+
+    wb.register_filter("keep_all", keep_all)
+    scenario = made.scenario(protocol=wb.Diffusion(filters=(wb.Filter("keep_all", 200),)))
+    theirs = record_of(scenario.run(engine="reference"))["user_code"]
+    assert theirs["filter keep_all"]["module"] == __name__ and theirs["filter keep_all"]["digest"]
+
+
+# --- where it lies ---
+
+
+@pytest.mark.parametrize("kind", made.KINDS)
+def test_every_file_that_is_made_carries_the_same_record(files, run, kind):
+    assert found.find(files / kind).records == (record_of(run),)
+
+
+def test_the_same_run_gives_the_same_bytes(files, tmp_path):
+    made.write(made.scenario().run(engine="reference"), tmp_path)
+    for kind in ("figure.png", "figure.svg", "page.html", "folder/trace.parquet", "folder/record.json"):
+        assert (tmp_path / kind).read_bytes() == (files / kind).read_bytes(), kind
+
+
+def test_a_picture_with_a_record_is_the_picture_without(run):
+    drawing = run.figure()
+    plain = Drawing(drawing.width, drawing.height, drawing.title, drawing.items)
+    assert made.without(drawing.to_svg()) == plain.to_svg() != drawing.to_svg()
+    pictures = [Image.open(BytesIO(one.to_png())) for one in (drawing, plain)]
+    assert pictures[0].tobytes() == pictures[1].tobytes()
+    assert carriers.NAME in pictures[0].info and carriers.NAME not in pictures[1].info
+
+
+def test_a_trace_with_a_record_reads_as_before(files, run):
+    assert pq.read_table(files / "folder" / "trace.parquet").select(run.trace.schema.names).equals(run.trace)
+
+
+def test_a_page_has_the_records_of_its_figures_once_each(run, tmp_path):
+    other = made.scenario(seed=6).run(engine="reference")
+    extra = [("the same", "", run.figure(time_s=3)), ("another", "", other.figure())]
+    page = run.save_html(tmp_path / "page.html", extra)
+    assert found.find(page).records == (record_of(run), record_of(other))
+
+
+def test_figures_of_a_protocol_carry_the_records_of_all_their_runs():
+    protocol = wb.CodedDiffusion(generation_size=2)
+    runs = {f"seed {seed}": made.scenario(protocol=protocol, seed=seed).run(engine="reference") for seed in (1, 2)}
+    (text,) = carriers.of_markup(wb.views.coverage_chart({"both": list(runs.values())}).to_svg())
+    told = record.from_text(text)
+    assert told["of"] == "runs" and [one["name"] for one in told["runs"]] == ["both #1", "both #2"]
+    assert [one["trace_hash"] for one in told["runs"]] == [run.trace_hash for run in runs.values()]
+
+
+def test_what_the_lab_hands_out_carries_the_record(run, tmp_path):
+    take_away = TakeAway(lambda: run)
+    for kind in ("figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
+        path = tmp_path / "taken"
+        path.write_bytes(take_away.data(kind, run))
+        assert found.find(path).records == (record_of(run),), kind
+
+
+def test_a_drawing_of_no_run_has_no_record():
+    assert carriers.of_markup(Drawing(10, 10).to_svg()) == [] and carriers.of_png(Drawing(10, 10).to_png()) == []
+
+
+HOSTILE = '</script></metadata><!-- & ]]> "ö" \\u003c'
+
+
+def test_no_text_in_a_record_ends_what_it_lies_in(tmp_path):
+    one = record.sealed({"of": "run", "name": HOSTILE})
+    text = record.to_text(one)
+    svg = carriers.into_svg(Drawing(10, 10).to_svg(), text)
+    for markup in (svg, f"<html>{carriers.script(text)}</html>"):
+        assert [record.from_text(found) for found in carriers.of_markup(markup)] == [one]
+        assert made.without(markup).count("</") <= 1
+    assert [record.from_text(found) for found in carriers.of_png(carriers.into_png(Drawing(5, 5).to_png(), text))] == [
+        one
+    ]
+
+
+def test_a_long_record_is_compressed_and_other_programs_open_the_picture():
+    one = record.sealed({"of": "run", "scenario": {"links": list(range(600_000))}})
+    text = record.to_text(one)
+    assert len(text) < len(json.dumps(one)) / 2 and record.from_text(text) == one
+    picture = carriers.into_png(Drawing(20, 10).to_png(), text)
+    assert Image.open(BytesIO(picture)).size == (40, 20)
+
+
+def test_a_record_that_would_fill_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(record, "LARGEST_B", 1000)
+    bomb = record.to_text(record.sealed({"scenario": "0" * record.LONGEST_PLAIN}))
+    with pytest.raises(DataError, match="damaged or cut short"):
+        record.from_text(bomb)
+
+
+# --- sweeps' rows ---
+
+
+def test_scenarios_of_a_sweep_are_kept_once_and_come_out_whole():
+    scenarios = [made.scenario(protocol=protocol, seed=seed) for protocol in (wb.Diffusion(), wb.Flooding())
+                 for seed in range(3)]  # fmt: skip
+    documents = ["", *(one.to_json() for one in scenarios)]
+    points = table.points_of(documents)
+    assert len(points["values"]["protocol"]) == 3 and len(points["values"]["seed"]) == 4
+    first, *rest = table.documents(points, len(documents))
+    assert first is None
+    assert [wb.Scenario.from_json(json.dumps(one)) for one in rest] == scenarios
+
+
+# --- files that are something else, or damaged ---
+
+
+def written(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def parquet(**columns):
+    sink = BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "no PNG, SVG, page or Parquet file"),
+        (b"\x00\xff\xfe junk", "no PNG, SVG, page or Parquet file"),
+        ("# a notebook\nprint(1)", "no PNG, SVG, page or Parquet file"),
+        (Drawing(9, 9).to_png(), "no record of the workbench"),
+        (Drawing(9, 9).to_svg(), "no record of the workbench"),
+        ("<!doctype html><html></html>", "no record of the workbench"),
+        (parquet(a=[1, 2]), "no record of the workbench"),
+        ("{", "no JSON"),
+        ("[" * 100_000, "no PNG"),
+        ("{" + '"a":[' * 100_000, "no JSON"),
+        ('{"a": 1}', "something else"),
+        (made.scenario().to_json(), "a scenario, without what came of it"),
+        ('{"format": "workbench-record", "version": 99}', "version 99; this workbench reads 1"),
+        ('{"format": "workbench-record", "version": 1, "of": "run"}', "not as it was written"),
+        (b"PAR1 and no more", "damaged, cut short or something else"),
+        (Drawing(9, 9).to_png()[:60], "damaged or cut short"),
+        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "tea"}))), "'tea'"),
+        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run"}))), "no metrics"),
+        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run", "metrics": {}}))), "no scenario"),
+        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "runs", "runs": [3]}))), "else in place"),
+    ],
+)
+def test_a_file_that_is_no_record_gets_one_sentence(tmp_path, content, said):
+    path = written(tmp_path, "file", content)
+    with pytest.raises(DataError, match=said) as raised:
+        wb.reproduce(path)
+    assert str(raised.value).startswith(f"{path}: ") and "\n" not in str(raised.value)
+
+
+def test_a_folder_and_a_path_without_anything_get_one_sentence(tmp_path):
+    with pytest.raises(DataError, match="neither a record"):
+        wb.reproduce(tmp_path)
+    with pytest.raises(DataError, match="No such file"):
+        wb.reproduce(tmp_path / "nothing")
+    written(tmp_path, "old.parquet", parquet(point=["a"], scenario=["b"]))
+    with pytest.raises(DataError, match=r"old\.parquet has no rows of a sweep with their scenarios"):
+        wb.reproduce(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "page.html", "folder/trace.parquet"])
+@pytest.mark.parametrize("share", [0.001, 0.02, 0.3, 0.999])
+def test_a_file_cut_short_has_its_whole_record_or_gets_one_sentence(files, run, tmp_path, kind, share):
+    whole = (files / kind).read_bytes()
+    path = written(tmp_path, "cut", whole[: int(share * len(whole))])
+    try:
+        assert found.find(path).records == (record_of(run),)
+    except DataError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "folder/trace.parquet", "folder/record.json"])
+def test_a_flipped_bit_gives_the_same_record_or_one_sentence(files, run, tmp_path, kind):
+    whole = (files / kind).read_bytes()
+    expected = record_of(run)
+    at = whole.find(b"workbench-record")
+    span = min(len(whole), 20_000)
+    begin = max(0, at - 200)
+    for which in range(0, span, 61):
+        place = (begin + which) % len(whole)
+        changed = bytearray(whole)
+        changed[place] ^= 1 << which % 8
+        path = written(tmp_path, "flipped", bytes(changed))
+        try:
+            there = found.find(path)
+        except DataError as error:
+            assert "\n" not in str(error)
+            continue
+        assert there.records == (expected,), place
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", carriers.PNG_BEGIN, b"PAR1", b"<svg>", b"{"]))
+def test_any_bytes_get_one_sentence(tmp_path_factory, data, begin):
+    path = written(tmp_path_factory.getbasetemp(), "any", begin + data)
+    with pytest.raises(DataError):
+        found.find(path)
+
+
+@given(st.binary(max_size=200))
+def test_any_chunks_of_a_png_are_read_or_refused(data):
+    body = b"tEXt" + carriers.NAME.encode() + b"\0" + data
+    chunk = len(body[4:]).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+    (text,) = carriers.of_png(carriers.PNG_BEGIN + chunk)
+    with pytest.raises(DataError):
+        record.from_text(text)

@@ -1,0 +1,501 @@
+"""Making again what a file was made of: "identical", or what differs, in which order and with which numbers."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import workbench as wb
+from tests.records import made
+from tests.repository import REPOSITORY
+from workbench import cli
+from workbench.errors import DataError, ScenarioError
+from workbench.records import carriers, record, record_of, reproduction, table
+from workbench.sim import trace
+from workbench.sweeps import design, plan
+from workbench.sweeps.code import Codes
+from workbench.sweeps.store.columns import COLUMNS
+from workbench.views.drawing import Drawing
+
+
+@pytest.fixture(scope="module")
+def run():
+    return made.scenario().run(engine="reference")
+
+
+@pytest.fixture(scope="module")
+def files(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    made.write(run, folder)
+    return folder
+
+
+def svg_of(path, one, **changes):
+    """An SVG file with a record, some of whose fields are others."""
+    content = {name: value for name, value in {**one, **changes}.items() if name != "digest"}
+    path.write_text(carriers.into_svg(Drawing(9, 9).to_svg(), record.to_text(record.sealed(content))))
+    return path
+
+
+# --- one run ---
+
+
+@pytest.mark.parametrize("kind", made.KINDS)
+def test_what_was_made_here_comes_out_the_same(files, run, kind):
+    answer = wb.reproduce(files / kind)
+    assert answer.is_identical and answer.runs == 1 and not answer.made_with
+    assert f"identical: the trace of {len(run.trace):,} rows and all {len(run.metrics)} metrics" in str(answer)
+
+
+def test_a_run_without_a_trace_is_compared_by_its_metrics(tmp_path):
+    run = made.scenario().run(engine="reference", record="metrics")
+    answer = wb.reproduce(run.save(tmp_path))
+    assert answer.is_identical and "trace" not in answer.verdict
+
+
+def test_a_metric_that_differs_is_told_with_both_numbers(run, tmp_path):
+    one = record_of(run)
+    changed = {**one["metrics"], "transmissions": one["metrics"]["transmissions"] + 3, "dropped_tea": 4.0}
+    answer = wb.reproduce(svg_of(tmp_path / "a.svg", one, metrics=changed))
+    count = one["metrics"]["transmissions"]
+    said = [difference.sentence for difference in answer.differences]
+    assert said == [f"transmissions was {count + 3:g}, here {count:g}", "dropped_tea was 4, here 0"]
+    assert not answer.is_identical and "different" in answer.verdict
+
+
+def test_numbers_that_differ_in_their_last_digit_are_told_apart(run, tmp_path):
+    one = record_of(run)
+    energy_mJ = one["metrics"]["energy_mJ"]
+    answer = wb.reproduce(svg_of(tmp_path / "a.svg", one, metrics={**one["metrics"], "energy_mJ": energy_mJ + 1e-12}))
+    (difference,) = answer.differences
+    assert difference.here == repr(energy_mJ) != difference.was
+
+
+def test_a_metric_that_is_new_here_is_no_difference(run, tmp_path):
+    one = record_of(run)
+    fewer = {name: value for name, value in one["metrics"].items() if name != "stretch"}
+    assert wb.reproduce(svg_of(tmp_path / "a.svg", one, metrics=fewer)).is_identical
+
+
+@pytest.mark.parametrize("column", ["time_us", "size_B", "event"])
+def test_the_first_row_of_the_trace_that_differs_is_told(run, tmp_path, column):
+    old = run.trace.column(column).to_pylist()
+    place = len(old) // 2
+    new = [*old[:place], "tea" if column == "event" else old[place] + 1, *old[place + 1 :]]
+    array = pa.array(new, pa.string()).dictionary_encode() if column == "event" else pa.array(new)
+    at = run.trace.schema.get_field_index(column)
+    changed = run.trace.set_column(at, run.trace.schema.field(at), array.cast(run.trace.schema.field(at).type))
+    one = record_of(run)
+    content = {name: value for name, value in one.items() if name != "digest"}
+    told = record.sealed({**content, "trace_hash": trace.digest(changed)})
+    path = tmp_path / "trace.parquet"
+    pq.write_table(carriers.into_table(changed, record.to_text(told)), path)
+    (difference,) = wb.reproduce(path).differences
+    assert difference.what.startswith(f"{column} in row {place:,} of the trace")
+    assert (difference.was, difference.here) == (repr(new[place]), repr(old[place]))
+
+
+def test_a_trace_that_has_fewer_rows_is_told(run, tmp_path):
+    short = run.trace.slice(0, 50)
+    told = {name: value for name, value in record_of(run).items() if name != "digest"}
+    told |= {"trace_hash": trace.digest(short), "trace_rows": 50}
+    pq.write_table(carriers.into_table(short, record.to_text(record.sealed(told))), tmp_path / "a.parquet")
+    for path in (tmp_path / "a.parquet", svg_of(tmp_path / "a.svg", told)):
+        (difference,) = wb.reproduce(path).differences
+        assert difference.sentence == f"the number of rows of the trace was 50, here {len(run.trace):,}"
+
+
+def test_rows_that_somebody_changed_are_not_taken_for_those_of_the_run(files, tmp_path):
+    table = pq.read_table(files / "folder" / "trace.parquet")
+    pq.write_table(table.slice(1), tmp_path / "fewer.parquet")
+    with pytest.raises(DataError, match="somebody changed them"):
+        wb.reproduce(tmp_path / "fewer.parquet")
+
+
+def test_versions_are_told_first_and_make_no_difference_by_themselves(run, tmp_path):
+    one = record_of(run)
+    changes = {
+        "versions": {**one["versions"], "python": "3.99.0"},
+        "code": {**one["code"], "sim": "0" * 12},
+        "platform": "Plan 9",
+    }
+    answer = wb.reproduce(svg_of(tmp_path / "a.svg", one, **changes))
+    assert answer.is_identical
+    assert [difference.what for difference in answer.made_with] == ["python", "the code of sim", "the platform"]
+    answer = wb.reproduce(svg_of(tmp_path / "b.svg", one, **changes, metrics={**one["metrics"], "lost": -1}))
+    lines = answer.lines()
+    assert lines[1].strip().startswith("made with python 3.99.0, here 3.") and "lost was -1" in lines[-1]
+
+
+def test_a_run_on_motes_that_kept_their_own_time_is_refused(run, tmp_path):
+    with pytest.raises(DataError, match="on motes that kept their own time"):
+        wb.reproduce(svg_of(tmp_path / "a.svg", record_of(run), engine="motes"))
+
+
+def test_figure_of_several_runs_is_made_again_run_by_run(run, tmp_path):
+    runs = {"one": run, "other": made.scenario(seed=6).run(engine="reference")}
+    one = record.record_of_runs(runs)
+    answer = wb.reproduce(svg_of(tmp_path / "a.svg", one))
+    assert answer.is_identical and answer.runs == 2
+    one["runs"][1]["metrics"]["lost"] = 1e6
+    (difference,) = wb.reproduce(svg_of(tmp_path / "b.svg", one)).differences
+    assert difference.what == "other: lost"
+
+
+def test_the_answer_shows_itself(files, tmp_path, run):
+    assert repr(wb.reproduce(files / "figure.png")) == str(wb.reproduce(files / "figure.png"))
+    path = svg_of(tmp_path / "<b>.svg", record_of(run), platform="<i>")
+    assert "&lt;i&gt;" in wb.reproduce(path)._repr_html_() and "<i>" not in wb.reproduce(path)._repr_html_()
+
+
+# --- the command ---
+
+
+def test_the_command_says_identical_and_ends_well(files, capsys):
+    assert cli.main(["reproduce", str(files / "page.html"), "--engine", "reference"]) == 0
+    printed = capsys.readouterr()
+    assert "identical" in printed.out and not printed.err
+
+
+def test_the_command_ends_with_1_where_something_differs(run, tmp_path, capsys):
+    one = record_of(run)
+    path = svg_of(tmp_path / "a.svg", one, metrics={**one["metrics"], "lost": 1e6})
+    assert cli.main(["reproduce", str(path)]) == 1
+    assert "lost was 1e+06" in capsys.readouterr().out
+
+
+def test_the_command_ends_with_2_and_one_sentence_where_there_is_no_record(tmp_path, capsys):
+    path = tmp_path / "a.svg"
+    path.write_text(Drawing(9, 9).to_svg())
+    assert cli.main(["reproduce", str(path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+# --- the user's own code ---
+
+OWN = """
+import workbench as wb
+
+class Quiet(wb.Flooding):
+    pass
+
+def keep_all(attributes):
+    return attributes
+
+wb.register_filter("keep_all", keep_all)
+"""
+
+
+def test_code_of_the_users_own_that_is_missing_is_named_with_the_remedy(tmp_path):
+    module = "own_code_of_records"
+    (tmp_path / f"{module}.py").write_text(OWN)
+    script = (
+        f"import made, {module} as own, workbench as wb\n"
+        "filters = (wb.Filter('keep_all', 200),)\n"
+        "for name, protocol in {'filter': wb.Diffusion(filters=filters), 'protocol': own.Quiet()}.items():\n"
+        "    made.scenario(protocol=protocol).run(engine='reference').figure().save(name + '.png')\n"
+    )
+    in_python(script, tmp_path, REPOSITORY)
+    for name, missing in {"filter": "keep_all", "protocol": f"{module}:Quiet"}.items():
+        with pytest.raises(ScenarioError, match=missing) as raised:
+            wb.reproduce(tmp_path / f"{name}.png")
+        assert f"the user's {name} {missing}" in str(raised.value)
+        assert f"--import {module}" in str(raised.value)
+    command = [sys.executable, "-m", "workbench.cli", "reproduce", "filter.png", "--import", module]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment(REPOSITORY), capture_output=True, text=True, timeout=60)
+    assert "identical" in ran.stdout, ran.stderr
+
+
+def test_a_filter_that_was_edited_since_is_told(tmp_path):
+    def scenario():
+        return made.scenario(protocol=wb.Diffusion(filters=(wb.Filter("mine", 200),)))
+
+    wb.register_filter("mine", lambda attributes: attributes)
+    path = scenario().run(engine="reference").figure().save(tmp_path / "a.svg")
+    wb.register_filter("mine", lambda attributes: None)
+    answer = wb.reproduce(path)
+    assert [difference.what for difference in answer.made_with] == ["the user's filter mine"]
+    assert not answer.is_identical
+
+
+def test_a_run_that_fails_here_is_a_difference(tmp_path):
+    wb.register_filter("mine", lambda attributes: attributes)
+    protocol = wb.Diffusion(filters=(wb.Filter("mine", 200),))
+    path = made.scenario(protocol=protocol).run(engine="reference").figure().save(tmp_path / "a.svg")
+    wb.register_filter("mine", lambda attributes: 1 / 0)
+    (difference,) = wb.reproduce(path).differences
+    assert difference.what == "the run" and "division by zero" in difference.here
+
+
+def test_code_of_a_notebook_is_told_so(run, tmp_path):
+    one = record_of(run)
+    document = {**one["scenario"], "protocol": {"name": "__main__:Mine"}}
+    theirs = {"protocol __main__:Mine": {"module": "__main__", "digest": "0"}}
+    with pytest.raises(ScenarioError, match="a notebook or a script defines it"):
+        wb.reproduce(svg_of(tmp_path / "a.svg", one, scenario=document, user_code=theirs))
+
+
+# --- sweeps ---
+
+
+def longest_hop(run):
+    return {"hops": pc.max(run.trace.column("value")).as_py()}
+
+
+def point(number, seed, measured=()):
+    """A row of a sweep as its runners give it."""
+    scenario = made.scenario(seed=seed)
+    metrics = dict(scenario.run(engine="reference", record="metrics").metrics)
+    return SimpleNamespace(
+        number=number,
+        scenario=scenario.hash,
+        document=scenario.to_json(),
+        measure=None,
+        code="",
+        versions="",
+        error=None,
+        metrics={**metrics, **dict(measured)},
+    )
+
+
+def failed(number):
+    return SimpleNamespace(
+        number=number, scenario="", document="", measure=None, code="", versions="", error="it fell", metrics={}
+    )
+
+
+def folder_of(path, rows, says=True):
+    """Rows as a sweep's folder has them: metrics are columns."""
+    names = sorted({name for row in rows for name in row.metrics})
+    columns = {
+        name: [getattr(row, name) for row in rows] for name in ("scenario", "document", "measure", "code", "versions")
+    }
+    columns["error"] = pa.array([row.error for row in rows], pa.string())
+    columns |= {name: pa.array([row.metrics.get(name) for row in rows], pa.float64()) for name in names}
+    path.mkdir()
+    told = {name: ["metric", name, "number"] for name in names} | {"scenario": ["parameter", "scenario", "text"]}
+    whole = pa.table(columns).replace_schema_metadata({COLUMNS: json.dumps(told)} if says else None)
+    for which in range(2):
+        pq.write_table(whole.slice(which * 2, 2), path / f"part-{which}.parquet")
+    (path / "_sweep-1.parquet").write_bytes(b"no Parquet, and passed over")
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return [point(0, 1), point(1, 2), failed(2), point(3, 3)]
+
+
+def test_a_sweeps_folder_is_run_again_row_by_row(rows, tmp_path):
+    folder = folder_of(tmp_path / "sweep", rows)
+    seen = []
+    answer = wb.reproduce(folder, progress=lambda done, total: seen.append((done, total)))
+    assert answer.is_identical and answer.runs == 3 and seen == [(1, 4), (2, 4), (3, 4)]
+    assert answer.notes == ["1 rows that failed were left out"]
+    assert wb.reproduce(folder / "part-0.parquet").runs == 2
+    assert wb.reproduce(folder, most=1).runs == 1
+
+
+def test_the_folder_that_a_sweep_has_written_is_made_again(tmp_path):
+    over = {"protocol": {"a": wb.Diffusion(), "b": wb.Flooding()}, "radio.loss": [0.1, "links"]}
+    silent = {"runner": wb.LocalRunner(), "progress": False}
+    for measure in (None, longest_hop):
+        wb.Sweep(made.scenario(), over, engine="reference", measure=measure).run(out=tmp_path / "sweep", **silent)
+    answer = wb.reproduce(tmp_path / "sweep", engine="reference")
+    assert answer.is_identical and answer.runs == 8 and not answer.made_with and not answer.notes
+    (path,) = (tmp_path / "sweep").glob("*.parquet")
+    path.write_bytes(path.read_bytes().replace(b'"delivered"', b'"expected "', 1))
+    for damaged in (path, tmp_path / "sweep"):
+        with pytest.raises(DataError, match="damaged"):
+            wb.reproduce(damaged)
+
+
+def test_a_row_that_differs_is_told_with_its_metric(rows, tmp_path):
+    changed = SimpleNamespace(**{**vars(rows[1]), "metrics": {**rows[1].metrics, "delivered": 1e6}})
+    answer = wb.reproduce(folder_of(tmp_path / "sweep", [rows[0], changed]))
+    (difference,) = answer.differences
+    assert difference.what == "row 1 of part-0.parquet: delivered" and difference.was == "1e+06"
+    assert answer.same == 1 and "1 of 2 runs" in answer.verdict
+
+
+def test_a_row_that_other_code_has_computed_is_told(rows, tmp_path):
+    for code, told in {Codes().of(made.scenario().protocol): [], "0" * 16: ["the code"]}.items():
+        answer = wb.reproduce(folder_of(tmp_path / code, [SimpleNamespace(**{**vars(rows[0]), "code": code})]))
+        assert answer.is_identical and [difference.what for difference in answer.made_with] == told
+
+
+def test_a_row_whose_scenario_is_another_is_told(rows, tmp_path):
+    changed = SimpleNamespace(**{**vars(rows[1]), "scenario": "0" * 16})
+    (difference,) = wb.reproduce(folder_of(tmp_path / "sweep", [changed])).differences
+    assert difference.what == "row 0 of part-0.parquet: the scenario's hash"
+
+
+def test_a_folder_that_does_not_say_what_its_metrics_are_is_compared_by_their_names(rows, tmp_path):
+    assert wb.reproduce(folder_of(tmp_path / "a", rows, says=False)).is_identical
+    changed = SimpleNamespace(**{**vars(rows[1]), "metrics": {**rows[1].metrics, "delivered": 1e6}})
+    (difference,) = wb.reproduce(folder_of(tmp_path / "b", [changed], says=False)).differences
+    assert difference.what == "row 0 of part-0.parquet: delivered"
+
+
+def test_versions_that_rows_name_are_told_once(rows, tmp_path):
+    said = "workbench 0.0.1, Python 3.99, numba some, Linux x86_64"
+    old = [SimpleNamespace(**{**vars(row), "versions": said}) for row in rows[:2]]
+    answer = wb.reproduce(folder_of(tmp_path / "sweep", old))
+    assert answer.is_identical and [one.what for one in answer.made_with] == ["workbench", "python", "numba"]
+
+
+def test_what_a_measure_that_is_not_known_gave_is_said_not_to_be_compared(tmp_path):
+    row = point(0, 1, {"tea": 3.0})
+    row.measure = "my_measures:tea"
+    answer = wb.reproduce(folder_of(tmp_path / "sweep", [row]))
+    assert answer.is_identical
+    (note,) = answer.notes
+    assert note.startswith("what my_measures:tea measures was not compared: import my_measures first")
+
+
+def test_what_a_measure_that_is_known_gives_is_compared(tmp_path):
+    measured = longest_hop(made.scenario(seed=1).run(engine="reference"))
+    for name, hops in {"a": measured["hops"], "b": 1e6}.items():
+        row = point(0, 1, {"hops": hops})
+        row.measure = f"{__name__}:longest_hop"
+        answer = wb.reproduce(folder_of(tmp_path / name, [row]))
+        assert [one.what.rpartition(" ")[2] for one in answer.differences] == ([] if name == "a" else ["hops"])
+
+
+def chart(path, rows, measure=None):
+    axes = design.grid({"seed": [1, 2, 3, 4]})
+    found = plan.Plan(made.scenario(), axes, measure=measure)
+    return table.carrying(Drawing(9, 9), rows, found, "delivery_ratio").save(path)
+
+
+def test_a_sweeps_chart_is_made_again_from_its_picture_alone(rows, tmp_path):
+    for name in ("a.png", "a.svg"):
+        answer = wb.reproduce(chart(tmp_path / name, rows))
+        assert answer.is_identical and answer.runs == 3 and answer.notes == ["1 rows that failed were left out"]
+
+
+def test_a_point_of_a_chart_that_differs_is_told(rows, tmp_path):
+    changed = [SimpleNamespace(**vars(row)) for row in rows]
+    changed[1].metrics = {**changed[1].metrics, "delivery_ratio": 2.0}
+    changed[3].metrics = {**changed[3].metrics, "lost": 1e6}
+    answer = wb.reproduce(chart(tmp_path / "a.svg", changed))
+    said = [difference.what for difference in answer.differences]
+    assert said == ["run 1: delivery_ratio", "run 3: the digest of its metrics"]
+
+
+def test_charts_of_a_sweeps_table_are_made_again(tmp_path):
+    over = {"protocol": {"a": wb.Diffusion(), "b": wb.Flooding()}, "radio.retries": [0, 3]}
+    swept = wb.Sweep(made.scenario(), over, engine="reference").run(runner=wb.LocalRunner(), progress=False)
+    drawings = [
+        swept.plot("protocol"),
+        swept.drawing("radio.retries", "transmissions", by="protocol"),
+        wb.views.sweep_chart(swept, "bytes_sent", "radio.retries", "protocol"),
+        wb.views.cost_chart(swept, "radio.retries", "protocol"),
+    ]
+    for drawing in drawings:
+        answer = wb.reproduce(drawing.save(tmp_path / "a.png"))
+        assert answer.is_identical and answer.runs == 4 and not answer.made_with
+
+
+def test_rows_that_left_their_scenarios_in_a_folder_have_them_in_the_chart(tmp_path):
+    sweep = wb.Sweep(made.scenario(), {"seed": range(2)}, engine="reference")
+    swept = sweep.run(runner=wb.LocalRunner(), progress=False)
+    rows = [row._replace(document="") for row in swept.rows]
+    drawing = table.carrying(swept.plot("seed"), rows, sweep.plan, "delivery_ratio")
+    answer = wb.reproduce(drawing.save(tmp_path / "a.svg"))
+    assert answer.is_identical and answer.runs == 2
+
+
+def test_a_sweeps_measure_is_called_again_where_it_is_known(tmp_path):
+    run = made.scenario(seed=4).run(engine="reference")
+    path = chart(tmp_path / "a.svg", [point(0, 4, longest_hop(run))], measure=longest_hop)
+    assert wb.reproduce(path).is_identical
+    path.write_text(path.read_text().replace("longest_hop", "another_hop"))
+    with pytest.raises(DataError, match="not as it was written"):
+        wb.reproduce(path)
+
+
+def test_a_sweeps_measure_that_is_not_known_is_named(rows, tmp_path):
+    def elsewhere(run):
+        return {}
+
+    elsewhere.__module__ = "my_measures"
+    with pytest.raises(ScenarioError, match=r"my_measures:.*elsewhere, which is not known here: import my_measures"):
+        wb.reproduce(chart(tmp_path / "a.svg", rows, measure=elsewhere))
+
+
+def test_a_chart_of_very_many_runs_names_the_sweeps_folder(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.records.table.MOST_POINTS", 3)
+    with pytest.raises(DataError, match="name the folder of the sweep instead"):
+        wb.reproduce(chart(tmp_path / "a.svg", rows))
+
+
+def test_arguments_that_cannot_be_are_refused(files):
+    with pytest.raises(wb.ParameterError, match="most is 0"):
+        wb.reproduce(files / "figure.png", most=0)
+    with pytest.raises(ScenarioError, match="engine is 'warp'"):
+        wb.reproduce(files / "figure.png", engine="warp")
+
+
+def test_a_file_imports_nothing():
+    assert reproduction._measure("antigravity:fly") is None and "antigravity" not in sys.modules
+
+
+# --- another checkout ---
+
+
+def environment(*folders):
+    """The environment of a process that finds the package, and the files made here, in these folders."""
+    paths = [*map(str, folders), str(REPOSITORY / "tests" / "records")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def in_python(script, folder, *folders):
+    """What a script prints that runs in a folder with the package of another one."""
+    command = [sys.executable, "-c", script]
+    ran = subprocess.run(command, cwd=folder, env=environment(*folders), capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def another_checkout(folder):
+    """A copy of the package."""
+    shutil.copytree(REPOSITORY / "workbench", folder / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+MAKE = (
+    "import made, workbench, pathlib\n"
+    "made.write(made.scenario().run(engine='reference'), pathlib.Path('.'))\n"
+    "print(workbench.__file__)\n"
+)
+
+
+def test_what_another_checkout_made_is_made_again_here(tmp_path):
+    other = another_checkout(tmp_path / "other")
+    assert str(other) in in_python(MAKE, tmp_path, other)
+    for kind in ("page.html", "figure.png", "folder/trace.parquet"):
+        answer = wb.reproduce(tmp_path / kind)
+        assert answer.is_identical and not answer.made_with, answer
+
+
+def test_what_a_changed_checkout_made_is_told_apart_here(tmp_path):
+    other = another_checkout(tmp_path / "other")
+    changed = other / "workbench" / "purposes.py"
+    source = changed.read_text()
+    assert source.count("LINK_LOSS = 1\n") == 1
+    changed.write_text(source.replace("LINK_LOSS = 1\n", "LINK_LOSS = 1001\n"))
+    in_python(MAKE, tmp_path, other)
+    for kind, last in {"page.html": "trace", "figure.png": "trace", "folder/trace.parquet": "row"}.items():
+        answer = wb.reproduce(tmp_path / kind)
+        assert not answer.is_identical
+        assert [difference.what for difference in answer.made_with] == ["the code of draws"]
+        assert any(difference.what == "transmissions" for difference in answer.differences), answer
+        assert last in answer.differences[-1].what, answer

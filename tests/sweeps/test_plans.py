@@ -1,0 +1,391 @@
+"""wb.plans: which points designs have, what is drawn, seeds that are paired. Drivers have a file of their own."""
+
+import doctest
+import importlib
+import pickle
+import pkgutil
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from tests.repository import REPOSITORY
+from workbench import plans
+from workbench.errors import ParameterError, ScenarioError
+from workbench.sweeps import LocalRunner
+
+TTL, LOSS = "protocol.ttl", "radio.loss"
+SILENT = {"runner": LocalRunner(), "progress": False}
+
+
+def scenario(**changes):
+    """A sink at one end of a line of five, a source at the other."""
+    workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)]
+    return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, duration_s=5).replace(**changes)
+
+
+def points_of(design):
+    return [tuple(sorted(design.overrides(number).items())) for number in range(len(design))]
+
+
+# Points as they are written
+
+
+def test_points_are_as_they_are_listed():
+    listed = [{TTL: 3, LOSS: 0.0}, {TTL: 9, LOSS: 0.0}, {TTL: 3, LOSS: 0.2}]
+    design = plans.points(listed)
+    assert design.paths == (TTL, LOSS)
+    assert [design.overrides(number) for number in range(len(design))] == listed
+    assert [design.labels(number) for number in range(len(design))] == listed
+
+
+def test_the_rows_of_a_frame_are_points_with_numbers_of_python():
+    design = plans.points(pd.DataFrame({TTL: [3, 9], LOSS: [0.0, 0.2]}))
+    assert design.overrides(1) == {TTL: 9, LOSS: 0.2}
+    assert [type(value) for value in design.overrides(1).values()] == [int, float]
+
+
+def test_values_in_step_keep_their_names():
+    design = plans.zipped({"protocol": {"first": wb.Flooding(), "second": wb.Gossip()}, TTL: [3, 6]})
+    assert [design.labels(number) for number in range(2)] == [
+        {"protocol": "first", TTL: 3},
+        {"protocol": "second", TTL: 6},
+    ]
+    assert design.overrides(1)["protocol"] == wb.Gossip()
+
+
+def test_equal_objects_of_several_points_have_one_label():
+    design = plans.points([{"protocol": wb.Flooding(), TTL: 3}, {"protocol": wb.Flooding(), TTL: 6}])
+    assert {design.labels(number)["protocol"] for number in range(2)} == {"Flooding"}
+
+
+# Plans of plans
+
+SMALL = st.dictionaries(st.sampled_from(["a", "b"]), st.lists(st.integers(0, 3), min_size=1, unique=True), min_size=2)
+
+
+@given(SMALL, st.lists(st.integers(0, 3), min_size=1, unique=True))
+def test_a_crossed_plan_has_each_point_of_one_with_each_of_the_other(over, third):
+    outer, inner = plans.grid(over), plans.zipped({"c": third})
+    expected = [tuple(sorted((*one, *other))) for one in points_of(outer) for other in points_of(inner)]
+    assert points_of(outer * inner) == expected
+    assert [tuple(sorted(point)) for point in points_of(inner * over)] == sorted(
+        expected, key=lambda point: (third.index(dict(point)["c"]), expected.index(point))
+    )
+
+
+@given(SMALL, SMALL)
+def test_union_and_difference_are_those_of_sets_in_the_order_of_the_first(over, other):
+    one, two = plans.grid(over), plans.grid(other)
+    mine, theirs = points_of(one), points_of(two)
+    assert points_of(one | two) == mine + [point for point in theirs if point not in mine]
+    left = [point for point in mine if point not in theirs]
+    if left:
+        assert points_of(one - two) == left
+    else:
+        with pytest.raises(ScenarioError, match="nothing is left"):
+            one - two
+
+
+@given(SMALL, st.lists(st.integers(0, 3), min_size=1, unique=True))
+def test_a_difference_goes_by_the_paths_that_the_other_plan_varies(over, taken):
+    design = plans.grid(over) * plans.seeds(3)
+    left = [point for point in points_of(design) if dict(point)["a"] not in taken]
+    if left:
+        assert points_of(design - {"a": taken}) == left
+        assert points_of(design - plans.points([{"a": value} for value in taken])) == left
+
+
+def test_a_union_takes_equal_numbers_for_one_value_and_equal_objects_too():
+    first = plans.points([{LOSS: 0, "protocol": wb.Flooding(ttl=3)}])
+    second = plans.points([{LOSS: 0.0, "protocol": wb.Flooding(ttl=3)}, {LOSS: 0.0, "protocol": wb.Flooding()}])
+    assert len(first | second) == 2
+
+
+def test_what_is_left_of_a_plan_that_is_taken_apart_again_has_its_labels():
+    design = (plans.grid({TTL: [3, 6], "protocol": {"mine": wb.Flooding()}}) * plans.seeds(4)) - {"seed": [2, 3]}
+    assert len(design) == 4
+    assert [design.labels(number)["seed"] for number in range(4)] == [1, 4, 1, 4]
+    assert design.labels(3) == {TTL: 6, "protocol": "mine", "seed": 4}
+    assert design.text() == "protocol.ttl (2) × protocol (1) × seed (4) but 4 points"
+
+
+def made_of_everything():
+    listed = plans.points([{TTL: 3, "protocol": wb.Flooding()}, {TTL: 6, "protocol": wb.Gossip()}])
+    drawn = plans.random(6, {TTL: plans.whole(7, 99), "protocol": [wb.Flooding(), wb.Gossip(), wb.Diffusion()]})
+    return ((listed | drawn) - {TTL: [3]}) * plans.paired_seeds(3, topology=wb.topology.disc(12, 40, 40))
+
+
+def test_a_plan_is_the_same_after_pickling():
+    design = made_of_everything()
+    copy = pickle.loads(pickle.dumps(design))
+    assert len(copy) == len(design)
+    assert [copy.labels(number) for number in range(len(copy))] == [
+        design.labels(number) for number in range(len(design))
+    ]
+    last = len(design) - 1
+    assert scenario().replace(**copy.overrides(last)) == scenario().replace(**design.overrides(last))
+
+
+MINE = """
+import workbench as wb
+
+def network(seed):
+    return wb.topology.line(length(seed))
+
+def length(seed):
+    return 5 + seed
+"""
+
+
+def test_functions_of_a_module_travel_by_value(tmp_path, monkeypatch):
+    (tmp_path / "my_networks.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    packed = pickle.dumps(plans.paired_seeds(3, topology=importlib.import_module("my_networks").network))
+    monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, "my_networks")
+    assert len(pickle.loads(packed).overrides(2)["topology"]) == 8
+
+
+def test_what_is_looked_at_before_a_sweep_has_each_object_once():
+    design = made_of_everything()
+    probed = {type(design.overrides(number)["protocol"]) for number in design.probes()}
+    assert probed == {type(design.overrides(number)["protocol"]) for number in range(len(design))}
+    assert list(design.probes()) == sorted(set(design.probes()))
+    assert design.probes()[-1] < len(design)
+
+
+def test_a_sweep_runs_the_points_of_a_plan():
+    design = plans.zipped({TTL: [2, 4], "duration_s": [3, 5]}) * plans.seeds(2)
+    table = wb.Sweep(scenario(), over=design).run(**SILENT).to_pandas()
+    expected = [
+        scenario(**{TTL: ttl, "duration_s": duration_s, "seed": seed})
+        for ttl, duration_s in ((2, 3), (4, 5))
+        for seed in (1, 2)
+    ]
+    assert table["scenario"].tolist() == [one.hash for one in expected]
+    assert table["delivery_ratio"].tolist() == [one.run().metrics["delivery_ratio"] for one in expected]
+
+
+def test_a_plan_of_a_million_points_keeps_nothing_per_point():
+    plans.latin_hypercube(2, {LOSS: plans.between(0, 1)})  # scipy takes memory, too
+    tracemalloc.start()
+    try:
+        design = plans.latin_hypercube(1000, {TTL: plans.whole(3, 99), LOSS: plans.between(0, 0.3)}) * plans.seeds(1000)
+        wide = plans.grid({TTL: range(1, 1001), "seed": range(1000)}) - {TTL: [7]}
+        sweeps = [wb.Sweep(scenario(), one) for one in (design, wide)]
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    assert [len(sweep) for sweep in sweeps] == [1_000_000, 999_000]
+
+
+# What is drawn
+
+
+def test_a_latin_hypercube_uses_each_part_of_each_range_once():
+    over = {LOSS: plans.between(0.0, 0.5), "duration_s": plans.between(1, 1000, log=True), TTL: plans.whole(1, 10)}
+    frame = pd.DataFrame([plans.latin_hypercube(50, over).overrides(number) for number in range(50)])
+    assert sorted(np.floor(frame[LOSS] / 0.5 * 50)) == list(range(50))
+    assert sorted(np.floor(np.log10(frame["duration_s"]) / 3 * 50)) == list(range(50))
+    assert frame[TTL].value_counts().to_dict() == dict.fromkeys(range(1, 11), 5)
+
+
+def test_sobols_points_are_doubled_by_adding_as_many():
+    over = {LOSS: plans.between(0.0, 0.5), TTL: plans.whole(1, 10)}
+    assert points_of(plans.sobol(32, over))[:16] == points_of(plans.sobol(16, over))
+    quarter = [point for point in points_of(plans.sobol(32, over)) if dict(point)[LOSS] < 0.125]
+    assert len(quarter) == 8
+
+
+@given(st.integers(0, 2**40), st.integers(1, 40))
+def test_random_points_lie_in_their_ranges_and_go_by_the_seed(seed, count):
+    over = {LOSS: plans.between(0.1, 0.2), TTL: plans.whole(3, 5), "duration_s": plans.between(1, 100, log=True)}
+    design = plans.random(count, over, seed=seed)
+    assert len(design) == count
+    for number in range(count):
+        point = design.overrides(number)
+        assert 0.1 <= point[LOSS] <= 0.2
+        assert point[TTL] in (3, 4, 5)
+        assert 1 <= point["duration_s"] <= 100
+    assert points_of(design) == points_of(plans.random(count, over, seed=seed))
+    assert points_of(design) != points_of(plans.random(count, over, seed=seed + 1))
+
+
+def test_random_points_are_uniform():
+    frame = pd.DataFrame([plans.random(4000, {LOSS: plans.between(0, 1), TTL: [3, 6, 9, 12]}).overrides(i)
+                          for i in range(4000)])  # fmt: skip
+    assert frame[LOSS].mean() == pytest.approx(0.5, abs=0.02)
+    assert frame[LOSS].std() == pytest.approx(12**-0.5, abs=0.02)
+    assert (frame[TTL].value_counts() / 4000).to_numpy() == pytest.approx(0.25, abs=0.03)
+    assert abs(frame.corr().loc[LOSS, TTL]) < 0.05
+
+
+def test_points_that_are_drawn_again_are_there_once():
+    design = plans.random(200, {TTL: [3, 6], "radio.collisions": [True, False]})
+    assert len(set(points_of(design))) == len(design) == 4
+
+
+def test_another_process_has_the_same_points():
+    code = f"from workbench import plans; d = plans.random(5, {{{LOSS!r}: plans.between(0, 1)}}); print(d.overrides(4))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == str(plans.random(5, {LOSS: plans.between(0, 1)}).overrides(4))
+
+
+# Seeds in pairs
+
+
+def test_protocols_meet_the_same_networks_and_each_seed_another():
+    network = wb.topology.random_geometric(12, 50, 50)
+    design = plans.grid({"protocol": [wb.Flooding(), wb.Gossip()]}) * plans.paired_seeds(3, topology=network)
+    built = [scenario().replace(**design.overrides(number)) for number in range(len(design))]
+    edges = [sorted(one.topology.edges(data="pdr")) for one in built]
+    assert edges[:3] == edges[3:]
+    assert edges[0] != edges[1] != edges[2]
+    assert [one.seed for one in built] == [1, 2, 3, 1, 2, 3]
+    assert edges[1] == sorted(wb.topology.random_geometric(12, 50, 50, seed=2).edges(data="pdr"))
+    assert design.labels(4) == {"protocol": "Gossip", "seed": 2, "topology": "topology 2"}
+
+
+def test_functions_make_the_network_and_the_workload_of_a_seed():
+    def workload(seed):
+        return [wb.subscribe(at=seed, what="TEMP GE 25")]
+
+    point = plans.paired_seeds(4, topology=lambda seed: wb.topology.line(5 + seed), workload=workload).overrides(2)
+    assert (point["seed"], len(point["topology"]), point["workload"][0].at) == (3, 8, (3,))
+
+
+def test_frames_on_a_link_at_one_moment_are_lost_with_both_protocols_or_with_none():
+    lossy = scenario(radio=wb.Radio(loss=0.4), topology=wb.topology.grid(4, 4), duration_s=30)
+    fates = []
+    for protocol in (wb.Flooding(), wb.Gossip(forwarding_probability=0.9)):
+        run = lossy.replace(protocol=protocol).run(engine="reference")
+        frame = run.trace.to_pandas()
+        frame = frame[frame["event"].isin(["received", "lost"])]
+        fates.append({(row.time_us, row.peer, row.node): row.event for row in frame.itertuples()})
+    both = fates[0].keys() & fates[1].keys()
+    assert {fates[0][one] for one in both} == {"received", "lost"}
+    assert all(fates[0][one] == fates[1][one] for one in both)
+
+
+class Table:
+    """What `paired_differences` needs of a table."""
+
+    def __init__(self, frame, axes):
+        self.to_pandas, self.axes, self.metrics = lambda: frame, axes, ("sent", "coverage")
+
+
+def test_a_difference_is_taken_pair_by_pair():
+    # Networks differ by hundreds, protocols by five: only pairs show it.
+    rng = np.random.default_rng(1)
+    network = rng.normal(1000, 300, 20)
+    rows = [
+        {"protocol": name, "seed": seed, "sent": network[seed] + extra + rng.normal(0, 1), "coverage": 1.0}
+        for name, extra in (("a", 0), ("b", 5))
+        for seed in range(20)
+    ]
+    table = Table(pd.DataFrame(rows), ("protocol", "seed"))
+    (found,) = plans.paired_differences(table, "sent").to_dict("records")
+    assert (found["protocol"], found["pairs"]) == ("b", 20)
+    assert 4 < found["low"] < found["difference"] < found["high"] < 6
+    assert found["unpaired_low"] < -100 < 100 < found["unpaired_high"]
+    (turned,) = plans.paired_differences(table, "sent", baseline="b").to_dict("records")
+    assert turned["difference"] == -found["difference"]
+    (none,) = plans.paired_differences(table, "coverage").to_dict("records")
+    assert (none["difference"], none["low"], none["unpaired_high"]) == (0, 0, 0)
+
+
+def test_a_pair_goes_with_its_partner_and_x_keeps_values_apart():
+    rows = [
+        {"protocol": name, TTL: ttl, "seed": seed, "sent": float("nan") if (name, ttl, seed) == ("b", 6, 2) else value}
+        for name, factor in (("b", 2), ("a", 1))
+        for ttl in (3, 6)
+        for seed, value in ((1, factor * ttl), (2, factor * ttl), (3, factor * ttl))
+    ]
+    table = Table(pd.DataFrame(rows), ("protocol", TTL, "seed"))
+    found = plans.paired_differences(table, "sent", baseline="a", x=TTL)
+    assert found[[TTL, "difference", "pairs"]].to_numpy().tolist() == [[3, 3, 3], [6, 6, 2]]
+
+
+def test_pairs_of_a_real_sweep():
+    network = wb.topology.disc(16, 50, 50)
+    over = plans.grid({"protocol": [wb.Flooding(), wb.Gossip()]}) * plans.paired_seeds(5, topology=network)
+    table = wb.Sweep(scenario(), over).run(**SILENT)
+    (found,) = plans.paired_differences(table, "bytes_sent").to_dict("records")
+    sent = table.to_pandas()["bytes_sent"].to_numpy()
+    assert found["pairs"] == 5
+    assert found["difference"] == pytest.approx((sent[5:] - sent[:5]).mean())
+
+
+# What cannot be
+
+
+WRONG = [
+    (lambda: plans.points([]), "there are no points"),
+    (lambda: plans.points({TTL: [1]}), "must be a list such as"),
+    (lambda: plans.points([3]), "point 0 is 3; it must be a mapping"),
+    (lambda: plans.points([{TTL: 3}, {LOSS: 0.0}]), "point 1 is of radio.loss, and point 0 of protocol.ttl"),
+    (lambda: plans.points([{TTL: 3}, {TTL: 4}, {TTL: 3}]), "the points 0 and 2 are both protocol.ttl=3"),
+    (lambda: plans.zipped({TTL: [3, 4], "seed": [1]}), "protocol.ttl has 2 and seed has 1"),
+    (lambda: plans.zipped({TTL: 3}), "the values of protocol.ttl are 3"),
+    (lambda: plans.zipped([3]), "must be lists of the same length"),
+    (lambda: plans.seeds(3) * {"seed": [1]}, "both plans vary seed"),
+    (lambda: plans.seeds(3) * 5, "a plan is 5; it must be one of wb.plans"),
+    (lambda: plans.seeds(3) | {TTL: [1]}, "one plan varies seed and the other does not"),
+    (lambda: plans.seeds(3) - {TTL: [1]}, "the plan does not vary protocol.ttl"),
+    (lambda: plans.seeds(3) - plans.seeds(4), "nothing is left"),
+    (lambda: plans.seeds(0), "the number of seeds is 0"),
+    (lambda: plans.random(0, {LOSS: plans.between(0, 1)}), "the number of points is 0"),
+    (lambda: plans.random(5, {LOSS: plans.between(0, 1)}, seed=-1), "seed is -1"),
+    (lambda: plans.random(5, {}), "must say what to draw"),
+    (lambda: plans.random(5, {LOSS: (0.0, 0.3)}), r"between\(0.0, 0.3\) for the numbers between"),
+    (lambda: plans.random(5, {LOSS: 3}), "the values of radio.loss are 3"),
+    (lambda: plans.random(5, {3: plans.between(0, 1)}), "varies paths such as"),
+    (lambda: plans.sobol(100, {LOSS: plans.between(0, 1)}), "take 64 or 128"),
+    (lambda: plans.between(1, 1), "low must be below high"),
+    (lambda: plans.between("a", 1), "low is 'a'"),
+    (lambda: plans.between(0, 1, log=True), "above 0"),
+    (lambda: plans.between(0, float("nan")), "high is nan"),
+    (lambda: plans.whole(1.5, 3), "low is 1.5"),
+    (lambda: plans.whole(3, 3), "nothing to choose from"),
+    (lambda: plans.paired_seeds(3, topology=wb.topology.line(3)), "was not drawn"),
+    (lambda: plans.paired_seeds(3, topology=7), "topology is 7"),
+    (lambda: plans.paired_seeds(3, workload=[]), "must be a function of a seed"),
+    (lambda: wb.Sweep(scenario(), plans.random(5, {"radio.los": plans.between(0, 1)})), "radio"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_what_cannot_be_is_said_in_a_sentence(make, said):
+    with pytest.raises(ScenarioError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"y": "sents"}, "did you mean sent"),
+        ({"by": "protocl"}, "did you mean protocol"),
+        ({"by": "seed", "x": "seed"}, "must be different"),
+        ({"baseline": "z"}, "one of a, b"),
+    ],
+)
+def test_a_wrong_question_about_pairs_is_answered_in_a_sentence(keywords, said):
+    frame = pd.DataFrame({"protocol": ["a", "b"], "seed": [1, 1], "sent": [1.0, 2.0], "coverage": 1.0})
+    with pytest.raises(ParameterError, match=said):
+        plans.paired_differences(Table(frame, ("protocol", "seed")), **{"y": "sent", **keywords})
+
+
+MODULES = ["", *(f".{module.name}" for module in pkgutil.iter_modules(plans.__path__))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_the_docstrings(name):
+    module = importlib.import_module(f"workbench.sweeps.plans{name}")
+    assert doctest.testmod(module, extraglobs=vars(plans) | vars(module)).failed == 0

@@ -1,0 +1,41 @@
+"""Tabs of the app: each has a file of its own."""
+
+import os
+
+import pytest
+
+from workbench.widgets import tabs
+
+
+@pytest.mark.parametrize(
+    ("query", "tab"),
+    [
+        ("tab=0123abcd", "0123abcd"),
+        ("theme=dark&tab=0123abcd", "0123abcd"),
+        ("", ""),
+        ("tab=../lab", ""),
+        ("tab=0123ABCDEF", ""),
+    ],
+)
+def test_the_address_says_which_tab_it_is(query, tab):
+    assert tabs.tab_asked_for(query) == tab
+
+
+def test_a_new_tab_begins_with_what_was_composed_last(tmp_path):
+    tabs.begin("00000000", tmp_path)
+    assert not list(tmp_path.iterdir())
+    for age_s, tab in ((100, "aaaaaaaa"), (50, "bbbbbbbb"), (200, "cccccccc")):
+        path = tmp_path / f"app-{tab}.json"
+        path.write_text(tab)
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age_s))
+    tabs.begin("00000000", tmp_path)
+    assert (tmp_path / "app-00000000.json").read_text() == "bbbbbbbb"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_tabs_do_not_pile_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(tabs, "_MOST_KEPT", 3)
+    for number in range(6):
+        (tmp_path / f"app-0000000{number}.json").write_text("{}")
+        tabs.begin(f"1000000{number}", tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3

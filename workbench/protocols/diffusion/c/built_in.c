@@ -1,0 +1,214 @@
+/* The built-in filters that make sense on a mote. `workbench/protocols/diffusion/filters/built_in.py` defines them. */
+#include "built_in.h"
+
+/* Readings */
+
+/* The first IS value of a key; false if there is none. */
+static bool value_of(struct attributes attributes, uint8_t key, int16_t *value)
+{
+    const uint8_t *next = attributes.bytes;
+    for (size_t i = 0; i < attributes.count; i++) {
+        struct attribute one = next_attribute(&next);
+        if (one.key == key && one.op == IS) {
+            *value = one.number;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Answer the same attributes with the first IS value of a key replaced. */
+static enum filter_answer replace_value(const struct filtered *message, uint8_t key, int16_t value)
+{
+    const uint8_t *next = message->attributes.bytes;
+    bool is_replaced = false;
+    for (size_t i = 0; i < message->attributes.count; i++) {
+        const uint8_t *at = next;
+        struct attribute one = next_attribute(&next);
+        if (one.key == key && one.op == IS && !is_replaced) {
+            (void)add_number(message->answer, key, IS, value);
+            is_replaced = true;
+        } else {
+            (void)add_all(message->answer, (struct attributes){at, (size_t)(next - at), 1});
+        }
+    }
+    return FILTER_REPLACE;
+}
+
+/* The mean, rounded to the nearest (half up), in integers so that every machine agrees. */
+static int16_t mean(int32_t sum, int32_t count)
+{
+    int32_t twice = 2 * sum + count;
+    int32_t quotient = twice / (2 * count);
+    if (twice % (2 * count) < 0)
+        quotient--;
+    return (int16_t)quotient;
+}
+
+/* Sources */
+
+static struct source *source_of(struct sources *sources, uint16_t origin)
+{
+    for (size_t i = 0; i < sources->count; i++)
+        if (sources->list[i].origin == origin)
+            return &sources->list[i];
+    return NULL;
+}
+
+/* The same, and a new one in place of the oldest if there is none. */
+static struct source *noted_source(struct sources *sources, uint16_t origin)
+{
+    struct source *one = source_of(sources, origin);
+    if (one != NULL)
+        return one;
+    uint8_t place = sources->oldest;
+    if (sources->count < MAX_FILTER_SOURCES)
+        place = sources->count++;
+    else
+        sources->oldest = (uint8_t)((place + 1) % MAX_FILTER_SOURCES);
+    sources->list[place] = (struct source){.origin = origin};
+    return &sources->list[place];
+}
+
+/* Filters */
+
+enum filter_answer suppress_unchanged(void *state, const struct filtered *message)
+{
+    struct suppress_unchanged *filter = state;
+    int16_t value;
+    if (!value_of(message->attributes, filter->key, &value))
+        return FILTER_PASS;
+    const struct source *last = source_of(&filter->sources, message->origin);
+    if (last != NULL && message->now - last->passed_us < filter->heartbeat_us) {
+        int32_t change = value > last->value ? value - last->value : last->value - value;
+        if (change <= filter->tolerance)
+            return FILTER_DROP;
+    }
+    struct source *noted = noted_source(&filter->sources, message->origin);
+    noted->value = value;
+    noted->passed_us = message->now;
+    return FILTER_PASS;
+}
+
+enum filter_answer rate_limit(void *state, const struct filtered *message)
+{
+    struct rate_limit *filter = state;
+    const struct source *last = source_of(&filter->sources, message->origin);
+    if (last != NULL && message->now - last->passed_us < filter->interval_us)
+        return FILTER_DROP;
+    noted_source(&filter->sources, message->origin)->passed_us = message->now;
+    return FILTER_PASS;
+}
+
+enum filter_answer threshold_alarm(void *state, const struct filtered *message)
+{
+    struct threshold_alarm *filter = state;
+    int16_t value;
+    if (!value_of(message->attributes, filter->key, &value))
+        return FILTER_PASS;
+    const struct source *known = source_of(&filter->sources, message->origin);
+    bool is_alarmed = known != NULL && known->is_alarmed;
+    bool has_changed = is_alarmed ? value < filter->low : value > filter->high;
+    if (!has_changed)
+        return FILTER_DROP;
+    noted_source(&filter->sources, message->origin)->is_alarmed = !is_alarmed;
+    return FILTER_PASS;
+}
+
+enum filter_answer neighborhood_average(void *state, const struct filtered *message)
+{
+    struct neighborhood_average *filter = state;
+    struct sources *sources = &filter->sources;
+    int16_t value;
+    if (!value_of(message->attributes, filter->key, &value))
+        return FILTER_PASS;
+    if (!filter->has_begun)
+        filter->next_us = message->now + filter->period_us;
+    filter->has_begun = true;
+    noted_source(sources, message->origin)->value = value;
+    if (message->now < filter->next_us)
+        return FILTER_DROP;
+    int32_t sum = 0;
+    for (size_t i = 0; i < sources->count; i++)
+        sum += sources->list[i].value;
+    int16_t average = mean(sum, sources->count);
+    sources->count = 0;
+    sources->oldest = 0;
+    filter->next_us = message->now + filter->period_us;
+    return replace_value(message, filter->key, average);
+}
+
+/* Running windows */
+
+static struct window *window_of(struct running_window *filter, uint16_t origin)
+{
+    for (size_t i = 0; i < filter->count; i++)
+        if (filter->list[i].origin == origin)
+            return &filter->list[i];
+    uint8_t place = filter->oldest;
+    if (filter->count < MAX_FILTER_SOURCES)
+        place = filter->count++;
+    else
+        filter->oldest = (uint8_t)((place + 1) % MAX_FILTER_SOURCES);
+    filter->list[place] = (struct window){.origin = origin};
+    return &filter->list[place];
+}
+
+static void append_value(struct window *window, uint8_t size, int16_t value)
+{
+    if (window->count >= size || window->count >= MAX_FILTER_WINDOW) {
+        window->count--;
+        for (size_t i = 0; i < window->count; i++)
+            window->values[i] = window->values[i + 1];
+    }
+    window->values[window->count++] = value;
+}
+
+/* Note a reading, and return its source's window; NULL if the reading has no such value. */
+static const struct window *noted_window(struct running_window *filter, const struct filtered *message)
+{
+    int16_t value;
+    if (!value_of(message->attributes, filter->key, &value))
+        return NULL;
+    struct window *window = window_of(filter, message->origin);
+    append_value(window, filter->window, value);
+    return window;
+}
+
+enum filter_answer running_mean(void *state, const struct filtered *message)
+{
+    struct running_window *filter = state;
+    const struct window *window = noted_window(filter, message);
+    if (window == NULL)
+        return FILTER_PASS;
+    int32_t sum = 0;
+    for (size_t i = 0; i < window->count; i++)
+        sum += window->values[i];
+    return replace_value(message, filter->key, mean(sum, window->count));
+}
+
+enum filter_answer running_minimum(void *state, const struct filtered *message)
+{
+    struct running_window *filter = state;
+    const struct window *window = noted_window(filter, message);
+    if (window == NULL)
+        return FILTER_PASS;
+    int16_t lowest = window->values[0];
+    for (size_t i = 1; i < window->count; i++)
+        if (window->values[i] < lowest)
+            lowest = window->values[i];
+    return replace_value(message, filter->key, lowest);
+}
+
+enum filter_answer running_maximum(void *state, const struct filtered *message)
+{
+    struct running_window *filter = state;
+    const struct window *window = noted_window(filter, message);
+    if (window == NULL)
+        return FILTER_PASS;
+    int16_t highest = window->values[0];
+    for (size_t i = 1; i < window->count; i++)
+        if (window->values[i] > highest)
+            highest = window->values[i];
+    return replace_value(message, filter->key, highest);
+}

@@ -1,0 +1,115 @@
+/* The filters at work on one node. `workbench/protocols/diffusion/filters/on_node.py` defines them. */
+#include "node.h"
+
+static bool is_about(struct attributes interest, uint8_t key)
+{
+    const uint8_t *next = interest.bytes;
+    for (size_t i = 0; i < interest.count; i++)
+        if (next_attribute(&next).key == key)
+            return true;
+    return false;
+}
+
+/* An interest says what it wants and has no values to compare with, so it has to be about all keys of `match`. */
+static bool wants(const struct filter *filter, bool is_interest, struct attributes attributes)
+{
+    if (filter->is_for_interests != is_interest)
+        return false;
+    if (!is_interest)
+        return one_way_match(filter->match, attributes);
+    const uint8_t *next = filter->match.bytes;
+    for (size_t i = 0; i < filter->match.count; i++)
+        if (!is_about(attributes, next_attribute(&next).key))
+            return false;
+    return true;
+}
+
+/* What a message is, for the filters' events. */
+struct about {
+    bool is_interest;
+    uint16_t origin;
+    uint32_t sequence;
+    int64_t now;
+};
+
+static void tell_filtered(const struct diffusion *node, const struct filter *filter, const struct about *about,
+                          const char *answer)
+{
+    const char *message = about->is_interest ? "interest" : "data";
+    tell(node, FILTERED, NOBODY, message, about->origin, about->sequence, filter->key, answer);
+}
+
+/* Put what a filter makes of `attributes` into `answer`; false if it drops them. A reading that is none is dropped. */
+static bool decide(const struct filter *filter, const struct about *about, struct attributes attributes,
+                   struct attribute_list *answer)
+{
+    struct attribute_list made = {0};
+    struct filtered message = {attributes, &made, about->origin, about->now};
+    enum filter_answer said = filter->decide(filter->state, &message);
+    if (said == FILTER_PASS)
+        return true;
+    if (said == FILTER_DROP || (!about->is_interest && (made.count == 0 || !are_readings(view(&made)))))
+        return false;
+    *answer = made;
+    return true;
+}
+
+/* Hand an interest, or one reading, to the filters that want it; false if one of them drops it. */
+static bool answer_one(const struct diffusion *node, const struct about *about, struct attribute_list *attributes)
+{
+    for (size_t i = 0; i < node->settings->filter_count; i++) {
+        const struct filter *filter = &node->settings->filters[i];
+        if (!wants(filter, about->is_interest, view(attributes)))
+            continue;
+        struct attribute_list answer = *attributes;
+        if (!decide(filter, about, view(attributes), &answer)) {
+            tell_filtered(node, filter, about, "drop");
+            return false;
+        }
+        if (!are_equal(view(&answer), view(attributes)))
+            tell_filtered(node, filter, about, "replace");
+        *attributes = answer;
+    }
+    return true;
+}
+
+bool filter_interest(struct diffusion *node, struct interest *interest, struct attribute_list *answer, int64_t now,
+                     enum diffusion_reason *reason)
+{
+    if (node->settings->filter_count == 0)
+        return true;
+    struct about about = {true, interest->sink, interest->sequence, now};
+    keep(answer, interest->attributes);
+    *reason = DIFFUSION_FILTER;
+    if (!answer_one(node, &about, answer) || answer->count == 0)
+        return false;
+    interest->attributes = view(answer);
+    *reason = DIFFUSION_TOO_LONG;
+    return answer->size <= MESSAGE_B - INTEREST_HEADER_B;
+}
+
+bool filter_data(struct diffusion *node, struct data *data, struct attribute_list *answer, int64_t now,
+                 enum diffusion_reason *reason)
+{
+    if (node->settings->filter_count == 0)
+        return true;
+    struct about about = {false, data->source, data->sequence, now};
+    struct attributes left = data->attributes;
+    struct attributes nothing = {left.bytes + left.size, 0, 0};
+    bool fits = true;
+    keep(answer, nothing);
+    /* Of an aggregate filters see one reading at a time. */
+    do {
+        struct attribute_list reading;
+        keep(&reading, data->is_aggregate ? first_sample(left, &left) : left);
+        if (!data->is_aggregate)
+            left = nothing;
+        if (answer_one(node, &about, &reading))
+            fits = add_all(answer, view(&reading)) && fits;
+    } while (left.count > 0);
+    *reason = fits ? DIFFUSION_FILTER : DIFFUSION_TOO_LONG;
+    if (answer->count == 0 || !fits)
+        return false;
+    data->attributes = view(answer);
+    return true;
+}

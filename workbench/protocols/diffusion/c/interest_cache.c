@@ -1,0 +1,198 @@
+/* The interest cache: gradients and data gradients. `workbench/protocols/diffusion/interest_cache.py` defines it. */
+#include "interest_cache.h"
+
+#include <string.h>
+
+#include "rules.h"
+
+/* Gradients */
+
+int gradient_place(const struct interest_entry *entry, uint16_t sink, uint16_t neighbor)
+{
+    for (int i = 0; i < entry->gradient_count; i++)
+        if (entry->gradients[i].sink == sink && entry->gradients[i].neighbor == neighbor)
+            return i;
+    return NO_PLACE;
+}
+
+bool has_sink(const struct interest_entry *entry, uint16_t sink)
+{
+    for (size_t i = 0; i < entry->gradient_count; i++)
+        if (entry->gradients[i].sink == sink)
+            return true;
+    return false;
+}
+
+/* The first gradient towards the same sink as the one at `place`. */
+static int first_of_sink(const struct interest_entry *entry, int place)
+{
+    int first = 0;
+    while (entry->gradients[first].sink != entry->gradients[place].sink)
+        first++;
+    return first;
+}
+
+int replaced(const struct interest_entry *entry, uint16_t sink, bool is_reinforced)
+{
+    if (!is_reinforced && has_sink(entry, sink))
+        return NO_PLACE;
+    for (int i = entry->gradient_count - 1; i >= 0; i--)
+        if (entry->gradients[i].sink == sink || first_of_sink(entry, i) < i)
+            return i;
+    /* A reinforced path that a full list left out would end here, or turn back on itself. */
+    return is_reinforced ? entry->gradient_count - 1 : NO_PLACE;
+}
+
+struct gradient *append_gradient(struct interest_entry *entry, uint16_t sink, uint16_t neighbor, int64_t expires_us)
+{
+    struct gradient *gradient = &entry->gradients[entry->gradient_count++];
+    *gradient = (struct gradient){.sink = sink, .neighbor = neighbor, .expires_us = expires_us};
+    return gradient;
+}
+
+void remove_gradient(struct interest_entry *entry, size_t place)
+{
+    entry->gradient_count--;
+    memmove(&entry->gradients[place], &entry->gradients[place + 1],
+            (size_t)(entry->gradient_count - place) * sizeof entry->gradients[0]);
+}
+
+void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t wave)
+{
+    struct gradient head = entry->gradients[place];
+    for (size_t i = 0; i < entry->gradient_count; i++)
+        if (entry->gradients[i].sink == head.sink)
+            entry->gradients[i].has_wave = false;
+    memmove(&entry->gradients[1], &entry->gradients[0], place * sizeof entry->gradients[0]);
+    head.wave = wave;
+    head.has_wave = true;
+    entry->gradients[0] = head;
+}
+
+bool is_path_of_round(const struct gradient *gradient, uint32_t sequence, uint8_t round)
+{
+    return gradient->has_wave && gradient->wave > sequence && gradient->round == round;
+}
+
+int64_t newest_wave(const struct interest_entry *entry, uint16_t sink)
+{
+    int64_t newest = NOBODY;
+    for (size_t i = 0; i < entry->gradient_count; i++) {
+        const struct gradient *one = &entry->gradients[i];
+        if (one->sink == sink && one->has_wave && one->wave > newest)
+            newest = one->wave;
+    }
+    return newest;
+}
+
+bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round)
+{
+    for (size_t i = 0; i < entry->gradient_count; i++) {
+        const struct gradient *one = &entry->gradients[i];
+        if (one->sink == sink && one->has_sequence && is_stale(round, one->round))
+            return true;
+    }
+    return false;
+}
+
+/* Where data goes */
+
+static void add_next_hop(struct next_hops *hops, uint16_t neighbor)
+{
+    for (size_t i = 0; i < hops->count; i++)
+        if (hops->list[i] == neighbor)
+            return;
+    if (hops->count < MAX_NEXT_HOPS)
+        hops->list[hops->count++] = neighbor;
+    else
+        hops->is_full = true;
+}
+
+/* Whether the gradients before this one leave its sink no room for it. */
+static bool has_no_room(const struct interest_entry *entry, const struct gradient *gradient, int64_t now,
+                        uint8_t exploratory)
+{
+    unsigned taken = 0;
+    for (const struct gradient *one = entry->gradients; one < gradient; one++) {
+        if (one->sink != gradient->sink || one->expires_us <= now)
+            continue;
+        if (one->has_wave)
+            return true;
+        taken++;
+    }
+    return taken >= exploratory;
+}
+
+void add_next_hops(const struct interest_entry *entry, int64_t now, uint8_t exploratory, int32_t not_to,
+                   struct next_hops *hops)
+{
+    for (size_t i = 0; i < entry->gradient_count; i++) {
+        const struct gradient *one = &entry->gradients[i];
+        if (one->expires_us <= now || has_no_room(entry, one, now, exploratory))
+            continue;
+        if (one->neighbor != not_to)
+            add_next_hop(hops, one->neighbor);
+    }
+}
+
+/* Data gradients */
+
+static struct data_gradient *data_gradient_of(struct data_gradients *data_gradients, uint16_t source)
+{
+    for (size_t i = 0; i < data_gradients->count; i++)
+        if (data_gradients->list[i].source == source)
+            return &data_gradients->list[i];
+    return NULL;
+}
+
+/* A data gradient for a new source, in place of the oldest if the list is full. */
+static struct data_gradient *new_data_gradient(struct data_gradients *data_gradients, uint16_t source)
+{
+    if (data_gradients->count >= MAX_REINFORCEMENTS) {
+        data_gradients->count--;
+        memmove(&data_gradients->list[0], &data_gradients->list[1],
+                data_gradients->count * sizeof data_gradients->list[0]);
+    }
+    struct data_gradient *made = &data_gradients->list[data_gradients->count++];
+    made->source = source;
+    made->messages = 0;
+    made->sink_count = 0;
+    return made;
+}
+
+struct data_gradient *update_data_gradient(struct data_gradients *data_gradients, uint16_t source, uint16_t neighbor,
+                                           struct attributes attributes, bool *changed)
+{
+    struct data_gradient *one = data_gradient_of(data_gradients, source);
+    *changed = one == NULL || one->neighbor != neighbor;
+    if (one == NULL)
+        one = new_data_gradient(data_gradients, source);
+    one->neighbor = neighbor;
+    keep(&one->attributes, attributes);
+    if (one->messages < UINT16_MAX)
+        one->messages++;
+    return one;
+}
+
+bool is_reinforced_for(const struct data_gradient *data_gradient, uint16_t sink)
+{
+    for (size_t i = 0; i < data_gradient->sink_count; i++)
+        if (data_gradient->sinks[i] == sink)
+            return true;
+    return false;
+}
+
+static void forget_sink(struct data_gradient *data_gradient, uint16_t sink)
+{
+    uint8_t kept = 0;
+    for (size_t i = 0; i < data_gradient->sink_count; i++)
+        if (data_gradient->sinks[i] != sink)
+            data_gradient->sinks[kept++] = data_gradient->sinks[i];
+    data_gradient->sink_count = kept;
+}
+
+void forget_reinforcements(struct data_gradients *data_gradients, uint16_t sink)
+{
+    for (size_t i = 0; i < data_gradients->count; i++)
+        forget_sink(&data_gradients->list[i], sink);
+}

@@ -1,0 +1,61 @@
+/* What the parts of a node need of each other; an application needs `diffusion.h` alone. */
+#ifndef NODE_H
+#define NODE_H
+
+#include "diffusion.h"
+#include "wire.h"
+
+/* Events. `message` is "interest", "reinforcement" or "data". */
+void tell(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin, int64_t sequence,
+          int64_t value, const char *detail);
+void tell_attributes(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin,
+                     int64_t sequence, int64_t value, struct attributes attributes);
+void drop(struct diffusion *node, int64_t previous_hop, const char *message, int64_t origin, int64_t sequence,
+          enum diffusion_reason reason);
+void drop_interest(struct diffusion *node, const struct interest *interest, const char *message,
+                   enum diffusion_reason reason);
+
+/* node.c */
+uint32_t take_sequence(struct diffusion *node);
+bool is_black_listed(const struct diffusion *node, uint16_t neighbor);
+void plan_wake(struct diffusion *node);
+
+/* interests.c */
+struct interest_entry *entry_at(struct diffusion *node, size_t place);
+struct own_interest *own_at(struct diffusion *node, size_t place);
+int own_place_of(const struct diffusion *node, struct attributes attributes);
+int64_t new_own_interest(struct diffusion *node, struct attributes attributes);
+void remove_own(struct diffusion *node, size_t place);
+void begin_round(struct diffusion *node, struct own_interest *own);
+void send_interest(struct diffusion *node, struct own_interest *own, int64_t now);
+void flood(struct diffusion *node, struct own_interest *own, int64_t now);
+void cancel_own(struct diffusion *node, struct own_interest *own);
+bool has_subscriptions(const struct diffusion *node, const struct own_interest *own);
+uint16_t own_expiration_s(const struct diffusion *node, const struct own_interest *own, int64_t now);
+void receive_interest(struct diffusion *node, struct interest *interest, int64_t now);
+void plan_tick(struct diffusion *node, int64_t now);
+struct interest_entry *entry_of(struct diffusion *node, struct attributes attributes);
+struct interest_entry *new_entry(struct diffusion *node, struct attributes attributes);
+void set_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest, int64_t now,
+                  bool is_reinforcement);
+void forget_neighbor(struct diffusion *node, uint16_t neighbor);
+void clean(struct diffusion *node, int64_t now);
+
+/* data.c */
+void drop_old_samples(struct diffusion *node, int64_t now);
+void offer_sample(struct diffusion *node, int64_t number, struct attributes attributes, int64_t now);
+void send_samples(struct diffusion *node, int64_t now);
+void receive_data(struct diffusion *node, struct data *data, int64_t now);
+
+/* reinforcement.c */
+uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, struct attributes attributes,
+                            struct data_gradient *data_gradients, size_t count, int64_t now);
+void receive_reinforcement(struct diffusion *node, const struct interest *reinforcement, int64_t now);
+
+/* filtering.c: hand a message to the filters that want it. False if it ends here, under `*reason`. */
+bool filter_interest(struct diffusion *node, struct interest *interest, struct attribute_list *answer, int64_t now,
+                     enum diffusion_reason *reason);
+bool filter_data(struct diffusion *node, struct data *data, struct attribute_list *answer, int64_t now,
+                 enum diffusion_reason *reason);
+
+#endif

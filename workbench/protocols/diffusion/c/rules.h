@@ -1,0 +1,55 @@
+/* The rules of diffusion on plain numbers. `workbench/protocols/diffusion/rules.py` defines them. */
+#ifndef RULES_H
+#define RULES_H
+
+#include "contract.h"
+
+enum { REPEAT_AFTER_US = SECOND_US / 2, REPEAT_WITHIN_US = SECOND_US, COPIES_MEET_US = SECOND_US };
+
+/* The round of an interest's next refresh; they are counted modulo 256 (A15). */
+static inline uint8_t next_round(uint8_t round)
+{
+    return (uint8_t)(round + 1);
+}
+
+/* Whether a round is older than the one that is known, by the shorter way around (A15). */
+static inline bool is_stale(uint8_t round, uint8_t known)
+{
+    return (uint8_t)(round - known) >= 128;
+}
+
+/* How long the gradients of an interest may live whose subscription ends at `ends_us`: 1 to `longest_s`. */
+static inline uint16_t expiration_s(int64_t now, int64_t ends_us, uint16_t longest_s)
+{
+    int64_t left_s = (ends_us - now + SECOND_US - 1) / SECOND_US;
+    if (left_s > longest_s)
+        left_s = longest_s;
+    return (uint16_t)(left_s < 1 ? 1 : left_s);
+}
+
+/* The hops that a message has come which began with `first_ttl` and arrives with `ttl`. */
+static inline int hops_taken(int first_ttl, int ttl)
+{
+    return first_ttl - ttl + 1;
+}
+
+/* Whether a source's path is reinforced after so many new messages (0: never), `started` in this round. */
+static inline bool may_reinforce(uint16_t messages, uint16_t reinforce_after, uint8_t started)
+{
+    return reinforce_after > 0 && reinforce_after <= messages && started < MAX_REINFORCEMENTS;
+}
+
+/* Whether data may go along more gradients than the head: if no copy can come back that the node has forgotten. */
+static inline bool may_explore(bool is_full, int64_t oldest_us, int64_t now)
+{
+    return !is_full || now - oldest_us >= COPIES_MEET_US;
+}
+
+/* Whether a neighbor is on the black list, now that its link has these delivery ratios (A27). */
+static inline bool is_black(bool was_black, double inbound, double outbound, double most, double hysteresis)
+{
+    double loss = 1.0 - inbound * outbound;
+    return was_black ? loss >= most - hysteresis : loss > most;
+}
+
+#endif

@@ -1,0 +1,86 @@
+/* TinyDiffusion's frames. `workbench/protocols/diffusion/wire.py` defines them.
+ *
+ *     interest   type, sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8
+ *     data       type, sequence u32, source u16, previous hop u16, ttl u8, aggregate and AttNum u8 */
+#include "wire.h"
+
+enum { AGGREGATE = 0x80 }; /* of a data message's AttNum */
+
+/* Both headers begin alike: type, sequence, sink or source. */
+enum { TYPE_AT = 0, SEQUENCE_AT = 1, ORIGIN_AT = 5 };
+enum { INTEREST_ROUND_AT = 7, INTEREST_HOP_AT = 8, INTEREST_TTL_AT = 10, INTEREST_EXPIRATION_AT = 11 };
+enum { INTEREST_COUNT_AT = 13 };
+enum { DATA_HOP_AT = 7, DATA_TTL_AT = 9, DATA_COUNT_AT = 10 };
+
+static void put_u16(uint8_t *at, uint16_t value)
+{
+    at[0] = (uint8_t)(value & 0xFF);
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+    put_u16(at, (uint16_t)(value & 0xFFFF));
+    put_u16(at + 2, (uint16_t)(value >> 16));
+}
+
+static uint16_t get_u16(const uint8_t *at)
+{
+    return (uint16_t)(at[0] | at[1] << 8);
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    return get_u16(at) | (uint32_t)get_u16(at + 2) << 16;
+}
+
+bool interest_decode(const uint8_t *frame, size_t size, struct interest *interest)
+{
+    if (size < 1 + INTEREST_HEADER_B || frame[TYPE_AT] != INTEREST_PACKET)
+        return false;
+    interest->sequence = get_u32(frame + SEQUENCE_AT);
+    interest->sink = get_u16(frame + ORIGIN_AT);
+    interest->round = frame[INTEREST_ROUND_AT];
+    interest->previous_hop = get_u16(frame + INTEREST_HOP_AT);
+    interest->ttl = frame[INTEREST_TTL_AT];
+    interest->expiration_s = get_u16(frame + INTEREST_EXPIRATION_AT);
+    const uint8_t *body = frame + 1 + INTEREST_HEADER_B;
+    return attributes_decode(body, size - 1 - INTEREST_HEADER_B, frame[INTEREST_COUNT_AT], &interest->attributes);
+}
+
+bool data_decode(const uint8_t *frame, size_t size, struct data *data)
+{
+    if (size < 1 + DATA_HEADER_B || frame[TYPE_AT] != DATA_PACKET)
+        return false;
+    uint8_t count = frame[DATA_COUNT_AT];
+    data->sequence = get_u32(frame + SEQUENCE_AT);
+    data->source = get_u16(frame + ORIGIN_AT);
+    data->previous_hop = get_u16(frame + DATA_HOP_AT);
+    data->ttl = frame[DATA_TTL_AT];
+    data->is_aggregate = count >= AGGREGATE;
+    const uint8_t *body = frame + 1 + DATA_HEADER_B;
+    return attributes_decode(body, size - 1 - DATA_HEADER_B, count & (AGGREGATE - 1), &data->attributes) &&
+           are_readings(data->attributes);
+}
+
+void interest_encode(const struct interest *interest, uint8_t header[1 + INTEREST_HEADER_B])
+{
+    header[TYPE_AT] = INTEREST_PACKET;
+    put_u32(header + SEQUENCE_AT, interest->sequence);
+    put_u16(header + ORIGIN_AT, interest->sink);
+    header[INTEREST_ROUND_AT] = interest->round;
+    put_u16(header + INTEREST_HOP_AT, interest->previous_hop);
+    header[INTEREST_TTL_AT] = (uint8_t)interest->ttl;
+    put_u16(header + INTEREST_EXPIRATION_AT, interest->expiration_s);
+    header[INTEREST_COUNT_AT] = (uint8_t)interest->attributes.count;
+}
+
+void data_encode(const struct data *data, uint8_t header[1 + DATA_HEADER_B])
+{
+    header[TYPE_AT] = DATA_PACKET;
+    put_u32(header + SEQUENCE_AT, data->sequence);
+    put_u16(header + ORIGIN_AT, data->source);
+    put_u16(header + DATA_HOP_AT, (uint16_t)data->previous_hop);
+    header[DATA_TTL_AT] = (uint8_t)data->ttl;
+    header[DATA_COUNT_AT] = (uint8_t)(data->attributes.count | (data->is_aggregate ? AGGREGATE : 0));
+}

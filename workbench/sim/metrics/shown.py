@@ -1,0 +1,52 @@
+"""How metrics are shown: their names for readers, their units, which way is better, and what they mean.
+
+The metrics of a single protocol are described where they are measured: its module of metrics may have a table
+``SHOWN``, {name: `Shown`}.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+from workbench import public_names
+
+
+class Shown(NamedTuple):
+    """A metric as it is shown: its title, its unit, whether more is better (None: neither), what it means."""
+
+    title: str
+    unit: str
+    is_more_better: bool | None
+    meaning: str
+
+
+SHOWN = {
+    "delivery_ratio": Shown(
+        "delivery", "%", True, "of the samples that were asked for and could arrive, the share that did"
+    ),
+    "expected": Shown("expected", "", None, "samples that were asked for and could arrive"),
+    "delivered": Shown("delivered", "", True, "samples that arrived of those that were expected"),
+    "latency_ms_p50": Shown("latency, median", "ms", False, "from publish to delivery, over what was delivered"),
+    "latency_ms_p95": Shown("latency, 95 %", "ms", False, "from publish to delivery, over what was delivered"),
+    "stretch": Shown("stretch", "×", False, "hops that messages travelled over those of the shortest path, mean"),
+    "coverage": Shown("coverage", "%", True, "share of all nodes that came to hold a publication, mean"),
+    "transmissions": Shown("frames sent", "", False, "frames, with those sent again"),
+    "receptions": Shown("frames received", "", None, "frames that nodes received"),
+    "bytes_sent": Shown("bytes sent", "B", False, "without the radio's overhead"),
+    "energy_mJ": Shown("energy", "mJ", False, "of sending, and of hearing what was received or collided"),
+    "lost": Shown("frames lost", "", False, "receptions that failed"),
+    "wrong_deliveries": Shown("wrong", "", False, "samples handed to who did not ask, altered, or never published"),
+    "duplicate_deliveries": Shown("repeated", "", False, "samples handed to the same subscription again"),
+}
+
+
+def shown_as(name: str, protocol: Any = None) -> Shown:
+    """How a metric is shown; one that nobody wrote of is shown by its name. ``protocol``: whose run it is of."""
+    modules = [f"workbench.{public_names.METRICS[name]}"] if name in public_names.METRICS else []
+    modules += [protocol.metrics] if protocol is not None and protocol.metrics else []
+    for module in modules:
+        own = getattr(importlib.import_module(module), "SHOWN", {})
+        if name in own:
+            return own[name]
+    return SHOWN.get(name) or Shown(name.replace("_", " "), "", None, name)

@@ -1,0 +1,183 @@
+"""Seeds until it is enough: each combination of parameters is run again until a metric's 95 % band is narrow.
+
+Theory of operation
+    All combinations begin with ``at_least`` seeds. Where the interval of the mean (Student's, as a table has it) is
+    wider than wanted, as many seeds are run as its standard deviation now asks for: n (width / wanted)^2, at most twice
+    as many as before and at most ``at_most``. The same seeds serve all combinations, in the same order.
+
+Limits
+    Whoever looks again and again and stops when it looks well is a little too sure of himself: a band that was made
+    so holds the mean somewhat less often than in 95 of 100 cases. Ten seeds to begin with keep this small. A metric
+    that is the same for the first ten seeds has a band of no width, and is not run again.
+
+Reference
+    Y. Chow, H. Robbins: On the asymptotic theory of fixed-width sequential confidence intervals for the mean, Annals
+    of Mathematical Statistics 36(2), 1965.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.errors import ScenarioError
+from workbench.sim.scenario import Scenario
+from workbench.sweeps.chart import interval
+from workbench.sweeps.design import PROBES, Design, evenly
+from workbench.sweeps.plan import Measure
+from workbench.sweeps.plans.combined import Crossed, design_of
+from workbench.sweeps.plans.rounds import Rounds, checked_number, repeats_of, values_of
+from workbench.sweeps.table import SweepTable
+from workbench.topology.graphs import is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_RUNS = 1_000_000  # of one combination
+
+
+class Repeated(Design):
+    """Each point of ``design`` with the first ``counts`` of ``repeats``, as many as stand there for it."""
+
+    def __init__(self, design: Design, repeats: Design, counts: Sequence[int]) -> None:
+        self._crossed = Crossed(design, repeats)
+        self._ends = np.cumsum(counts)
+        self._counts = tuple(counts)
+        self.paths = self._crossed.paths
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def _whole(self, number: int) -> int:
+        """The same point's number where each point has all repeats."""
+        place = int(np.searchsorted(self._ends, number, side="right"))
+        repeat = number - (int(self._ends[place - 1]) if place else 0)
+        return place * len(self._crossed.factors[1]) + repeat
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """path -> value of a point."""
+        return self._crossed.overrides(self._whole(number))
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """path -> label of a point."""
+        return self._crossed.labels(self._whole(number))
+
+    def labels_of(self, path: str) -> Sequence[Any]:
+        """The labels of a path."""
+        return self._crossed.labels_of(path)
+
+    def probes(self) -> Sequence[int]:
+        """The probes of the design with their first repeat, and some points from all over."""
+        first = [0, *self._ends[:-1].tolist()]
+        probes = [first[place] for place in self._crossed.factors[0].probes()]
+        return sorted({*probes, *evenly(len(self), PROBES)})
+
+    def describe(self) -> dict[str, Any]:
+        """Its parts, and how often each point is run."""
+        parts = [factor.describe() for factor in self._crossed.factors]
+        return {"design": "Repeated", "points": len(self), "of": parts, "runs": list(self._counts)}
+
+    def text(self) -> str:
+        """What is varied: "protocol.ttl (3), each with 10 to 80 of seed (1000)"."""
+        design, repeats = self._crossed.factors
+        return f"{design.text()}, each with {min(self._counts)} to {max(self._counts)} of {repeats.text()}"
+
+
+class Adaptive:
+    """What `adaptive` makes: ``run(out)`` runs it and gives the table; ``bands`` has what it came to."""
+
+    def __init__(
+        self, rounds: Rounds, design: Design, repeats: Design, metric: str, narrower_than: float, at_least: int
+    ) -> None:
+        self._rounds, self._design, self._repeats = rounds, design, repeats
+        self._metric, self._wanted, self._at_least = metric, narrower_than, at_least
+        self.bands: pd.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Adaptive({self._design.text()}, until the band of {self._metric} is narrower than {self._wanted:g}, "
+            f"{self._at_least} to {len(self._repeats)} runs each)"
+        )
+
+    def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SweepTable:
+        """Run until each band is narrow enough, and return the table of all runs; arguments as those of `Sweep.run`.
+
+        What is already in ``out`` is not run again. ``bands`` then has a row for each combination: its labels, runs,
+        mean, low, high and is_narrow, which is False where ``at_most`` ended it or where runs have no such metric.
+        """
+        counts = [self._at_least] * len(self._design)
+        while True:
+            design = Repeated(self._design, self._repeats, counts)
+            table = self._rounds.run(design, out, runner, progress)
+            found = np.split(values_of(table, self._metric), np.cumsum(counts)[:-1])
+            bands = [interval(values[np.isfinite(values)].tolist()) for values in found]
+            wanted = [self._next(count, *band) for count, band in zip(counts, bands, strict=True)]
+            if wanted == counts:
+                self.bands = self._told(bands)
+                return table
+            counts = wanted
+
+    def _next(self, count: int, mean: float, half: float, runs: int) -> int:
+        """How many runs a combination should have, after ``count`` of which ``runs`` have the metric."""
+        if 2 * half <= self._wanted or runs < 2:
+            return count
+        needed = math.ceil(count * (2 * half / self._wanted) ** 2)
+        return min(max(needed, count + 1), 2 * count, len(self._repeats))
+
+    def _told(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
+        import pandas as pd
+
+        rows = [
+            {
+                **self._design.labels(number),
+                "runs": runs,
+                "mean": mean,
+                "low": mean - half,
+                "high": mean + half,
+                "is_narrow": 2 * half <= self._wanted,
+            }
+            for number, (mean, half, runs) in enumerate(bands)
+        ]
+        return pd.DataFrame(rows)
+
+
+def adaptive(
+    scenario: Scenario,
+    over: Mapping[str, Any] | Design,
+    metric: str = "delivery_ratio",
+    *,
+    narrower_than: float,
+    at_least: int = 10,
+    at_most: int = 1000,
+    seeds: Design | None = None,
+    engine: str = "auto",
+    measure: Measure | None = None,
+) -> Adaptive:
+    """Run each combination of ``over`` with more seeds until the 95 % band of a metric is narrower than that.
+
+    The band is the interval of the mean, from end to end, in the metric's unit. ``seeds``: a plan such as
+    `paired_seeds`, whose first points are taken; without it the seeds 1 to ``at_most``. Raises ScenarioError for what
+    cannot be run.
+
+    >>> import workbench as wb
+    >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]
+    >>> scenario = wb.Scenario(wb.topology.line(3), wb.Flooding(), workload, duration_s=10)
+    >>> narrow = wb.plans.adaptive(scenario, {"radio.loss": [0.0, 0.2]}, narrower_than=0.1)
+    >>> table = narrow.run(runner=wb.LocalRunner())
+    >>> narrow.bands["is_narrow"].tolist()
+    [True, True]
+    """
+    design = design_of(over)
+    if not is_number(narrower_than) or narrower_than <= 0:
+        raise ScenarioError(f"narrower_than is {narrower_than!r:.60}; it must be a number above 0")
+    at_most = checked_number("at_most", at_most, 2, MOST_RUNS)
+    repeats = repeats_of(at_most if seeds is None else seeds)
+    at_least = checked_number("at_least", at_least, 2, len(repeats))
+    rounds = Rounds(scenario, engine, measure)
+    made = Adaptive(rounds, design, repeats, metric, float(narrower_than), at_least)
+    rounds.sweep(Repeated(design, repeats, [at_least] * len(design)))  # What cannot be run is told at once.
+    return made

@@ -1,0 +1,189 @@
+"""Plans made of plans: each point of one with each of another, the points of both, those of one without another's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import ScenarioError
+from workbench.sweeps.design import PROBES, Design, evenly, grid
+from workbench.sweeps.plans.finding import numbers_in
+
+
+class Crossed(Design):
+    """Each point of ``outer`` with each of ``inner``, which turns faster."""
+
+    def __init__(self, outer: Design, inner: Design) -> None:
+        both = [path for path in outer.paths if path in inner.paths]
+        if both:
+            raise ScenarioError(f"both plans vary {both[0]}; of two that are crossed only one can say what it is")
+        self.factors = (outer, inner)
+        self.paths = (*outer.paths, *inner.paths)
+
+    def __len__(self) -> int:
+        outer, inner = self.factors
+        return len(outer) * len(inner)
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """path -> value of a point."""
+        (outer, inner), (one, other) = self.factors, divmod(number, len(self.factors[1]))
+        return {**outer.overrides(one), **inner.overrides(other)}
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """path -> label of a point."""
+        (outer, inner), (one, other) = self.factors, divmod(number, len(self.factors[1]))
+        return {**outer.labels(one), **inner.labels(other)}
+
+    def probes(self) -> Sequence[int]:
+        """The probes of both side by side, each once, and some points from all over the plan."""
+        outer, inner = (factor.probes() for factor in self.factors)
+        size = len(self.factors[1])
+        longest = max(len(outer), len(inner))
+        paired = {outer[i % len(outer)] * size + inner[i % len(inner)] for i in range(longest)}
+        return sorted(paired | set(evenly(len(self), PROBES)))
+
+    def describe(self) -> dict[str, Any]:
+        """Its factors."""
+        return {"design": "Crossed", "points": len(self), "of": [factor.describe() for factor in self.factors]}
+
+    def labels_of(self, path: str) -> Sequence[Any]:
+        """The labels of a path in the factor that varies it."""
+        return next((factor.labels_of(path) for factor in self.factors if path in factor.paths), ())
+
+    def text(self) -> str:
+        """Its factors: "protocol.ttl (3) × seed (30)"."""
+        return " × ".join(factor.text() for factor in self.factors)
+
+
+class Without(Design):
+    """The points of a design but some: ``taken`` are the numbers of these in it, int64, ascending."""
+
+    def __init__(self, design: Design, taken: np.ndarray) -> None:
+        self.paths = design.paths
+        self._design = design
+        self._taken = taken
+        # How many points stay before each that is taken: the way from a number to the one in the design.
+        self._before = taken - np.arange(len(taken))
+
+    def __len__(self) -> int:
+        return len(self._design) - len(self._taken)
+
+    def _there(self, number: int) -> int:
+        return number + int(np.searchsorted(self._before, number, side="right"))
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """path -> value of a point."""
+        return self._design.overrides(self._there(number))
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """path -> label of a point."""
+        return self._design.labels(self._there(number))
+
+    def probes(self) -> Sequence[int]:
+        """The probes of the design that stay, and some points from all over the plan."""
+        stay = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
+        here = stay - np.searchsorted(self._taken, stay)
+        return sorted({*here.tolist(), *evenly(len(self), PROBES)})
+
+    def describe(self) -> dict[str, Any]:
+        """The design, and how many of its points are not there."""
+        return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
+
+    def labels_of(self, path: str) -> Sequence[Any]:
+        """The labels of a path, also those that no point has any more."""
+        return self._design.labels_of(path)
+
+    def text(self) -> str:
+        """What is varied, and how many points of it are not there: "protocol.ttl (3) × seed (30) but 6 points"."""
+        return f"{self._design.text()} but {len(self._taken)} points"
+
+
+class Union(Design):
+    """The points of one design, then those of another, which has none of them."""
+
+    def __init__(self, first: Design, second: Design) -> None:
+        self.paths = first.paths
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def _part(self, number: int) -> tuple[Design, int]:
+        first = len(self._first)
+        return (self._first, number) if number < first else (self._second, number - first)
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """path -> value of a point."""
+        design, its = self._part(number)
+        return design.overrides(its)
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """path -> label of a point."""
+        design, its = self._part(number)
+        return design.labels(its)
+
+    def probes(self) -> Sequence[int]:
+        """The probes of both."""
+        return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
+
+    def describe(self) -> dict[str, Any]:
+        """Its parts."""
+        parts = [self._first.describe(), self._second.describe()]
+        return {"design": "Union", "points": len(self), "of": parts}
+
+    def labels_of(self, path: str) -> Sequence[Any]:
+        """The labels of a path in both; empty unless both know theirs."""
+        first, second = self._first.labels_of(path), self._second.labels_of(path)
+        return (*first, *second) if len(first) and len(second) else ()
+
+    def text(self) -> str:
+        """Its parts: "protocol.ttl (3) | 4 points of protocol.ttl"."""
+        return f"{self._first.text()} | {self._second.text()}"
+
+
+def crossed(outer: Any, inner: Any) -> Design:
+    """``outer * inner``; ScenarioError if both vary a path."""
+    return Crossed(design_of(outer), design_of(inner))
+
+
+def union(first: Any, second: Any) -> Design:
+    """``first | second``: points that both have are there once. ScenarioError if they vary different paths."""
+    first, second = design_of(first), design_of(second)
+    for one, other in ((first, second), (second, first)):
+        missing = [path for path in one.paths if path not in other.paths]
+        if missing:
+            raise ScenarioError(
+                f"one plan varies {missing[0]} and the other does not; say what it is there: "
+                f'plan * {{"{missing[0]}": [...]}}'
+            )
+    left = without(second, first, may_be_empty=True)
+    return Union(first, left) if len(left) else first
+
+
+def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
+    """``design - other``: the points that have the values of no point of ``other``, on the paths that this one varies.
+
+    So ``grid - points([{"protocol.ttl": 9}])`` is the grid without all points of that ttl. Raises ScenarioError if
+    ``other`` varies what ``design`` does not, and if nothing is left.
+    """
+    design, other = design_of(design), design_of(other)
+    missing = [path for path in other.paths if path not in design.paths]
+    if missing:
+        raise ScenarioError(
+            f"the plan does not vary {missing[0]}, so that no point goes by it; it varies {', '.join(design.paths)}"
+        )
+    taken = numbers_in(design, other)
+    if len(taken) == len(design) and not may_be_empty:
+        raise ScenarioError("nothing is left: the plan that is taken away has all points of the other one")
+    return Without(design, taken) if len(taken) else design
+
+
+def design_of(plan: Any) -> Design:
+    """A design as it is, a mapping as its grid; ScenarioError for anything else."""
+    if isinstance(plan, Design):
+        return plan
+    if isinstance(plan, Mapping):
+        return grid(plan)
+    raise ScenarioError(f'a plan is {plan!r:.80}; it must be one of wb.plans, or a mapping as {{"seed": range(30)}}')

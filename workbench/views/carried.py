@@ -1,0 +1,52 @@
+"""Views whose drawings carry the record of what they show: see `workbench.records`.
+
+@carries_record stands in front of a function that is given a run, or runs by name, and returns a `Drawing` or a
+`Stepper`. The record is made when the drawing is written into a file, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+from workbench.records import record_of, record_of_runs
+from workbench.sim.run import Run
+from workbench.views.drawing import Drawing
+from workbench.views.stepper import Stepper
+
+P = ParamSpec("P")
+Drawn = TypeVar("Drawn", Drawing, Stepper)
+
+
+def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
+    """The same function, whose drawings carry the record of the run, or runs, that its first argument is."""
+
+    @wraps(view)
+    def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
+        drawn = view(*args, **kwargs)
+        record = _record_of(next(iter((*args, *kwargs.values()))))
+        for drawing in drawn.drawings if isinstance(drawn, Stepper) else (drawn,):
+            drawing.record = record
+        return drawn
+
+    return with_record
+
+
+def _record_of(seen: Any) -> Callable[[], Mapping[str, Any]] | None:
+    if isinstance(seen, Run):
+        return partial(record_of, seen)
+    runs = _by_name(seen) if isinstance(seen, Mapping) else {}
+    return partial(record_of_runs, runs) if runs else None
+
+
+def _by_name(seen: Mapping[str, Any]) -> dict[str, Run]:
+    """Runs by name; several under one name are counted."""
+    found: dict[str, Run] = {}
+    for name, some in seen.items():
+        runs = [some] if isinstance(some, Run) else some if isinstance(some, (list, tuple)) else []
+        several = len(runs) > 1
+        found |= {
+            f"{name} #{which}" if several else name: run for which, run in enumerate(runs, 1) if isinstance(run, Run)
+        }
+    return found

@@ -1,0 +1,51 @@
+"""The chart of a sensitivity analysis: for each parameter its two indices side by side, with their 95 % intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+
+from workbench.views.chart import Series, category_chart
+from workbench.views.drawing import Drawing
+
+WIDTH, HEIGHT = 640, 380
+# Method -> (column, column of half its interval or "", its name) of each series, and what its samples are called.
+_SHOWN = {
+    "morris": (("mu_star", "mu_star_half", "mean size of the effect"), ("sigma", "", "its standard deviation")),
+    "sobol": (("S1", "S1_half", "by itself (S1)"), ("ST", "ST_half", "with its interactions (ST)")),
+}
+_SAMPLES = {"morris": "trajectories", "sobol": "base points"}
+
+
+def draw(indices: pd.DataFrame, method: str, names: Mapping[str, str], metric: str, samples: int) -> Drawing:
+    """A chart of `SensitivityResult.indices`; ``names``: path -> what a parameter is called.
+
+    Morris's effects are in the unit of the metric, Sobol's indices are shares of its variance. Who points at a mark
+    reads its numbers.
+    """
+    parameters = [names[path] for path in indices["parameter"]]
+    effect, share = f"effect on {metric}", f"share of the variance of {metric}"
+    return category_chart(
+        parameters,
+        [_series(indices, parameters, *shown) for shown in _SHOWN[method]],
+        y_label=effect if method == "morris" else share,
+        note=f"{method.capitalize()}: {samples} {_SAMPLES[method]}, 95 % intervals by resampling",
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _series(indices: pd.DataFrame, parameters: list[str], column: str, half: str, name: str) -> Series:
+    found = indices[column].tolist()
+    halves = indices[half].tolist() if half else [math.nan] * len(found)
+    lows, highs = ([value + sign * part for value, part in zip(found, halves, strict=True)] for sign in (-1, 1))
+    if column == "mu_star":  # A mean of sizes is not below 0, whatever its interval.
+        lows = [max(low, 0.0) for low in lows]
+    said = [
+        f"{parameter}: {name} {value:.4g}" + ("" if math.isnan(part) else f", 95 % from {low:.4g} to {high:.4g}")
+        for parameter, value, part, low, high in zip(parameters, found, halves, lows, highs, strict=True)
+    ]
+    places = [float(place) for place in range(len(found))]
+    return Series(name, places, found, lows if half else None, highs if half else None, said)
