@@ -59,22 +59,21 @@ class ProcessRunner:
 
     def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
         """Rows of the points ``numbers``, a few times a second."""
-        packed = pack(plan)
-        self._crew = Crew(min(self.processes, len(numbers)), packed, self.timeout_s)
+        crew = self._crew = Crew(min(self.processes, len(numbers)), pack(plan), self.timeout_s)
         shares = Shares(numbers, SHARE_S)
         try:
-            while self._crew.feed(shares):
+            while crew.feed(shares):
                 rows = []
-                for result in self._crew.gather(shares):
+                for result in crew.gather(shares):
                     rows += _rows(plan, result)
                 if rows:
                     yield rows
                 moving(0.0)
         except BaseException:
-            self._crew.kill()
+            crew.kill()
             raise
         finally:
-            self._crew.dismiss()
+            crew.dismiss()
             self._crew = None
 
     def doing(self) -> list[str]:
