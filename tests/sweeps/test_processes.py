@@ -44,6 +44,10 @@ def crashes(attributes):
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def ends_its_group(attributes):
+    os.killpg(0, signal.SIGKILL)
+
+
 def endless(attributes):
     while True:
         pass
@@ -77,8 +81,13 @@ def test_processes_give_what_this_process_gives():
 
 @pytest.mark.parametrize(
     ("function", "how"),
-    [(poisoned, "exit status 3"), (quits, "exit status 5"), (crashes, "signal SIGSEGV")],
-    ids=["_exit", "sys.exit", "segmentation fault"],
+    [
+        (poisoned, "exit status 3"),
+        (quits, "exit status 5"),
+        (crashes, "signal SIGSEGV"),
+        (ends_its_group, "signal SIGKILL"),
+    ],
+    ids=["_exit", "sys.exit", "segmentation fault", "killpg"],
 )
 def test_a_point_that_ends_its_process_becomes_a_row_and_costs_no_other(function, how):
     plan = sweep_of(harmless, function).plan
@@ -89,6 +98,20 @@ def test_a_point_that_ends_its_process_becomes_a_row_and_costs_no_other(function
     assert bad.error == f"the point ended its process twice ({how})"
     assert bad.scenario == plan.scenario_of(7).hash
     assert bad.metrics == {}
+
+
+def test_a_server_that_is_killed_costs_nothing():
+    plan = wb.Sweep(scenario(), {"seed": range(60)}).plan
+    runner, rows, killed = ProcessRunner(2), [], False
+    for some in runner.run(plan, range(60), lambda points: None):
+        rows += some
+        if not killed:
+            members = runner._crew._members
+            os.kill(processes._pool._server._process.pid, signal.SIGKILL)
+            os.kill(members[0].process.pid, signal.SIGKILL)
+            killed = True
+    assert len(rows) == 60
+    assert not any(row.error for row in rows)
 
 
 def test_a_point_that_does_not_end_becomes_a_row_in_its_time():

@@ -89,7 +89,12 @@ class PointProcess:
     def end(self) -> End:
         """End the process, unless it has ended already, and say how it did."""
         self.connection.close()
-        status, number = self._server.end(self.pid)
+        try:
+            status, number = self._server.end(self.pid)
+        except WorkbenchError:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            return End("so did the server that had forked it", False, None)
         late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
         return End(_in_words(status), late, None if number == _NO_POINT else number)
 
@@ -188,6 +193,7 @@ def _fork(control: socket.socket, handle: int, places: dict[int, mmap.mmap]) -> 
     _PLACE.pack_into(place, 0, _NO_POINT)
     pid = os.fork()
     if pid == 0:
+        os.setsid()  # A point that ends its whole group ends itself alone.
         control.close()
         _run(Connection(handle), place)
     os.close(handle)

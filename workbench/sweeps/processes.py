@@ -6,7 +6,7 @@ Theory of operation
     a point that took too long becomes a row that says so; one that ended its process is run again first, and becomes a
     row when it does so twice. The other points of the process are run again.
 
-    The server outlives a sweep for some minutes, with the processes that are idle: the next sweep finds them warm.
+    Processes outlive their sweep by some minutes, so that the next one finds them warm; the server stays.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from workbench.sweeps.work import Row, failed_row, from_table
 
 SHARE_S = 0.5
 POLL_S = 0.25
-IDLE_S = 300.0  # after which the server and its processes end
+IDLE_S = 300.0  # after which processes end that nobody wants
 _TRIES = 2
+_ENDS_IN_A_ROW = 20
 _SHARES_SENT = 2
 
 
@@ -58,22 +59,21 @@ class ProcessRunner:
 
     def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
         """Rows of the points ``numbers``, a few times a second."""
-        packed = pack(plan)
-        self._crew = Crew(min(self.processes, len(numbers)), packed, self.timeout_s)
+        crew = self._crew = Crew(min(self.processes, len(numbers)), pack(plan), self.timeout_s)
         shares = Shares(numbers, SHARE_S)
         try:
-            while self._crew.feed(shares):
+            while crew.feed(shares):
                 rows = []
-                for result in self._crew.gather(shares):
+                for result in crew.gather(shares):
                     rows += _rows(plan, result)
                 if rows:
                     yield rows
                 moving(0.0)
         except BaseException:
-            self._crew.kill()
+            crew.kill()
             raise
         finally:
-            self._crew.dismiss()
+            crew.dismiss()
             self._crew = None
 
     def doing(self) -> list[str]:
@@ -155,7 +155,7 @@ class Crew:
         self._packed, self._timeout_s = packed, timeout_s
         self._size = size
         self._tries: Counter[int] = Counter()
-        self._idle_ends = 0
+        self._ends_in_a_row = 0
         self._members: list[_Member] = []
 
     def feed(self, shares: Shares) -> bool:
@@ -190,6 +190,7 @@ class Crew:
                 yield from self._ended(member, shares)
                 continue
             batch = batch_of(stream)
+            self._ends_in_a_row = 0
             member.finished(len(batch))
             shares.took(len(batch), seconds)
             yield batch
@@ -198,23 +199,25 @@ class Crew:
         """A process has ended: its points are run again, but for the one that is to blame."""
         self._members.remove(member)
         how, is_late, number = member.process.end()
-        left = [list(share) for share in member.shares]
-        if number is None:
-            self._idle_ends += 1
-            if self._idle_ends > 2 * self._size:
-                raise WorkbenchError(f"the processes of the sweep end before they run a point ({how})")
-        elif left:
-            self._tries[number] += 1
-            shares.took(1, time.monotonic() - member.since)
-            if is_late:
-                yield Failure(number, f"the point did not end within {self._timeout_s:g} s and was stopped")
-            elif self._tries[number] >= _TRIES:
-                yield Failure(number, f"the point ended its process twice ({how})")
-            else:
-                shares.again([number])
-            left[0].remove(number)
-        for share in left:
+        self._ends_in_a_row += 1
+        if self._ends_in_a_row > _ENDS_IN_A_ROW * self._size:
+            raise WorkbenchError(f"the sweep's processes end one after the other; the last one: {how}")
+        first, *later = [list(share) for share in member.shares] or [[]]
+        for share in later:
             shares.again(share)
+        if number is None:
+            shares.again(first)
+            return
+        first.remove(number)
+        shares.again(first)
+        shares.took(1, time.monotonic() - member.since)
+        self._tries[number] += 1
+        if is_late:
+            yield Failure(number, f"the point did not end within {self._timeout_s:g} s and was stopped")
+        elif self._tries[number] >= _TRIES:
+            yield Failure(number, f"the point ended its process twice ({how})")
+        else:
+            shares.again([number])
 
     def doing(self) -> list[str]:
         """What each process does, in a few words."""
@@ -255,8 +258,10 @@ class _Pool:
                 if not process.connection.poll():  # else it has ended meanwhile
                     return process, False
                 process.end()
-            if self._server is None or not self._server.is_alive:
-                self._server = Server()
+            if self._server is not None and self._server.is_alive:
+                with suppress(WorkbenchError):  # It may be about to end.
+                    return self._server.fork(), True
+            self._server = Server()
             return self._server.fork(), True
 
     def keep(self, process: PointProcess) -> None:

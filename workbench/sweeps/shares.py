@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_GROWTH = 8  # A share has at most so many times the points that were measured.
+_GROWTH = 8
 _MEMORY = 0.8  # What a share adds to the mean fades by this with each later one.
 _SHORTEST_S = 1e-5
 
@@ -22,15 +22,16 @@ _SHORTEST_S = 1e-5
 class Shares:
     """Cuts points into shares of about ``goal_s`` seconds; points whose worker was lost are taken back in.
 
-    Towards the end shares are smaller, so that all workers end at about the same time, but not below ``least_s``.
+    Towards the end shares are smaller, so that all workers end at about the same time, but not below ``least_s``. A
+    share has at most ``growth`` times the points that were measured.
     """
 
-    def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0) -> None:
+    def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
         self._numbers = numbers
         self._step = _stride(len(numbers))
         self._taken = 0
         self._again: deque[list[int]] = deque()
-        self._goal_s, self._least_s = goal_s, least_s
+        self._goal_s, self._least_s, self._growth = goal_s, least_s, growth
         self._points, self._seconds = 0.0, 0.0
         self._measured = 0
 
@@ -65,7 +66,7 @@ class Shares:
         if not self._measured:
             return 1
         point_s = max(self._seconds / self._points, _SHORTEST_S)
-        return max(1, min(round(seconds / point_s), _GROWTH * self._measured))
+        return max(1, min(round(seconds / point_s), self._growth * self._measured))
 
 
 def _stride(points: int) -> int:

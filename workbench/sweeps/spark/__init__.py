@@ -39,6 +39,7 @@ from workbench.sweeps.work import Row, failed_row, from_table
 TASK_S = 2.0
 POLL_S = 0.25
 _TASKS_A_SECOND = 10  # that the driver deals out without being what all wait for
+_GROWTH = 32  # A short task costs as much as many points.
 _TRIES = 3
 _LOST_IN_A_ROW = 20
 _MOST_TASKS = 512  # under way: each has a thread here
@@ -80,7 +81,7 @@ class SparkRunner:
         jobs = self._jobs = _Jobs(opened(self.master, self.config), plan, self.timeout_s)
         try:
             jobs.send(packed)
-            shares = Shares(numbers, jobs.task_s, jobs.task_s / 4)
+            shares = Shares(numbers, jobs.task_s, jobs.task_s / 4, _GROWTH)
             while jobs.feed(shares):
                 yield from jobs.gather(shares)
                 moving(0.0)
