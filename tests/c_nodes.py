@@ -79,7 +79,8 @@ def includes(name):
 
 
 @functools.cache
-def _scratch():
+def scratch():
+    """A folder for what is compiled, until the tests end."""
     folder = tempfile.mkdtemp(prefix="c-nodes-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
@@ -98,28 +99,26 @@ def library(name, defines=()):
     """(ffi, functions) of a protocol's nodes with these sizes: (("MAX_DATA", 2), ...)."""
     import cffi
 
-    number = len(list(_scratch().glob("*.so")))
-    path = _scratch() / f"{name}-{number}.so"
+    number = len(list(scratch().glob("*.so")))
+    path = scratch() / f"{name}-{number}.so"
     named = [f"-D{key}={value}" for key, value in defines]
     how = [*WARNINGS, *OPTIONS, "-ffp-contract=off", "-fPIC", "-shared"]
     compile_c([*how, *named, *includes(name), *sources(name), "-o", str(path)])
     ffi = cffi.FFI()
-    ffi.cdef(_declarations(name, named))
+    headers = [path.name for path in sorted(folder_of(name).glob("*.h")) if path.stem in DECLARED]
+    ffi.cdef(declarations([*named, *includes(name)], headers))
     return ffi, ffi.dlopen(str(path))
 
 
-def _declarations(name, named):
-    """What a protocol's header declares, as cffi reads it: without the standard headers, whose types it knows."""
-    empty = _scratch() / "empty"
+def declarations(options, headers):
+    """What headers declare, as cffi reads it: without the standard headers, whose types it knows."""
+    empty = scratch() / "empty"
     empty.mkdir(exist_ok=True)
     for header in ("stdbool.h", "stddef.h", "stdint.h"):
         (empty / header).touch()
-    headers = "".join(
-        f'#include "{path.name}"\n' for path in sorted(folder_of(name).glob("*.h")) if path.stem in DECLARED
-    )
-    page = _scratch() / "declared.h"
-    page.write_text(headers)
-    return compile_c(["-E", "-P", "-nostdinc", f"-I{empty}", *named, *includes(name), str(page)])
+    page = scratch() / "declared.h"
+    page.write_text("".join(f'#include "{header}"\n' for header in headers))
+    return compile_c(["-E", "-P", "-nostdinc", f"-I{empty}", *options, str(page)])
 
 
 def defines_of(protocol):

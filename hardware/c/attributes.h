@@ -39,9 +39,10 @@ bool add_number(struct attribute_list *list, uint8_t key, uint8_t op, int16_t nu
 bool add_blob(struct attribute_list *list, uint8_t key, uint8_t op, const uint8_t *blob, uint8_t length);
 bool add_all(struct attribute_list *list, struct attributes more);
 
+/* The list, for functions that only look at it. */
 struct attributes view(const struct attribute_list *list);
 
-/* Keep a copy; what does not fit is left out, which `add_all` tells apart. */
+/* Make the list a copy of attributes that are known to fit; it is left empty if they do not. */
 void keep(struct attribute_list *list, struct attributes attributes);
 
 /* The `count` attributes that these bytes are; false if they are not exactly that. */

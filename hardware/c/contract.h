@@ -49,12 +49,13 @@ struct frame {
     size_t body_size;
 };
 
-/* Who drives a node. Both functions are given `context`, and what they are handed is theirs until they return. */
+/* Who drives a node. Both functions are given `context`, and what they are handed is theirs until they return. They may
+ * not call the node: it is in the middle of something. */
 struct driver {
     void *context;
     void (*send)(void *context, uint32_t destination, const struct frame *frame);
     void (*event)(void *context, const struct event *event);
-    bool tells_all; /* false: drops are counted and no events, and neither is what a node sends on */
+    bool tells_all; /* false: drops are counted alone, and a node may leave out FORWARDED */
 };
 
 /* Why a node refuses a subscription, a reading or a reinforcement. */

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.c.processes import HOW, MOTE
 from tests.c_nodes import LIBRARY, WARNINGS, compile_c, definition_file, includes, needs_compiler, sources
 from workbench.protocols.diffusion import Diffusion
 
@@ -20,3 +21,9 @@ def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name
     room = [f"-DMESSAGE_B={60 if profile == 'wide' else 29}", "-DMAX_DATA=1", "-DMAX_GRADIENTS=1"]
     for source in sources(name):
         compile_c([*WARNINGS, "-O2", "-fanalyzer", *room, *includes(name), "-c", source, "-o", "/dev/null"])
+
+
+@needs_compiler
+def test_mote_compiles_without_a_warning_of_the_compiler_or_its_analyzer():
+    for source in sorted(MOTE.glob("*.c")):
+        compile_c([*HOW, "-O2", "-fanalyzer", *includes("diffusion"), "-c", str(source), "-o", "/dev/null"])

@@ -238,13 +238,11 @@ static size_t next_wanted(const struct diffusion *node, size_t place)
     return place;
 }
 
-/* Whether a sample may stand behind others in one message: where its first key comes again, a sink takes that apart. */
+/* Whether a sample may stand behind others in one message: where the first key comes again, a sink takes it apart. */
 static bool may_follow(struct attributes aggregate, struct attributes sample)
 {
-    struct attributes rest;
-    struct attributes first = first_sample(aggregate, &rest);
     bool begins_alike = sample.bytes[0] == aggregate.bytes[0];
-    return aggregate.size + sample.size <= ATTRIBUTES_ROOM && begins_alike && begins_once(first) && begins_once(sample);
+    return aggregate.size + sample.size <= ATTRIBUTES_ROOM && begins_alike && begins_once(sample);
 }
 
 /* Send the wanted sample at a place with those behind it that fit the same message (A26); where the next one is. */

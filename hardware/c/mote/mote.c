@@ -1,0 +1,463 @@
+/* The program of a mote in C. `hardware/mote/mote.py` defines it, and `workbench/motes/messages.py` the messages. */
+#include "mote.h"
+
+#include <string.h>
+
+enum {
+    HELLO = 1,
+    GOODBYE,
+    CONFIGURE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    PUBLISH,
+    LINK_QUALITY,
+    SET_TIME,
+    WAKE,
+    HEARD,
+    PING,
+    RESET
+};
+enum { READY = 33, REFUSED, ANSWER, EVENT, SEND };
+enum { OTHER_VERSION = 1, BUSY, NO_SECRET };
+enum { SUBSCRIBED = 128, UNSUBSCRIBED, PUBLISHED, CONTESTED = 133, NOISE, TOLD };
+enum { IS_TEXT, IS_ATTRIBUTES };
+enum { VERSION = 3, LONGEST_TEXT = 240, BUSY_US = 5 * SECOND_US };
+/* From here on a node can still add up times without an overflow. */
+#define LATEST_US (INT64_MAX / 8)
+/* Where things are in a greeting, and in a command. */
+enum { VERSION_AT = 3, SESSION_AT = 4, GREETING_B = 8, TOKEN_AT = 1 + SECRET_B, COMMAND_B = TOKEN_AT + 2 };
+
+/* How many bytes a command has at least, by its kind. */
+static const uint8_t LEAST_B[] = {
+    [HELLO] = GREETING_B,
+    [GOODBYE] = COMMAND_B,
+    [CONFIGURE] = COMMAND_B,
+    [SUBSCRIBE] = COMMAND_B + 9,
+    [UNSUBSCRIBE] = COMMAND_B + 4,
+    [PUBLISH] = COMMAND_B,
+    [LINK_QUALITY] = COMMAND_B + 12,
+    [SET_TIME] = COMMAND_B + 9,
+    [WAKE] = COMMAND_B,
+    [HEARD] = COMMAND_B + 5,
+    [PING] = COMMAND_B,
+    [RESET] = COMMAND_B,
+};
+
+/* Bytes */
+
+/* A message that is being written; what does not fit is left out, and the message is not sent. */
+struct message {
+    size_t size;
+    bool is_too_long;
+    uint8_t bytes[LONGEST_BODY];
+};
+
+static void put_bytes(struct message *message, const void *bytes, size_t size)
+{
+    if (size > LONGEST_BODY - message->size) {
+        message->is_too_long = true;
+        return;
+    }
+    if (size > 0)
+        memcpy(message->bytes + message->size, bytes, size);
+    message->size += size;
+}
+
+/* A number in so many bytes, little-endian. */
+static void put(struct message *message, int64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)((uint64_t)number >> 8 * i & 0xFF);
+        put_bytes(message, &byte, 1);
+    }
+}
+
+static void put_text(struct message *message, const char *text)
+{
+    size_t size = strlen(text);
+    put_bytes(message, text, size > LONGEST_TEXT ? LONGEST_TEXT : size);
+}
+
+static uint64_t get(const uint8_t *at, size_t size)
+{
+    uint64_t number = 0;
+    for (size_t i = size; i > 0; i--)
+        number = number << 8 | at[i - 1];
+    return number;
+}
+
+static double get_double(const uint8_t *at)
+{
+    uint64_t bits = get(at, 8);
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+static double get_float(const uint8_t *at)
+{
+    uint32_t bits = (uint32_t)get(at, 4);
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* What it tells */
+
+static int64_t now_of(const struct mote *mote)
+{
+    return mote->is_held ? mote->held_us : mote->board->now_us(mote->board->context) + mote->offset_us;
+}
+
+static void write_message(const struct mote *mote, const struct message *message)
+{
+    uint8_t frame[LONGEST_FRAME + 2];
+    if (message->is_too_long)
+        return;
+    size_t size = enframe(message->bytes, message->size, frame);
+    mote->board->write(mote->board->context, frame, size);
+}
+
+static void write_event(const struct mote *mote, const struct event *event)
+{
+    struct message message = {0};
+    put(&message, EVENT, 1);
+    put(&message, now_of(mote), 8);
+    put(&message, event->kind, 1);
+    put(&message, event->peer, 4);
+    put(&message, event->origin, 4);
+    put(&message, event->sequence, 8);
+    put(&message, event->value, 8);
+    put(&message, 0, 2);
+    put(&message, (int64_t)strlen(event->message), 1);
+    put_text(&message, event->message);
+    if (event->attributes.bytes != NULL) {
+        put(&message, IS_ATTRIBUTES, 1);
+        put(&message, (int64_t)event->attributes.count, 1);
+        put_bytes(&message, event->attributes.bytes, event->attributes.size);
+    } else {
+        put(&message, IS_TEXT, 1);
+        put_text(&message, event->detail);
+    }
+    write_message(mote, &message);
+}
+
+/* Tell of an event of the mote's own. */
+static void tell_own(const struct mote *mote, int kind, int64_t sequence, int64_t value, const char *detail,
+                     struct attributes attributes)
+{
+    int64_t address = mote->is_configured ? (int64_t)mote->configuration.address : NOBODY;
+    struct event event = {kind, NOBODY, "", address, sequence, value, detail, attributes};
+    write_event(mote, &event);
+}
+
+static void tell_text(const struct mote *mote, int kind, int64_t value, const char *text)
+{
+    tell_own(mote, kind, 0, value, text, (struct attributes){0});
+}
+
+/* It comes before what the node does in the same call, and only if the node does not refuse the call. */
+static void announce(struct mote *mote)
+{
+    struct announcement *one = &mote->announcement;
+    if (one->is_pending)
+        tell_own(mote, one->kind, one->number, one->value, "", one->attributes);
+    one->is_pending = false;
+}
+
+static void take_event(void *context, const struct event *event)
+{
+    struct mote *mote = context;
+    announce(mote);
+    write_event(mote, event);
+}
+
+static void take_frame(void *context, uint32_t destination, const struct frame *frame)
+{
+    struct mote *mote = context;
+    announce(mote);
+    struct message message = {0};
+    put(&message, SEND, 1);
+    put(&message, destination == BROADCAST ? NOBODY : (int64_t)destination, 4);
+    put_bytes(&message, frame->head, frame->head_size);
+    put_bytes(&message, frame->body, frame->body_size);
+    write_message(mote, &message);
+}
+
+static void greet(const struct mote *mote, uint32_t session)
+{
+    struct message message = {0};
+    put(&message, READY, 1);
+    put_text(&message, "WB");
+    put(&message, VERSION, 1);
+    put(&message, session, 4);
+    put(&message, mote->board->boot, 4);
+    put(&message, false, 1); /* it has no radio of its own */
+    put_text(&message, mote->board->name);
+    write_message(mote, &message);
+}
+
+static void refuse(const struct mote *mote, uint32_t session, uint8_t reason)
+{
+    struct message message = {0};
+    put(&message, REFUSED, 1);
+    put_text(&message, "WB");
+    put(&message, VERSION, 1);
+    put(&message, session, 4);
+    put(&message, reason, 1);
+    write_message(mote, &message);
+}
+
+/* What the host asks for */
+
+/* What came of a command: a number, or a text of two parts that says why it was refused. */
+struct outcome {
+    int64_t number;
+    const char *wrong;
+    const char *what;
+};
+
+static struct outcome wrong(const char *why)
+{
+    return (struct outcome){0, why, ""};
+}
+
+/* A node's number, or its error. */
+static struct outcome checked(int64_t number)
+{
+    return number < 0 ? wrong(sentence(number)) : (struct outcome){.number = number};
+}
+
+/* A list of attributes: their number, and they themselves. */
+static bool read_attributes(const uint8_t *at, size_t size, struct attributes *attributes)
+{
+    return size > 0 && attributes_decode(at + 1, size - 1, at[0], attributes);
+}
+
+static struct outcome configure(struct mote *mote, const uint8_t *text)
+{
+    struct configuration wanted;
+    const char *other = configuration_read((const char *)text, &wanted);
+    if (other != NULL)
+        return (struct outcome){0, "this mote was compiled for another setting, or has no such thing: ", other};
+    mote->configuration = wanted;
+    mote->is_configured = true;
+    mote->driver = (struct driver){mote, take_frame, take_event, true};
+    struct random random = {wanted.key, 0};
+    unsigned boot = wanted.has_boot ? wanted.boot : mote->board->boot;
+    diffusion_start(&mote->node, &mote->configuration.settings, wanted.address, random, &mote->driver, now_of(mote),
+                    boot);
+    return (struct outcome){.number = mote->board->boot};
+}
+
+static struct outcome publish(struct mote *mote, const uint8_t *at, size_t size, int64_t now)
+{
+    struct attributes reading;
+    if (!read_attributes(at, size, &reading))
+        return wrong(sentence(WRONG_ATTRIBUTES));
+    int64_t number = mote->node.first_number + mote->node.readings;
+    mote->announcement = (struct announcement){!mote->is_held, PUBLISHED, number, 0, reading};
+    return checked(diffusion_publish(&mote->node, &reading, now));
+}
+
+static struct outcome subscribe(struct mote *mote, const uint8_t *at, size_t size, int64_t now)
+{
+    struct attributes attributes;
+    double seconds = get_double(at);
+    if (!read_attributes(at + 9, size - 9, &attributes))
+        return wrong(sentence(WRONG_ATTRIBUTES));
+    bool is_for_ever = !(seconds >= 0 && seconds < 1e12);
+    int64_t lasts_us = is_for_ever ? NEVER : (int64_t)(seconds * SECOND_US);
+    int64_t number = mote->node.first_number + mote->node.subscribed;
+    int64_t ends_us = is_for_ever ? NOBODY : now + lasts_us;
+    mote->announcement = (struct announcement){!mote->is_held, SUBSCRIBED, number, ends_us, attributes};
+    return checked(diffusion_subscribe(&mote->node, &attributes, now, lasts_us, at[8] == 1));
+}
+
+static bool is_open(const struct diffusion *node, int64_t number)
+{
+    for (size_t i = 0; i < node->subscription_count; i++)
+        if (node->subscriptions[i].number == number)
+            return true;
+    return false;
+}
+
+static struct outcome unsubscribe(struct mote *mote, int64_t number, int64_t now)
+{
+    const struct diffusion *node = &mote->node;
+    if (number < node->first_number || number >= node->first_number + node->subscribed)
+        return wrong("there is no such subscription at this node");
+    if (!is_open(node, number))
+        return (struct outcome){0}; /* It has ended, or expired: that is no error. */
+    mote->announcement = (struct announcement){.is_pending = !mote->is_held, .kind = UNSUBSCRIBED, .number = number};
+    diffusion_unsubscribe(&mote->node, number, now);
+    return (struct outcome){0};
+}
+
+static struct outcome set_time(struct mote *mote, int64_t time_us, bool is_held)
+{
+    if (time_us < 0 || time_us > LATEST_US)
+        return wrong("a clock is set to a time from 0 to 36,000 years");
+    mote->is_held = is_held;
+    mote->held_us = time_us;
+    mote->offset_us = time_us - mote->board->now_us(mote->board->context);
+    return (struct outcome){0};
+}
+
+/* What only a node can do; `at`: what stands behind the token. */
+static struct outcome act_as_node(struct mote *mote, uint8_t kind, const uint8_t *at, size_t size)
+{
+    int64_t now = now_of(mote);
+    switch (kind) {
+    case HEARD:
+        diffusion_receive(&mote->node, at + 5, size - 5, (uint32_t)get(at, 4), now, at[4] == 1);
+        return (struct outcome){0};
+    case WAKE:
+        diffusion_wake(&mote->node, now);
+        return (struct outcome){0};
+    case PUBLISH:
+        return publish(mote, at, size, now);
+    case SUBSCRIBE:
+        return subscribe(mote, at, size, now);
+    case UNSUBSCRIBE:
+        return unsubscribe(mote, (int64_t)get(at, 4), now);
+    default:
+        diffusion_link_quality(&mote->node, (uint16_t)get(at, 4), get_float(at + 4), get_float(at + 8), now);
+        return (struct outcome){0};
+    }
+}
+
+static struct outcome act(struct mote *mote, uint8_t kind, const uint8_t *at, size_t size)
+{
+    switch (kind) {
+    case PING:
+        return (struct outcome){.number = sizeof *mote};
+    case CONFIGURE:
+        return configure(mote, at);
+    case SET_TIME:
+        return set_time(mote, (int64_t)get(at, 8), at[8] == 1);
+    case GOODBYE:
+        mote->has_secret = false;
+        return (struct outcome){0};
+    case RESET:
+        return (struct outcome){0};
+    default:
+        if (!mote->is_configured)
+            return wrong("the mote is not configured; it needs a protocol and an address first");
+        return act_as_node(mote, kind, at, size);
+    }
+}
+
+static void answer(struct mote *mote, uint16_t token, const struct outcome *outcome)
+{
+    bool is_planned = mote->is_configured && diffusion_next_wake(&mote->node) != NEVER;
+    struct message message = {0};
+    put(&message, ANSWER, 1);
+    put(&message, token, 2);
+    put(&message, outcome->wrong == NULL, 1);
+    put(&message, outcome->number, 8);
+    put(&message, is_planned ? diffusion_next_wake(&mote->node) : NOBODY, 8);
+    put(&message, now_of(mote), 8);
+    if (outcome->wrong != NULL) {
+        put_text(&message, outcome->wrong);
+        put_text(&message, outcome->what);
+    }
+    write_message(mote, &message);
+}
+
+static void command(struct mote *mote, const uint8_t *body, size_t size)
+{
+    if (memcmp(body + 1, mote->secret, SECRET_B) != 0) {
+        mote->contested++;
+        refuse(mote, 0, NO_SECRET);
+        return;
+    }
+    mote->greeted_us = mote->board->now_us(mote->board->context);
+    uint16_t token = (uint16_t)get(body + TOKEN_AT, 2);
+    struct outcome outcome = act(mote, body[0], body + COMMAND_B, size - COMMAND_B);
+    if (outcome.wrong == NULL)
+        announce(mote);
+    mote->announcement.is_pending = false;
+    if (token != 0)
+        answer(mote, token, &outcome);
+    else if (outcome.wrong != NULL)
+        tell_text(mote, TOLD, 0, outcome.wrong); /* Nobody waits for an answer that could say so. */
+    if (body[0] == RESET)
+        mote->board->reset(mote->board->context);
+}
+
+/* A host greets; false if this is no greeting. */
+static bool meet(struct mote *mote, const uint8_t *body, size_t size)
+{
+    uint32_t session = (uint32_t)get(body + SESSION_AT, 4);
+    if (memcmp(body + 1, "WB", 2) != 0 || body[VERSION_AT] != VERSION) {
+        refuse(mote, session, OTHER_VERSION);
+        return true;
+    }
+    if (size != GREETING_B + SECRET_B)
+        return false;
+    int64_t now = mote->board->now_us(mote->board->context);
+    bool is_known = mote->has_secret && memcmp(mote->secret, body + GREETING_B, SECRET_B) == 0;
+    if (mote->has_secret && !is_known && now - mote->greeted_us < BUSY_US) {
+        mote->contested++;
+        refuse(mote, session, BUSY);
+        return true;
+    }
+    memcpy(mote->secret, body + GREETING_B, SECRET_B);
+    mote->has_secret = true;
+    mote->greeted_us = now;
+    greet(mote, session);
+    return true;
+}
+
+/* A message; false if it is none. */
+static bool take_message(struct mote *mote, const uint8_t *body, size_t size)
+{
+    if (size > 0 && body[0] >= READY && body[0] <= SEND)
+        return true; /* of another mote on the same line */
+    if (size == 0 || body[0] < HELLO || body[0] > RESET || size < LEAST_B[body[0]])
+        return false;
+    if (body[0] == HELLO)
+        return meet(mote, body, size);
+    if (mote->has_secret)
+        command(mote, body, size);
+    return true;
+}
+
+/* What the board calls */
+
+void mote_start(struct mote *mote, const struct board *board)
+{
+    memset(mote, 0, sizeof *mote);
+    mote->board = board;
+    greet(mote, 0);
+}
+
+void mote_feed(struct mote *mote, const uint8_t *bytes, size_t size)
+{
+    uint32_t contested = mote->contested;
+    for (size_t i = 0; i < size; i++) {
+        int body_size = deframe(&mote->deframer, bytes[i]);
+        if (body_size != NO_BODY && !take_message(mote, mote->deframer.bytes, (size_t)body_size))
+            mote->deframer.spoilt++;
+    }
+    if (mote->spoilt != mote->deframer.spoilt)
+        tell_text(mote, NOISE, mote->deframer.spoilt, "");
+    mote->spoilt = mote->deframer.spoilt;
+    if (mote->contested != contested)
+        tell_text(mote, CONTESTED, mote->contested, "another host greeted or commanded this mote, and was refused");
+}
+
+int64_t mote_step(struct mote *mote)
+{
+    if (!mote->is_configured || mote->is_held)
+        return NEVER;
+    int64_t now = now_of(mote);
+    if (diffusion_next_wake(&mote->node) <= now)
+        diffusion_wake(&mote->node, now);
+    int64_t wake_us = diffusion_next_wake(&mote->node);
+    if (wake_us == NEVER)
+        return NEVER;
+    now = now_of(mote);
+    return wake_us > now ? wake_us - now : 0;
+}
