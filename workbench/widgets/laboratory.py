@@ -137,7 +137,11 @@ class Lab(widgets.VBox):
             part.drop()
         for player in self._players.players:
             player.close()
+            player.wire.parcel = b""
         close_all(self)
+        # A notebook keeps what its cells have answered: a closed lab lets go of its runs.
+        self._panel.runs, self._before = (), None
+        self._players.players.clear()
 
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"
