@@ -1,7 +1,6 @@
 """How parts of the lab look, and what a screen reader calls their sliders: a widget without a face.
 
-It is closed with its part. (One for all parts would keep what each had in the page: a box that is closed leaves the
-views of children that are open.)
+It is closed with its part.
 """
 
 from __future__ import annotations
