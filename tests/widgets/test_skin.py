@@ -3,7 +3,8 @@
 import pytest
 
 import workbench as wb
-from workbench.widgets.skin import Skin, skin
+from workbench.widgets.part import close_all
+from workbench.widgets.skin import Skin, one_for_all
 
 # A slider as ipywidgets makes it, in a field of a part.
 PAGE = """
@@ -20,28 +21,23 @@ async (script) => {
 NAMES = "() => [...document.querySelectorAll('.noUi-handle')].map((one) => one.getAttribute('aria-label'))"
 
 
-def test_every_part_wears_the_same_skin_and_takes_none_with_it():
-    parts = [
-        wb.widgets.Network(),
-        wb.widgets.Workload(),
-        wb.widgets.Filters(),
-        wb.widgets.ProtocolForm(),
-        wb.widgets.RadioForm(),
-        wb.widgets.RunPanel(),
-        wb.widgets.Compare(),
-    ]
-    assert {sum(child is skin() for child in part.children) for part in parts} == {1}
-    worn = skin()
-    for part in parts[:5]:
-        part.close()
-    assert skin() is worn and worn.comm is not None
+PARTS = ("Network", "Workload", "Filters", "ProtocolForm", "RadioForm", "RunPanel", "Compare")
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_that_stands_alone_wears_a_skin_which_goes_with_it(name):
+    part = getattr(wb.widgets, name)()
+    (worn,) = (child for child in part.children if isinstance(child, Skin))
     assert ".wb-row" in worn._css and ".wb-told" in worn._css
+    close_all(part)
+    assert worn.comm is None
 
 
-def test_a_skin_that_was_closed_with_all_widgets_is_made_anew():
-    before = skin()
-    before.close()
-    assert skin() is not before and isinstance(skin(), Skin)
+def test_parts_whose_maker_wears_one_for_all_have_none():
+    with one_for_all():
+        part = wb.widgets.RadioForm()
+    assert not any(isinstance(child, Skin) for child in part.children)
+    assert any(isinstance(child, Skin) for child in wb.widgets.RadioForm().children)
 
 
 @pytest.mark.browser

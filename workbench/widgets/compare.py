@@ -9,7 +9,7 @@ import traitlets
 
 from workbench.sim.run import Run
 from workbench.views.player.living import PlayerView
-from workbench.widgets.skin import skin
+from workbench.widgets.skin import skins
 
 
 class Compare(widgets.HBox):
@@ -24,7 +24,8 @@ class Compare(widgets.HBox):
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
         self._first = widgets.HTML("<p class='wb-said'>The first run is on its way.</p>")
-        super().__init__((self._first, skin()))
+        self._skins = skins()
+        super().__init__((self._first, *self._skins))
         self.add_class("wb-players")
         if runs:
             self.show(runs)
@@ -43,7 +44,7 @@ class Compare(widgets.HBox):
         del self.players[len(runs) :]
         for player in self.players:
             player.wire.clock = self._clock if len(runs) > 1 else ""
-        wires = (*(player.wire for player in self.players), skin())
+        wires = (*(player.wire for player in self.players), *self._skins)
         if tuple(self.children) != wires:  # type: ignore[has-type]
             self.children = wires
 

@@ -29,7 +29,7 @@ from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
 from workbench.widgets.session import Session, State
-from workbench.widgets.skin import skin
+from workbench.widgets.skin import one_for_all, skins
 from workbench.widgets.store import Store
 from workbench.widgets.sweep import SweepPanel
 from workbench.widgets.take_away import TakeAway
@@ -81,7 +81,8 @@ class Lab(widgets.VBox):
         self._session = Session(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
         self._before: Any = None  # metrics of the run before
-        self._make_parts()
+        with one_for_all():
+            self._make_parts()
         self._make_frame()
         self._wire()
         self._show_state()
@@ -136,7 +137,11 @@ class Lab(widgets.VBox):
             part.drop()
         for player in self._players.players:
             player.close()
+            player.wire.parcel = b""
         close_all(self)
+        # A notebook keeps what its cells have answered: a closed lab lets go of its runs.
+        self._panel.runs, self._before = (), None
+        self._players.players.clear()
 
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"
@@ -185,7 +190,7 @@ class Lab(widgets.VBox):
         self._middle = widgets.HBox((self._left, right))
         self._middle.add_class("wb-middle")
         notice = widgets.HTML(error_html(self._store.said))
-        super().__init__((skin(), bar, notice, self._middle))
+        super().__init__((*skins(), bar, notice, self._middle))
         self.add_class("wb-lab")
 
     def _wire(self) -> None:

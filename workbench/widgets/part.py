@@ -12,7 +12,7 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from workbench.widgets.skin import Skin, skin
+from workbench.widgets.skin import skins
 
 
 def close_all(widget: widgets.Widget) -> None:
@@ -21,7 +21,7 @@ def close_all(widget: widgets.Widget) -> None:
     while waiting:
         one = waiting.pop()
         for held in _widgets_in(tuple(vars(one).values())):
-            if id(held) not in seen and not isinstance(held, Skin):  # it is worn by others, too
+            if id(held) not in seen:
                 seen.add(id(held))
                 waiting.append(held)
         widgets.Widget.close(one)
@@ -46,7 +46,7 @@ class Part(widgets.VBox):
     value = traitlets.Any()
 
     def __init__(self, value: Any, children: tuple = (), **layout: Any) -> None:
-        super().__init__((*children, skin()), **layout)
+        super().__init__((*children, *skins()), **layout)
         self.add_class("wb-part")
         self._is_offering = self._is_drawing = False
         self.observe(self._show, "value")

@@ -18,7 +18,7 @@ from workbench.widgets.controls import said_html
 from workbench.widgets.part import close_all
 from workbench.widgets.runs import Runs
 from workbench.widgets.session import State
-from workbench.widgets.skin import skin
+from workbench.widgets.skin import skins
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
 _SLOW_S = 0.3  # a run that takes longer shows its progress
@@ -55,7 +55,7 @@ class RunPanel(widgets.HBox):
         self.run_button.on_click(lambda _: self.play())
         self.stop_button.on_click(lambda _: self.stop())
         self.where.observe(lambda _: self._tell_where(), "value")
-        super().__init__((self.run_button, self.stop_button, self.where, self.bar, self.said, skin()))
+        super().__init__((self.run_button, self.stop_button, self.where, self.bar, self.said, *skins()))
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:

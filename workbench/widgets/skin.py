@@ -1,12 +1,17 @@
-"""How parts of the lab look, and what a screen reader calls their sliders: one widget without a face for all parts."""
+"""How parts of the lab look, and what a screen reader calls their sliders: a widget without a face.
+
+It is closed with its part.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 
 import anywidget
 
-_worn: list[Skin] = []
+_is_worn = False  # by whoever makes the parts that are made now
 
 
 def _style() -> str:
@@ -21,9 +26,21 @@ class Skin(anywidget.AnyWidget):
     _css = _style()
 
 
-def skin() -> Skin:
-    """The skin that all parts of this kernel share."""
-    if not _worn or _worn[0].comm is None:  # closed with all widgets
-        _worn[:] = [Skin()]
-        _worn[0].add_class("wb-skin")
-    return _worn[0]
+def skins() -> tuple[Skin, ...]:
+    """What a part puts beside its children: a skin, unless whoever makes it wears one for all (`one_for_all`)."""
+    if _is_worn:
+        return ()
+    made = Skin()
+    made.add_class("wb-skin")
+    return (made,)
+
+
+@contextmanager
+def one_for_all() -> Iterator[None]:
+    """Parts that are made within have no skin of their own."""
+    global _is_worn
+    before, _is_worn = _is_worn, True
+    try:
+        yield
+    finally:
+        _is_worn = before
