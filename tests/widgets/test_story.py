@@ -4,6 +4,7 @@ Nothing here changes the page through its application: scripts in the page only 
 """
 
 import re
+import time
 
 import nbformat
 import pytest
@@ -277,17 +278,25 @@ def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken
         if rack.missing() is None:
             run_on_motes(hand)
         was = take_python(hand)
-        go_on_after_a_reload(hand, was)
+        go_on_after_a_reload(hand, tmp_path / "00-start.ipynb", was)
         assert notebook.complaints == [] and hand.errors == []
         assert hand.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
     log = (tmp_path / "server.log").read_text()
     assert "Traceback" not in log and "ERROR" not in log
 
 
-def go_on_after_a_reload(hand, was):
-    """What was composed is there again, in the page and in a new lab, and can be changed."""
+def save(hand, path, printed):
+    """Save the notebook, and wait until the file has what was printed last."""
     hand.keys.press("Control+s")
-    hand.page.wait_for_timeout(500)
+    end_s = time.monotonic() + 60
+    while printed not in path.read_text():
+        assert time.monotonic() < end_s, "the notebook has not been saved"
+        hand.page.wait_for_timeout(100)
+
+
+def go_on_after_a_reload(hand, path, was):
+    """What was composed is there again, in the page and in a new lab, and can be changed."""
+    save(hand, path, was)
     hand.page.reload()
     hand.sees_run("Diffusion on 12 nodes")
     open_lab(hand)

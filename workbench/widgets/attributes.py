@@ -32,7 +32,7 @@ from workbench.errors import AttributeFormatError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.explain import mismatch
 from workbench.sim.metrics.matching import matching_of
-from workbench.widgets.controls import button, error_html, quiet, refresh_after_cells
+from workbench.widgets.controls import button, error_html, quiet, refresh_after_cells, words
 from workbench.widgets.part import Part
 
 SUBSCRIPTION, PUBLICATION, CHOICE = "subscription", "publication", "choice"
@@ -72,7 +72,7 @@ class Attributes(Part):
             tooltip='KEY OPERATOR VALUE, separated by commas, as in "TEMP GE 20, TEMP LE 30"',
             layout={"width": "auto"},
         )
-        self._said, self._matches = widgets.HTML(), widgets.HTML()
+        self._said, self._matches = words(), words()
         self.set_trait("kind", kind)
         self.protocol = protocol
         children = (self._rows, self._add, self._text, self._said, self._matches)
@@ -240,7 +240,7 @@ class _Row(widgets.HBox):
         self.key = widgets.Dropdown(options=_names(), tooltip="key", layout={"width": "8.5em"})
         self.operator = widgets.Dropdown(options=["IS"], tooltip="operator", layout={"width": "4.5em"})
         self.number = widgets.Combobox(continuous_update=False, tooltip="value", layout={"width": "7em"})
-        self._unit, self._said = widgets.HTML(), widgets.HTML(layout={"flex": "1 1 10em"})
+        self._unit, self._said = words(), words(flex="1 1 10em")
         self.remove = button("✕", "take this attribute away", lambda: removed(self))
         super().__init__((self.key, self.operator, self.number, self._unit, self.remove, self._said))
         self.add_class("wb-field")

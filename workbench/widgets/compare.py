@@ -9,6 +9,7 @@ import traitlets
 
 from workbench.sim.run import Run
 from workbench.views.player.living import PlayerView
+from workbench.widgets.controls import words
 from workbench.widgets.skin import skins
 
 
@@ -23,7 +24,7 @@ class Compare(widgets.HBox):
     def __init__(self, *runs: Run) -> None:
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
-        self._first = widgets.HTML("<p class='wb-said'>The first run is on its way.</p>")
+        self._first = words("<p class='wb-said'>The first run is on its way.</p>")
         self._skins = skins()
         super().__init__((self._first, *self._skins))
         self.add_class("wb-players")

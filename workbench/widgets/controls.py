@@ -7,14 +7,16 @@ import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
 import traitlets
+from ipywidgets.widgets.widget_string import HTMLStyle
 
 from workbench.errors import ParameterError
 from workbench.sim.workload import ALL
-from workbench.widgets.part import Part
+from workbench.widgets.part import Part, shared
 
 MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
 NAME_WIDTH = "11em"  # of what stands before a control
@@ -117,16 +119,26 @@ def said_html(sentence: str, is_error: bool = False) -> str:
     return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
 
 
+def words(text: str = "", **layout: str) -> widgets.HTML:
+    """Words, as HTML. Their layout and style are others' too (`shared`), so they are not to be changed."""
+    names = " ".join(f"{name}: {value};" for name, value in layout.items())
+    return widgets.HTML(
+        text,
+        layout=shared(f"layout {names}", partial(widgets.Layout, **layout)),
+        style=shared("style of words", HTMLStyle),
+    )
+
+
 def below() -> widgets.HTML:
     """What can be said below a field (`tell_below`); it takes no room while there is nothing."""
-    made = widgets.HTML(layout={"display": "none"})
-    made.add_class("wb-below")
-    return made
+    return words().add_class("wb-below").add_class("wb-none")
 
 
 def tell_below(where: widgets.HTML, text: str) -> None:
     """Say something there, as HTML; "" is nothing."""
-    where.value, where.layout.display = text, None if text else "none"
+    if where.value != text:
+        where.value = text
+        (where.remove_class if text else where.add_class)("wb-none")
 
 
 class TextField(widgets.HBox):
@@ -141,8 +153,8 @@ class TextField(widgets.HBox):
             continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": "auto"}
         )
         self._said = below()
-        units = widgets.HTML(f"<span class='wb-unit'>{html.escape(unit)}</span>")
-        super().__init__((widgets.HTML(label, layout={"width": "auto"}), self._text, units, self._said))
+        units = words(f"<span class='wb-unit'>{html.escape(unit)}</span>")
+        super().__init__((words(label, width="auto"), self._text, units, self._said))
         self.add_class("wb-field").add_class("wb-row")
         traitlets.link((self, "text"), (self._text, "value"))
         self.observe(self._tell, "error")
@@ -162,8 +174,8 @@ class Lines(widgets.VBox):
     def __init__(self, name: str, buttons: Iterable[tuple[str, str, Callable[[], None]]], empty: str) -> None:
         self._list = widgets.Select(rows=6, layout={"width": "calc(100% - 4px)"}, tooltip=name)
         self._buttons = tuple(button(*one) for one in buttons)
-        self._empty = widgets.HTML(html.escape(empty))
-        self._more = widgets.HTML()
+        self._empty = words(html.escape(empty))
+        self._more = words()
         row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
         super().__init__((self._empty, self._list, self._more, row))
         self._is_setting = False
@@ -197,7 +209,7 @@ class Lines(widgets.VBox):
         finally:
             self._is_setting = False
         self._list.layout.display = None if count else "none"
-        self._empty.layout.display = "none" if count else None
+        (self._empty.add_class if count else self._empty.remove_class)("wb-none")
         for one in self._buttons:
             one.disabled = self.selected < 0
 

@@ -19,7 +19,7 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
-from workbench.widgets.controls import below, error_html, tell_below
+from workbench.widgets.controls import below, error_html, tell_below, words
 from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
@@ -45,8 +45,8 @@ class Field(widgets.HBox):
         self._is_setting = False
         self._controls, self._read, self._write = _control(parameter)
         self._said, self._reason = below(), below()
-        name = widgets.HTML(_label(parameter), layout=_AS_ROOM)
-        unit = widgets.HTML(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
+        name = words(_label(parameter), width="auto")
+        unit = words(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
         super().__init__((name, *self._controls, unit, self._said, self._reason))
         self.add_class("wb-field").add_class("wb-row")
         for control in self._controls:

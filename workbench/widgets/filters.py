@@ -34,6 +34,7 @@ from workbench.widgets.controls import (
     replaced,
     said_html,
     without,
+    words,
 )
 from workbench.widgets.fields import Field, fields_of
 from workbench.widgets.later import GivenUp, Later
@@ -69,12 +70,12 @@ class Filters(ListPart):
         self.nodes = tuple(nodes)
         self._kind = widgets.Dropdown(options=(), tooltip="which filter to add", layout={"width": "14em"})
         self._add = button("+ Filter", "add it behind the others, on the nodes that are picked or on all", self.add)
-        self._says, self._without, self._said = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self._says, self._without, self._said = words(), words(), words()
         self._make_list("filters, in the order in which they see a message", "There is no filter.", "filter")
         self._form = _Form(self._form_edited)
         self._did = _Did()
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})
-        how = widgets.HTML(_HOW)
+        how = words(_HOW)
         self._editor = widgets.VBox((adding, self._says, self._lines, self._said, self._form, self._put, how))
         super().__init__(value, (self._without, self._editor, self._did))
         self.add_class("wb-filters")
@@ -268,15 +269,15 @@ class _Form(widgets.VBox):
         self._always: frozenset[str] = frozenset()
         self._tables: dict[Any, dict[str, Field]] = {}  # fields are made once for each table
         self.fields: dict[str, Field] = {}
-        self._title, self._said = widgets.HTML(), widgets.HTML()
+        self._title, self._said = words(), words()
         self.at = TextField("nodes", "", 'that carry it: numbers, as in "0, 5" or "3-7", or "all"', "all")
         self.messages = widgets.Dropdown(
             options=["data", "interest"], tooltip="which messages it sees", layout={"width": "8em"}
         )
         self.match = Attributes("", kind=CHOICE)
         self._settings = widgets.VBox()
-        which = widgets.HTML("that match all of (none: every message)")
-        sees = widgets.HBox((widgets.HTML("it sees", layout={"width": NAME_WIDTH}), self.messages, which))
+        which = words("that match all of (none: every message)")
+        sees = widgets.HBox((words("it sees", width=NAME_WIDTH), self.messages, which))
         super().__init__((self._title, self.at, self._settings, sees, self.match, self._said))
         self.add_class("wb-item")
         self.at.observe(self._edited, "text")
@@ -354,9 +355,9 @@ class _Did(widgets.VBox):
     def __init__(self) -> None:
         self._run: Any = None
         self._later = Later()
-        self._table = widgets.HTML()
+        self._table = words()
         self._more = button("Show the data before and after", "the run is played once more and watched", self._watch)
-        self._rows = widgets.HTML()
+        self._rows = words()
         super().__init__((self._table, self._more, self._rows))
         self._more.layout.display = "none"
 

@@ -20,7 +20,7 @@ from workbench.sim.scenario import Scenario, protocol_from_dict
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards
 from workbench.widgets.compare import Compare
-from workbench.widgets.controls import error_html
+from workbench.widgets.controls import error_html, words
 from workbench.widgets.differences import Differences
 from workbench.widgets.filters import Filters
 from workbench.widgets.network import Network
@@ -189,7 +189,7 @@ class Lab(widgets.VBox):
         right.add_class("wb-looks")
         self._middle = widgets.HBox((self._left, right))
         self._middle.add_class("wb-middle")
-        notice = widgets.HTML(error_html(self._store.said))
+        notice = words(error_html(self._store.said))
         super().__init__((*skins(), bar, notice, self._middle))
         self.add_class("wb-lab")
 

@@ -6,7 +6,7 @@ wants to know observes it (``part.observe(f, "value")``). So a part stands alone
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,10 +14,23 @@ import traitlets
 
 from workbench.widgets.skin import skins
 
+_shared: dict[str, widgets.Widget] = {}
+
+
+def shared(name: str, make: Callable[[], widgets.Widget]) -> widgets.Widget:
+    """A layout or a style that all may have, as nobody changes it; it is made once and stays when a part is closed.
+
+    Each widget has two of its own otherwise. A lab that is opened again in the same cell sent so many messages that
+    Jupyter's server dropped some (``iopub_msg_rate_limit``), and the lab was not drawn.
+    """
+    if name not in _shared or _shared[name].comm is None:
+        _shared[name] = make()
+    return _shared[name]
+
 
 def close_all(widget: widgets.Widget) -> None:
     """Close a widget and all that it holds, shown or not: a closed box alone leaves its parts open on both sides."""
-    waiting, seen = [widget], {id(widget)}
+    waiting, seen = [widget], {id(widget), *map(id, _shared.values())}
     while waiting:
         one = waiting.pop()
         for held in _widgets_in(tuple(vars(one).values())):

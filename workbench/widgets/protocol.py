@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.protocols.parameter import Parameter
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import protocol_from_dict
+from workbench.widgets.controls import words
 from workbench.widgets.fields import Field, fields_of, sentence, why_button
 from workbench.widgets.part import Part
 
@@ -37,7 +38,7 @@ class ProtocolForm(Part):
         self.presets = widgets.Dropdown(options=[_DEFAULTS], description="set to:", layout=_WIDE)
         self.presets.tooltip = "Settings that a paper used, or the defaults"
         self.why = why_button(lambda: self._fields.values())
-        self._about = widgets.HTML()
+        self._about = words()
         self._common, self._rest = widgets.VBox(), widgets.VBox()
         fold = widgets.Accordion((self._rest,), titles=("Memories and bounds",), selected_index=None)
         self.choice.observe(self._choose, "value")

@@ -14,7 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
-from workbench.widgets.controls import said_html
+from workbench.widgets.controls import said_html, words
 from workbench.widgets.part import close_all
 from workbench.widgets.runs import Runs
 from workbench.widgets.session import State
@@ -48,7 +48,7 @@ class RunPanel(widgets.HBox):
         self.where = widgets.Dropdown(options=[HERE, VIRTUAL, BOARDS], layout={"width": "10em"})
         self.where.add_class("wb-where")
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"width": "8em", "visibility": "hidden"})
-        self.said = widgets.HTML()
+        self.said = words()
         self.run_button.tooltip = "Run the scenario as it is (it also runs by itself, here, when it changes)"
         self.stop_button.tooltip = "End the run now, and keep what there is of it"
         self.where.tooltip = "Where the nodes live: simulated here, or motes"

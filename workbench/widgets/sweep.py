@@ -17,7 +17,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps import LocalRunner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
-from workbench.widgets.controls import said_html
+from workbench.widgets.controls import said_html, words
 from workbench.widgets.fields import literal, usual_range
 from workbench.widgets.part import Part
 from workbench.widgets.runs import engine_for
@@ -68,7 +68,7 @@ class SweepPanel(Part):
         self.run_button = widgets.Button(description="Sweep", icon="play", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
-        self._said, self._chart = widgets.HTML(), widgets.HTML()
+        self._said, self._chart = words(), words()
         self.path.observe(self._propose, "value")
         self.metric.observe(lambda _: self._draw_chart(), "value")
         self.run_button.on_click(lambda _: self.run())

@@ -17,7 +17,7 @@ import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
 from workbench.sim.python_lines import python_lines
-from workbench.widgets.controls import error_html
+from workbench.widgets.controls import error_html, words
 
 LARGEST_B = 60_000_000  # of a link: a browser takes no longer ones
 _KINDS: dict[str, tuple[str, str]] = {
@@ -37,7 +37,7 @@ class TakeAway(widgets.VBox):
 
     def __init__(self, run: Callable[[], Any], time_s: Callable[[], float | None] = lambda: None) -> None:
         self._run, self._time_s = run, time_s
-        self.link = widgets.HTML()
+        self.link = words()
         self.lines = widgets.Textarea(disabled=False, rows=10, layout={"width": "100%", "display": "none"})
         self.lines.add_class("wb-lines-of-python")
         buttons = []

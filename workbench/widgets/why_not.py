@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
 from workbench.sim.why_not import ends
-from workbench.widgets.controls import said_html
+from workbench.widgets.controls import said_html, words
 from workbench.widgets.later import Later
 
 SHOWN = 30
@@ -24,7 +24,7 @@ class WhyNot(widgets.VBox):
     """
 
     def __init__(self) -> None:
-        self._text = widgets.HTML()
+        self._text = words()
         self._run: Any = None
         self._is_seen = True
         self._later = Later()

@@ -32,6 +32,7 @@ from workbench.widgets.controls import (
     quiet,
     replaced,
     without,
+    words,
 )
 from workbench.widgets.fields import Field, fields_of
 
@@ -300,8 +301,8 @@ class _Form(widgets.VBox):
         self.times = {name: TextField(name, unit, reason) for name, unit, reason in _TIMES[kind]}
         self.flag = _flag(kind)
         self.what = _What(kind, self._edited) if kind != "outage" else None
-        self._said = widgets.HTML()
-        title = widgets.HTML(f"<b>{_TITLES[kind]}</b>")
+        self._said = words()
+        title = words(f"<b>{_TITLES[kind]}</b>")
         parts = (title, self.at, self.what, *self.times.values(), self.flag, self._said)
         super().__init__(tuple(part for part in parts if part is not None))
         self.add_class("wb-item")

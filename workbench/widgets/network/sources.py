@@ -15,7 +15,7 @@ import networkx as nx
 from workbench import datasets
 from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
-from workbench.widgets.controls import error_html
+from workbench.widgets.controls import error_html, words
 from workbench.widgets.fields import Field, fields_of
 from workbench.widgets.part import close_all
 
@@ -81,7 +81,7 @@ class Sources(widgets.VBox):
         self.form = widgets.VBox()
         self.fields: dict[str, Field] = {}
         self.table = TableSource(self._take)
-        self._said = widgets.HTML(layout={"flex": "1 1 14em", "min_width": "10em"})
+        self._said = words(flex="1 1 14em", min_width="10em")
         # Beside the choice and not below the form, so that the map does not jump when something is said.
         super().__init__((widgets.HBox((self.choice, self._said), layout={"flex_flow": "row wrap"}), self.form))
         self._open(self.choice.value)
@@ -182,7 +182,7 @@ class TableSource(widgets.VBox):
         self.use.on_click(lambda _: self.make())
         self.upload.observe(self._uploaded, "value")
         row = widgets.HBox((self.use, self.upload))
-        super().__init__((widgets.HTML(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, row))
+        super().__init__((words(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, row))
 
     def make(self) -> None:
         """Make the network of what stands in the text."""
