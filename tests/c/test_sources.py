@@ -1,16 +1,21 @@
 """The C files: what a compiler and its analyzer say of them, and that the definition file is Python's."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.c.processes import HOW, MOTE
-from tests.c_nodes import LIBRARY, WARNINGS, compile_c, definition_file, includes, needs_compiler, sources
-from workbench.protocols.diffusion import Diffusion
+from tests.c_nodes import LIBRARY, WARNINGS, compile_c, includes, needs_compiler, sources
+from tests.repository import REPOSITORY
 
 PROTOCOLS = ("flooding", "diffusion")
 
 
 def test_definition_file_is_what_the_parameters_and_the_registry_of_keys_make_of_it():
-    made = definition_file.text(Diffusion())
+    # In a process of its own, where no other test has registered keys.
+    command = [sys.executable, REPOSITORY / "hardware" / "definition_file.py"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
     assert (LIBRARY / "tiny_diffusion.h").read_text(encoding="utf-8") == made, "see hardware/definition_file.py"
 
 

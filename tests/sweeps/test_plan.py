@@ -29,7 +29,7 @@ def test_rows_are_the_same_after_their_journey_as_arrow():
 
 
 def test_a_row_says_all_that_a_result_depends_on():
-    plan = wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [4]}).plan
+    plan = wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [4]}, "reference").plan
     row = run_point(plan, 1)
     again = wb.Scenario.from_json(row.document)
     assert again == plan.scenario_of(1)

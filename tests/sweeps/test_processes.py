@@ -75,7 +75,7 @@ def same(rows, expected):
 
 
 def test_processes_give_what_this_process_gives():
-    plan = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Diffusion(ttl=9)], "seed": range(40)}).plan
+    plan = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Diffusion(ttl=9)], "seed": range(40)}, "reference").plan
     assert same(run(plan, ProcessRunner(2)), run(plan, LocalRunner()))
 
 
