@@ -360,6 +360,16 @@ def test_what_a_measure_that_is_not_known_gave_is_said_not_to_be_compared(tmp_pa
     assert note.startswith("what my_measures:tea measures was not compared: import my_measures first")
 
 
+@pytest.mark.parametrize(
+    "name", ["sys:exit", "os:_exit", "workbench.cli.__main__:x", "workbench.cli:main", "shutil:rmtree"]
+)
+def test_a_file_calls_nothing_but_measures(name, tmp_path):
+    row = point(0, 1, {"tea": 3.0})
+    row.measure = name
+    answer = wb.reproduce(folder_of(tmp_path / "sweep", [row]))
+    assert answer.is_identical and answer.notes[0].startswith(f"what {name} measures was not compared")
+
+
 def test_what_a_measure_that_is_known_gives_is_compared(tmp_path):
     measured = longest_hop(made.scenario(seed=1).run(engine="reference"))
     for name, hops in {"a": measured["hops"], "b": 1e6}.items():

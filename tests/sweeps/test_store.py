@@ -187,11 +187,12 @@ DRIVER = """
 import os, signal, sys, time
 import workbench as wb
 from tests.sweeps.test_store import Counting, scenario
+from workbench.sweeps.work import failed_row
 
 class Dying(Counting):
     def run(self, plan, numbers, moving):
         for rows in super().run(plan, numbers, moving):
-            yield rows
+            yield {told}
             if len(self.ran) == 5:
                 {end}
 
@@ -199,10 +200,10 @@ wb.Sweep(scenario(), {{"seed": range(8)}}).run(out=sys.argv[1], runner=Dying())
 """
 
 
-def driver(folder, end):
+def driver(folder, end, told="rows"):
     """A process that runs a sweep into a folder, and does something after five points."""
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER.format(end=end), str(folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
+        [sys.executable, "-c", DRIVER.format(end=end, told=told), str(folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
     )
 
 
@@ -218,6 +219,17 @@ def test_a_killed_driver_loses_no_row_that_was_handed_out(tmp_path):
     assert sorted(pd.read_parquet(tmp_path)["seed"]) == list(range(8))
     assert {path.suffix for path in tmp_path.iterdir()} == {".parquet", ".json"}
     assert not (tmp_path / lease.NAME).exists()
+
+
+def test_a_failure_that_a_killed_driver_has_left_is_run_again_where_that_is_asked(tmp_path):
+    told = "[failed_row(plan, row.number, 'it fell') if row.number == 3 else row for row in rows]"
+    assert driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", told).wait(60) == -signal.SIGKILL
+    runner = Counting()
+    table = wb.Sweep(scenario(), {"seed": range(8)}).run(out=tmp_path, runner=runner, retry=True, progress=False)
+    assert sorted(runner.ran) == [3, 5, 6, 7]
+    assert [row.error for row in table.rows] == [None] * 8
+    kept = pd.read_parquet(tmp_path)
+    assert sorted(kept["seed"]) == list(range(8)) and kept["error"].isna().all()
 
 
 def test_a_second_driver_is_refused_while_the_first_one_lives(tmp_path):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from itertools import islice
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from workbench.errors import DataError, ParameterError, ScenarioError, WorkbenchError
@@ -306,15 +307,18 @@ def _of_point(
 
 
 def _measure(name: Any) -> Callable | None:
-    """The function "module:name" that is loaded, or the workbench's own; a file makes nothing else be imported."""
+    """The function "module:name" that is loaded, or a protocol's; a file makes nothing else be imported or called."""
     module, _, function = str(name or "").partition(":")
-    if module.partition(".")[0] == "workbench":
+    package, is_of_a_protocol = module.partition(".")[0], module.startswith("workbench.protocols.")
+    if package in sys.stdlib_module_names or (package == "workbench" and not is_of_a_protocol):
+        return None
+    if is_of_a_protocol:
         try:
             importlib.import_module(module)
         except ImportError:
             return None
     measure = getattr(sys.modules.get(module), function, None) if function else None
-    return measure if callable(measure) else None
+    return measure if isinstance(measure, FunctionType) and measure.__module__ == module else None
 
 
 def _metrics_of(scenario: Scenario, engine: str, measure: Callable | None) -> dict[str, float] | Difference:

@@ -78,7 +78,7 @@ class PointProcess:
         """
         try:
             message = self.connection.recv_bytes()
-        except (ConnectionResetError, BrokenPipeError):
+        except OSError:  # It ended in the middle of a message, or before one.
             raise EOFError from None
         what, seconds = _BATCH.unpack_from(message)
         content = message[_BATCH.size :]

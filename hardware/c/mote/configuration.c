@@ -145,14 +145,14 @@ static const char *read_times(const char *text, struct diffusion_settings *setti
     double lifetime_s;
     double tick_s;
     double sample_lifetime_s;
-    if (!read_number(text, "refresh_s", &refresh_s) || refresh_s < 0 || refresh_s > UINT16_MAX)
+    if (!read_number(text, "refresh_s", &refresh_s) || !(refresh_s >= 0 && refresh_s <= UINT16_MAX))
         return "refresh_s";
-    if (!read_number(text, "gradient_lifetime_s", &lifetime_s) || lifetime_s < 1 || lifetime_s > UINT16_MAX)
+    if (!read_number(text, "gradient_lifetime_s", &lifetime_s) || !(lifetime_s >= 1 && lifetime_s <= UINT16_MAX))
         return "gradient_lifetime_s";
-    if (!read_number(text, "tick_s", &tick_s) || tick_s < 0 || tick_s > UINT16_MAX)
+    if (!read_number(text, "tick_s", &tick_s) || !(tick_s >= 0 && tick_s <= UINT16_MAX))
         return "tick_s";
-    if (!read_number(text, "sample_lifetime_s", &sample_lifetime_s) || sample_lifetime_s < 0 ||
-        sample_lifetime_s > UINT16_MAX)
+    if (!read_number(text, "sample_lifetime_s", &sample_lifetime_s) ||
+        !(sample_lifetime_s >= 0 && sample_lifetime_s <= UINT16_MAX))
         return "sample_lifetime_s";
     settings->lifetime_s = refresh_s > 0 ? (uint16_t)lifetime_s : UINT16_MAX;
     settings->refresh_us = microseconds(refresh_s);

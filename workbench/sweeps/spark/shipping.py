@@ -80,7 +80,7 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
 
         def unpacked(archive: str) -> str:
             name = archive.removesuffix(".zip")
-            cache = Path(os.environ.get("XDG_CACHEHOME") or Path.home() / ".cache", "workbench", "code")
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
             try:
                 cache.mkdir(parents=True, exist_ok=True)
             except OSError:

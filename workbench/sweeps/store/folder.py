@@ -204,6 +204,8 @@ class FolderStore:
         self._flush()
         for path in journals:
             path.unlink(missing_ok=True)
+        if journals:
+            self._found()  # What a journal has of a point that failed is to be run again, too.
         dropped = {path: places for path, places in self._dropped.items() if places}
         for path, places in dropped.items():
             table = files.File(path).table()

@@ -156,6 +156,8 @@ static struct window *window_of(struct running_window *filter, uint16_t origin)
 
 static void append_value(struct window *window, uint8_t size, int16_t value)
 {
+    if (size == 0)
+        size = 1; /* the least that Python takes */
     if (window->count >= size || window->count >= MAX_FILTER_WINDOW) {
         window->count--;
         for (size_t i = 0; i < window->count; i++)
