@@ -101,7 +101,7 @@ def test_a_point_that_ends_its_process_becomes_a_row_and_costs_no_other(function
 
 
 def test_a_server_that_is_killed_costs_nothing():
-    plan = wb.Sweep(scenario(), {"seed": range(60)}).plan
+    plan = wb.Sweep(scenario(), {"seed": range(60)}, "reference").plan
     runner, rows, killed = ProcessRunner(2), [], False
     for some in runner.run(plan, range(60), lambda points: None):
         rows += some
@@ -143,7 +143,7 @@ def test_the_time_limit_does_not_count_what_is_loaded():
 
 def test_a_process_that_is_killed_from_outside_costs_nothing(monkeypatch):
     monkeypatch.setattr(processes, "SHARE_S", 0.05)
-    plan = wb.Sweep(scenario(), {"seed": range(150)}).plan
+    plan = wb.Sweep(scenario(), {"seed": range(150)}, "reference").plan
     runner, rows, killed = ProcessRunner(2), [], 0
     for some in runner.run(plan, range(150), lambda points: None):
         rows += some
