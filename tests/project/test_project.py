@@ -33,6 +33,7 @@ def test_environment_yml_asks_for_the_same_libraries_as_pyproject():
     conda = requirements(line for line in listed if isinstance(line, str))
     for beside_pip in ("nodejs", "openjdk", "pip"):
         del conda[beside_pip]
+    conda["duckdb"] = conda.pop("python-duckdb")  # conda-forge's name of it
     python = {"python": PROJECT["project"]["requires-python"]}
     assert conda == requirements(PROJECT["project"]["dependencies"]) | python
 

@@ -1,0 +1,32 @@
+"""Questions in SQL: the same answer whoever has the tables."""
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workbench.errors import DataError
+from workbench.pipelines.ask import ask
+
+HEARD = pd.DataFrame({"node": [1, 1, 2, 2, 2], "power_dBm": [-60.0, -70.0, -80.0, -81.0, -90.0]})
+QUERY = "SELECT node, count(*) AS heard, percentile(power_dBm, 0.5) AS median FROM {heard} GROUP BY node ORDER BY node"
+ANSWER = pd.DataFrame({"node": [1, 2], "heard": [2, 3], "median": [-65.0, -81.0]})
+
+
+@pytest.mark.parametrize("kind", ["frame", "arrow", "file", "folder"])
+def test_a_question_is_answered_here_over_any_table(kind, tmp_path):
+    table = pa.Table.from_pandas(HEARD)
+    pq.write_table(table[:2], tmp_path / "a.parquet")
+    pq.write_table(table[2:], tmp_path / "b.parquet")
+    pq.write_table(table, tmp_path.with_suffix(".parquet"))
+    heard = {"frame": HEARD, "arrow": table, "file": str(tmp_path.with_suffix(".parquet")), "folder": tmp_path}[kind]
+    pd.testing.assert_frame_equal(ask(QUERY, heard=heard), ANSWER)
+
+
+@pytest.mark.parametrize(("heard", "sentence"), [
+    (7, "heard is a int; it must be a DataFrame, an Arrow table or a path"),
+    ("nowhere", "nowhere is not there"),
+])  # fmt: skip
+def test_what_is_no_table_is_refused_in_a_sentence(heard, sentence):
+    with pytest.raises(DataError, match=sentence):
+        ask(QUERY, heard=heard)

@@ -1,0 +1,73 @@
+"""Questions to tables, in SQL, put to whoever has the tables: DuckDB if they are here, Spark if they are there.
+
+A query is written once. DuckDB answers it in this process, without Java, over pandas frames, Arrow tables and folders
+of Parquet; Spark answers it over its own DataFrames. Queries keep to what both read alike; where a function's names
+differ, `_MACROS` gives DuckDB Spark's.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MACROS = ("CREATE MACRO percentile(x, share) AS quantile_cont(x, share)",)
+_PARQUET = "*.parquet"
+
+
+def is_spark(table: Any) -> bool:
+    """Whether a table is a DataFrame of Spark, classic or of Connect. Asks without loading Spark."""
+    return type(table).__module__.startswith("pyspark.") and "pyspark" in sys.modules
+
+
+def ask(query: str, **tables: Any) -> Any:
+    """The answer to a query over tables, which it names in braces: ``ask("SELECT node FROM {trace}", trace=t)``.
+
+    Tables are pandas frames, Arrow tables, paths (a Parquet file, or a folder of them), for which the answer is a
+    pandas frame; or DataFrames of Spark, for which it is one, too. Rows come in no order but that of ORDER BY.
+    DataError for a table that is something else, or for both kinds at once.
+    """
+    of_spark = [name for name, table in tables.items() if is_spark(table)]
+    if len(of_spark) == len(tables):
+        return next(iter(tables.values())).sparkSession.sql(query, **tables)
+    if of_spark:
+        other = next(name for name in tables if name not in of_spark)
+        raise DataError(f"{of_spark[0]} is a DataFrame of Spark and {other} is not; give both of one kind")
+    return answer(query, **tables).df()
+
+
+def answer(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
+    """DuckDB's answer, not fetched yet: for what is too large to be a frame at once."""
+    import duckdb
+
+    database = duckdb.connect(":memory:")
+    for macro in _MACROS:
+        database.execute(macro)
+    for name, table in tables.items():
+        _lay_out(database, name, table)
+    return database.sql(query.format(**{name: name for name in tables}))
+
+
+def _lay_out(database: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
+    """Give the database a table by its name."""
+    import pandas as pd
+
+    if isinstance(table, (pd.DataFrame, pa.Table)):
+        database.register(name, table)
+        return
+    if not isinstance(table, (str, Path)):
+        raise DataError(f"{name} is a {type(table).__name__}; it must be a DataFrame, an Arrow table or a path")
+    path = Path(table)
+    if not path.exists():
+        raise DataError(f"{path} is not there")
+    files = sorted(path.rglob(_PARQUET)) if path.is_dir() else [path]
+    if not files:
+        raise DataError(f"{path} has no Parquet file")
+    database.read_parquet([str(one) for one in files]).create_view(name)
