@@ -234,6 +234,19 @@ def test_values_of_several_kinds_share_an_axis(tmp_path):
     assert stored["radio_collisions"].tolist() == [True, False] * 3
 
 
+def test_the_version_of_a_row_is_that_of_the_workbench_that_ran_it(tmp_path):
+    sweep = wb.Sweep(scenario(), {"seed": [1, 2, 3]})
+
+    class Older:
+        def run(self, plan, numbers, moving):
+            for (row,) in LocalRunner().run(plan, numbers, moving):
+                older = row.versions.replace(f"workbench {wb.__version__}", "workbench 0.0.9")
+                yield [row._replace(versions=(row.versions, older, "")[row.number])]
+
+    sweep.run(out=tmp_path, runner=Older(), progress=False)
+    assert sweep.run(out=tmp_path, **SILENT).to_pandas()["version"].tolist() == [wb.__version__, "0.0.9", ""]
+
+
 def test_the_frame_is_a_copy():
     table = wb.Sweep(scenario(), over={"seed": [1, 2]}).run(**SILENT)
     table.to_pandas()["delivery_ratio"] = 7

@@ -7,7 +7,6 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import workbench
 from workbench.errors import ParameterError
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.suggestion import meant
@@ -49,7 +48,7 @@ class SweepTable:
         columns["seed"] = [row.seed for row in self.rows]
         columns["scenario"] = [row.scenario for row in self.rows]
         columns["engine"] = [row.engine for row in self.rows]
-        columns["version"] = workbench.__version__
+        columns["version"] = [row.version for row in self.rows]
         columns["wall_s"] = [row.wall_s for row in self.rows]
         columns["error"] = [row.error for row in self.rows]
         for name in self.metrics:
@@ -64,7 +63,8 @@ class SweepTable:
     def to_pandas(self) -> pd.DataFrame:
         """One row per point: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric.
 
-        ``error`` is None where the run went well; otherwise it is a sentence, and the metrics are NaN.
+        ``version`` is that of the workbench that ran the point. ``error`` is None where the run went well; otherwise it
+        is a sentence, and the metrics are NaN.
         """
         return self._frame.copy()
 
