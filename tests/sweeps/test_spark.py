@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from tests.sweeps.made import scenario
 from workbench.cli import doctor
 from workbench.sweeps import LocalRunner, SparkRunner
 from workbench.sweeps.spark.session import session
@@ -26,17 +27,6 @@ def spark():
     started = session("local[2]", {})
     yield started
     started.stop()
-
-
-def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
-    line = wb.Scenario(
-        topology=wb.topology.line(5),
-        protocol=wb.Diffusion(),
-        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
-        duration_s=5,
-    )
-    return line.replace(**changes)
 
 
 def assert_same_here_and_on_spark(scenario, over, warning=None, measure=None):
