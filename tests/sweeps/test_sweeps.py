@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, design, user_code
-from workbench.sweeps.chart import interval, is_share, student_t
 from workbench.sweeps.code import Codes
+from workbench.sweeps.means import interval, is_share, student_t
 from workbench.sweeps.progress import duration
 
 SILENT = {"runner": LocalRunner(), "progress": False}

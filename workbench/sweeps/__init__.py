@@ -14,7 +14,7 @@ spark       SparkRunner
 store       results kept in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
 progress    a bar in a notebook, a line in a terminal
 table       SweepTable: the results as a frame, a summary, a figure
-chart       means with 95 % confidence bands
+means       means over runs with their 95 % confidence intervals; `workbench.views.sweeps` draws them
 """
 
 from workbench.sweeps.processes import ProcessRunner
