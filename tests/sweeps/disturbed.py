@@ -33,13 +33,13 @@ SAID = {
 
 
 def scenario():
-    """A run that takes some ten milliseconds."""
+    """A run that takes some milliseconds."""
     return wb.Scenario(
-        topology=wb.topology.grid(5, 5),
+        topology=wb.topology.grid(3, 3),
         protocol=wb.Diffusion(),
-        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=24, what="TEMP IS 26.5", every_s=2)],
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=8, what="TEMP IS 26.5", every_s=2)],
         radio=wb.Radio(loss=0.1),
-        duration_s=10,
+        duration_s=5,
     )
 
 
@@ -109,12 +109,13 @@ def play(folder, points):
         steps.append(Step(what, time.monotonic() - begin - sum(step.seconds for step in steps), kept(out)))
 
     with cluster(folder) as workers:
-        happened("a master and two workers are there")
+        happened("a master is there, and two workers are about to be")
         command = [sys.executable, "-c", PROGRAM, str(out), workers.url, str(points)]
         driver = subprocess.Popen(command, cwd=REPOSITORY, env=environment(PYSPARK_PYTHON=PYTHON))
         try:
+            wait_until_both_ran(folder, driver)
             wait_for_more(out, 10, driver)
-            happened("the driver has kept the first points")
+            happened("both workers have run points, and the driver has kept them")
             refused = second_driver(out, points)
             happened("a second driver was refused")
             workers.kill_worker()
@@ -129,6 +130,12 @@ def play(folder, points):
         table = sweep(points).run(out=out, runner=ProcessRunner(timeout_s=TIMEOUT_S), progress=False)
     happened("the processes of this machine have run the rest")
     return Story(table, tuple(steps), refused)
+
+
+def wait_until_both_ran(folder, driver):
+    """Wait until each worker has unpacked the package."""
+    packages = [folder / worker / "cache" / "workbench" / "code" for worker in ("with", "without")]
+    wait_until(lambda: all(path.exists() for path in packages) or driver.poll() is not None, 120, every_s=0.1)
 
 
 def wait_for_more(out, before, driver):
