@@ -3,8 +3,8 @@
 "points": points that keep a core busy for 1 ms, 10 ms and 1 s, run by each of our runners, by joblib and by a pool of
 `multiprocessing`, with the same function (`run_point`) on two processes. Times are wall times: the first run, which
 starts what has to be started, and the median of warm ones, in rounds in which each contender has a turn. "plan": a
-plan of 10^6 points, its seconds and memory until the first rows are on disk. "cluster": the test with a standalone
-cluster that loses a worker and its driver, with 2,000 points. Needs joblib (the extra "bench"), and Java for Spark.
+plan of 10^6 points, its seconds and memory until the first rows are on disk. Needs joblib (the extra "bench"), and Java
+for Spark. `benchmarks/sweeps_cluster.py` has a cluster that loses a worker and its driver.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import workbench as wb
 from workbench import java
 from workbench.sweeps.work import run_point
 
-PARTS = ("points", "plan", "cluster")
+PARTS = ("points", "plan")
 PROCESSES = 2
 SIZES = ((0.001, 5_000), (0.01, 1_000), (1.0, 20))
 QUICK_SIZES = ((0.001, 2_000), (0.01, 200), (1.0, 6))
@@ -183,17 +183,6 @@ def plan() -> Iterator[str]:
         f"{size:,.0f} points: planned in {planned_s:.1f} s with all imports, the first rows kept {first_s:.1f} s "
         f"later, {mebibytes:.0f} MB at most in the driver.\n"
     )
-
-
-def cluster() -> Iterator[str]:
-    """The test of a cluster that loses a worker and its driver, with ten times the points."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/sweeps/test_cluster.py"]
-    environment = os.environ | {"WORKBENCH_CLUSTER_POINTS": "2000"}
-    begin = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    last = done.stdout.strip().splitlines()[-1]
-    seconds = time.perf_counter() - begin
-    yield f"2,000 points on a cluster that loses a worker and its driver: {last} ({seconds:.0f} s)\n"
 
 
 def main() -> None:

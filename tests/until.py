@@ -3,9 +3,9 @@
 import time
 
 
-def wait_until(is_so, within_s=10.0):
-    """Return when ``is_so()``; fail if that takes too long."""
+def wait_until(is_so, within_s=10.0, every_s=0.01):
+    """Return when ``is_so()``, which is asked every so often; fail if that takes too long."""
     end_s = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < end_s, f"what was waited for did not happen within {within_s:g} s"
-        time.sleep(0.01)
+        time.sleep(every_s)

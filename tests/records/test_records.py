@@ -14,23 +14,13 @@ from PIL import Image
 
 import workbench as wb
 from tests.records import made
+from tests.repository import REPOSITORY
 from workbench.errors import DataError
 from workbench.records import carriers, code, found, record, record_of, table
+from workbench.sweeps import code as sweeps_code
+from workbench.sweeps.code import Codes
 from workbench.views.drawing import Drawing
 from workbench.widgets.take_away import TakeAway
-
-
-@pytest.fixture(scope="module")
-def run():
-    return made.scenario().run(engine="reference")
-
-
-@pytest.fixture(scope="module")
-def files(run, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    made.write(run, folder)
-    return folder
-
 
 # --- what a record says ---
 
@@ -64,6 +54,22 @@ def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
              {"gossip": wb.Gossip(), "flooding": wb.Flooding()}.items()}  # fmt: skip
     assert rooms["gossip"] - rooms["flooding"] == {"protocols/gossip"}
     assert "protocols/flooding" in rooms["gossip"]
+
+
+@pytest.mark.parametrize("protocol", [wb.Gossip(), wb.Diffusion()])
+def test_a_record_has_the_rooms_whose_code_tells_rows_of_a_sweep_apart(monkeypatch, protocol):
+    whole, before, telling = sweeps_code.sources, Codes().of(protocol), set()
+    folders = (REPOSITORY / "workbench" / "protocols").glob("*/node.py")
+    try:
+        for room in (*sweeps_code.GENERIC, *(f"protocols/{path.parent.name}" for path in folders)):
+            edited = whole(room) + b"edited"
+            monkeypatch.setattr(sweeps_code, "sources", lambda one, r=room, e=edited: e if one == r else whole(one))
+            sweeps_code.of_package.cache_clear()
+            if Codes().of(protocol) != before:
+                telling.add(room)
+    finally:
+        sweeps_code.of_package.cache_clear()
+    assert telling == set(code.digests(protocol))
 
 
 def test_only_rooms_that_there_are_have_a_digest():

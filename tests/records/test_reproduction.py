@@ -25,18 +25,6 @@ from workbench.sweeps.store.columns import COLUMNS
 from workbench.views.drawing import Drawing
 
 
-@pytest.fixture(scope="module")
-def run():
-    return made.scenario().run(engine="reference")
-
-
-@pytest.fixture(scope="module")
-def files(run, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    made.write(run, folder)
-    return folder
-
-
 def svg_of(path, one, **changes):
     """An SVG file with a record, some of whose fields are others."""
     content = {name: value for name, value in {**one, **changes}.items() if name != "digest"}

@@ -87,9 +87,9 @@ class Cluster:
         return process
 
     def wait(self):
-        """Wait until all workers have registered."""
+        """Wait until drivers and workers can register."""
         log = self._folder / "master.log"
-        wait_until(lambda: log.read_text(errors="replace").count("Registering worker") == len(self.workers), 60)
+        wait_until(lambda: "elected leader" in log.read_text(errors="replace"), 60, every_s=0.1)
 
     def kill_worker(self):
         """End a worker with its executors at once, as when its machine loses power."""
@@ -107,7 +107,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder):
-    """A cluster of two workers, of which the second one does not have the package."""
+    """A cluster of two workers, of which the second one does not have the package. They register when they are up."""
     begun = Cluster(folder)
     try:
         begun.add_worker("with", sys.executable)

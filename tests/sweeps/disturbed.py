@@ -1,12 +1,26 @@
-"""A sweep of which one point ends its process and one never ends, and a program that runs it on a cluster.
+"""A sweep of which one point ends its process and one never ends, on a cluster that loses a worker and its driver.
 
-`python -c PROGRAM FOLDER MASTER POINTS` is the driver that tests and the benchmark kill.
+`python -c PROGRAM FOLDER MASTER POINTS` is the driver that is killed. A test and benchmarks/sweeps_cluster.py `play`
+the story, and `check` what has come of it.
 """
 
 import os
+import signal
+import subprocess
+import sys
 import time
+import warnings
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pandas as pd
+import pyarrow.parquet as pq
 
 import workbench as wb
+from tests.repository import REPOSITORY
+from tests.until import wait_until
+from workbench.sweeps import LocalRunner, ProcessRunner, SweepTable
+from workbench.sweeps.store import journal
 
 # Not `python -m`: the measure would be another one, of the module __main__.
 PROGRAM = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
@@ -19,13 +33,13 @@ SAID = {
 
 
 def scenario():
-    """A run that takes some ten milliseconds."""
+    """A run that takes some milliseconds."""
     return wb.Scenario(
-        topology=wb.topology.grid(5, 5),
+        topology=wb.topology.grid(3, 3),
         protocol=wb.Diffusion(),
-        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=24, what="TEMP IS 26.5", every_s=2)],
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=8, what="TEMP IS 26.5", every_s=2)],
         radio=wb.Radio(loss=0.1),
-        duration_s=10,
+        duration_s=5,
     )
 
 
@@ -55,3 +69,125 @@ def main(folder, master, points):
 
     runner = wb.SparkRunner(master, CONFIG, timeout_s=TIMEOUT_S)
     sweep(int(points)).run(out=folder, runner=runner, progress=False)
+
+
+class Step(NamedTuple):
+    """What has happened, how many seconds after the step before, and how many points the folder had then."""
+
+    what: str
+    seconds: float
+    points: int
+
+
+class Story(NamedTuple):
+    """The table of the sweep in the end, what it has come through, and what a second driver was told."""
+
+    table: SweepTable
+    steps: tuple[Step, ...]
+    refused: str
+
+
+def kept(out):
+    """How many rows a folder has at this moment; some are told twice while they move into a file."""
+    try:
+        whole = sum(pq.read_metadata(path).num_rows for path in out.glob("*.parquet"))
+        return whole + sum(what == "row" for path in out.glob(journal.NAMES) for what, _ in journal.lines(path))
+    except OSError:  # A file went while it was looked for.
+        return 0
+
+
+def play(folder, points):
+    """Run the sweep on a cluster in a folder; kill a worker, then the driver; go on with the processes of this machine.
+
+    A second driver tries the folder while the first one lives.
+    """
+    from tests.sweeps.cluster import PYTHON, cluster, environment
+
+    out, steps, begin = folder / "results", [], time.monotonic()
+
+    def happened(what):
+        steps.append(Step(what, time.monotonic() - begin - sum(step.seconds for step in steps), kept(out)))
+
+    with cluster(folder) as workers:
+        happened("a master is there, and two workers are about to be")
+        command = [sys.executable, "-c", PROGRAM, str(out), workers.url, str(points)]
+        driver = subprocess.Popen(command, cwd=REPOSITORY, env=environment(PYSPARK_PYTHON=PYTHON))
+        try:
+            wait_until_both_ran(folder, driver)
+            wait_for_more(out, 10, driver)
+            happened("both workers have run points, and the driver has kept them")
+            refused = second_driver(out, points)
+            happened("a second driver was refused")
+            workers.kill_worker()
+            wait_for_more(out, kept(out), driver)
+            happened("a worker was killed, and the other one went on")
+        finally:
+            driver.send_signal(signal.SIGKILL)
+            driver.wait()
+    happened("the driver was killed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = sweep(points).run(out=out, runner=ProcessRunner(timeout_s=TIMEOUT_S), progress=False)
+    happened("the processes of this machine have run the rest")
+    return Story(table, tuple(steps), refused)
+
+
+def wait_until_both_ran(folder, driver):
+    """Wait until each worker has unpacked the package."""
+    packages = [folder / worker / "cache" / "workbench" / "code" for worker in ("with", "without")]
+    wait_until(lambda: all(path.exists() for path in packages) or driver.poll() is not None, 120, every_s=0.1)
+
+
+def wait_for_more(out, before, driver):
+    """Wait until a folder has more rows than before; the driver must not end meanwhile."""
+    wait_until(lambda: kept(out) > before or driver.poll() is not None, 120, every_s=0.1)
+    assert driver.poll() is None, "the driver has ended by itself"
+
+
+class _Forbidden:
+    """For who must not get to run anything."""
+
+    def run(self, plan, numbers, moving):
+        raise AssertionError("two drivers run into one folder")
+
+
+def second_driver(out, points):
+    """What a second driver is told."""
+    try:
+        sweep(points).run(out=out, runner=_Forbidden(), progress=False)
+    except wb.DataError as error:
+        return str(error)
+    raise AssertionError("a second driver found nothing to run")
+
+
+def check(out, story, points):
+    """Fail unless each point is in the folder once, two say what happened, and the others are as in a local run."""
+    poisoned, endless = places(points)
+    stored = pd.read_parquet(out)
+    assert sorted(stored["seed"]) == list(range(points))
+    errors = stored.set_index("seed")["error"].dropna().to_dict()
+    assert errors == {poisoned: SAID["poisoned"], endless: SAID["endless"]}
+    numbers = [number for number in range(points) if number not in errors]
+    frame = story.table.to_pandas()
+    frame = frame[frame["seed"].isin(numbers)].reset_index(drop=True)
+    times = [name for name in frame if name in ("wall_s", "compile_s")]
+    expected = undisturbed(points, numbers).to_pandas()
+    pd.testing.assert_frame_equal(frame.drop(columns=times), expected.drop(columns=times))
+
+
+def undisturbed(points, numbers):
+    """Some points, run one after the other in this process."""
+    plan = sweep(points).plan
+    with _hurried():
+        return SweepTable(plan, [row for some in LocalRunner().run(plan, numbers, None) for row in some])
+
+
+@contextmanager
+def _hurried():
+    """Points take as long as they take. The plan has been made: its code is that of the others."""
+    global PACE_S
+    pace_s, PACE_S = PACE_S, 0.0
+    try:
+        yield
+    finally:
+        PACE_S = pace_s

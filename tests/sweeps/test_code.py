@@ -163,6 +163,17 @@ def test_a_source_that_was_edited_after_it_was_loaded_is_told(copied, monkeypatc
     assert any(told)
 
 
+def test_the_sentence_of_an_edited_source_reaches_who_asks_for_a_points_code(monkeypatch):
+    def edited(protocols):
+        raise wb.WorkbenchError("node.py was edited after this process had loaded it")
+
+    plan = wb.Sweep(wb.Scenario(wb.topology.line(3), wb.Flooding()), {"protocol.ttl": [3, 9]}).plan.fresh()
+    monkeypatch.setattr(code, "of_package", edited)
+    object.__setattr__(plan, "codes", Codes())
+    with pytest.raises(wb.WorkbenchError, match="was edited after"):
+        plan.point_key(0)
+
+
 def test_rows_of_other_code_are_refused():
     scenario = wb.Scenario(wb.topology.line(3), wb.Flooding(), duration_s=1)
 

@@ -12,6 +12,7 @@ import pytest
 
 import workbench as wb
 from tests.sweeps.cluster import PYTHON, SMALL, environment, free_port, python_with_libraries_alone
+from tests.sweeps.made import harmless, poisoned, scenario
 from tests.until import wait_until
 from workbench.cli import doctor
 from workbench.sweeps import LocalRunner, SparkRunner
@@ -68,14 +69,6 @@ def server(tmp_path):
         shutil.rmtree(tmp_path / "cache", ignore_errors=True)
 
 
-def harmless(attributes):
-    return attributes
-
-
-def poisoned(attributes):
-    os._exit(3)
-
-
 @needs_java
 @pytest.mark.spark
 @pytest.mark.slow
@@ -83,13 +76,7 @@ def test_a_sweep_by_connect_gives_what_this_process_gives(server):
     for function in (harmless, poisoned):
         wb.register_filter(function.__name__, function)
     over = {name: (wb.Filter(name),) for name in ("harmless", "poisoned")}
-    line = wb.Scenario(
-        topology=wb.topology.line(5),
-        protocol=wb.Diffusion(),
-        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
-        duration_s=5,
-    )
-    plan = wb.Sweep(line, {"protocol.filters": over, "seed": range(20)}).plan
+    plan = wb.Sweep(scenario(), {"protocol.filters": over, "seed": range(20)}).plan
     runner = SparkRunner(server)
     rows = {row.number: row for some in runner.run(plan, [*range(20), 25], lambda _: None) for row in some}
     here = [row for some in LocalRunner().run(plan, range(20), lambda _: None) for row in some]
@@ -105,7 +92,7 @@ def test_a_sweep_by_connect_gives_what_this_process_gives(server):
     def stop(points):
         raise Stop
 
-    busy = line.replace(**{"duration_s": 50_000, "workload.1.every_s": 0.1})
+    busy = scenario(**{"duration_s": 50_000, "workload.1.every_s": 0.1})
     with pytest.raises(Stop):
         list(runner.run(wb.Sweep(busy, {"seed": range(4)}, "reference").plan, range(4), stop))
     remote = sys.modules["pyspark.sql.connect.session"].SparkSession

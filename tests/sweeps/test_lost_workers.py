@@ -22,8 +22,9 @@ class MadeUp(Session):
 
     cores = 4
 
-    def __init__(self, plan, deadly=(), losses=0, error=LOST):
+    def __init__(self, plan, deadly=(), losses=0, error=LOST, cores=4):
         super().__init__(None, is_here=True)
+        self.cores = cores
         self.plan, self.deadly, self.losses, self.error = plan, set(deadly), losses, error
         self.shares, self.files = [], []
 
@@ -70,6 +71,12 @@ def test_workers_that_are_lost_cost_no_point(monkeypatch):
     session = MadeUp(plan, losses=5)
     assert results(run(session, monkeypatch)) == results(here(plan))
     assert len(session.files) == 1  # the plan; the package is here
+
+
+def test_a_large_cluster_that_loses_all_it_does_at_once_goes_on(monkeypatch):
+    plan = plan_of(200)
+    session = MadeUp(plan, losses=100, cores=80)  # each of the tasks under way
+    assert results(run(session, monkeypatch)) == results(here(plan))
 
 
 def test_a_point_that_loses_its_workers_is_found_by_halving(monkeypatch):

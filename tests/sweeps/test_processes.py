@@ -10,30 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.sweeps.made import harmless, poisoned, scenario
 from workbench.sim.fast import kept
 from workbench.sweeps import LocalRunner, ProcessRunner, forking, processes, progress, runners
 from workbench.sweeps.shares import Shares
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-
-
-def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
-    line = wb.Scenario(
-        topology=wb.topology.line(5),
-        protocol=wb.Diffusion(),
-        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
-        duration_s=5,
-    )
-    return line.replace(**changes)
-
-
-def harmless(attributes):
-    return attributes
-
-
-def poisoned(attributes):
-    os._exit(3)
 
 
 def quits(attributes):

@@ -20,6 +20,7 @@ import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, store
 from workbench.sweeps.design import Design, grid
+from workbench.sweeps.plan import Plan
 from workbench.sweeps.store import files, journal, lease
 from workbench.sweeps.store.columns import Columns
 
@@ -163,8 +164,23 @@ def test_what_another_sweep_has_run_is_found_by_its_scenario(tmp_path):
     assert pd.read_parquet(tmp_path)["key"].is_unique
 
 
+def test_results_of_another_sweep_are_looked_for_among_the_points_that_they_may_be_of(tmp_path, monkeypatch):
+    losses = [number / 10_000 for number in range(4)]
+    wb.Sweep(scenario(), {"radio.loss": losses, "seed": [7]}).run(out=tmp_path, **SILENT)
+    wb.Sweep(scenario(protocol=wb.Gossip()), {"seed": [9]}).run(out=tmp_path, **SILENT)
+    built = []
+    whole = Plan.scenario_of
+    monkeypatch.setattr(Plan, "scenario_of", lambda plan, number: built.append(number) or whole(plan, number))
+    larger = wb.Sweep(scenario(seed=3), {"seed": range(5, 10), "radio.loss": [i / 10_000 for i in range(4000)]})
+    built.clear()
+    found = store.FolderStore(tmp_path).open(larger.plan)
+    assert sorted(found) == [2 * 4000 + place for place in range(4)]
+    assert built == list(range(2 * 4000, 3 * 4000))  # those with the seed of a row that the same code has made
+
+
 def test_a_row_that_is_there_already_is_dropped(tmp_path, monkeypatch):
-    monkeypatch.setattr(store.folder, "_SCENARIOS", 0)  # as in a sweep too large to look for its scenarios
+    # As when the other sweep adds its rows after this one has looked.
+    monkeypatch.setattr(store.FolderStore, "_others", lambda self, table, numbers: set())
     wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [1, 2]}).run(out=tmp_path, **SILENT)
     numbers, table = ran(wb.Sweep(scenario(seed=2), {"protocol.ttl": [9, 10, 3]}), tmp_path)
     assert numbers == [0, 1, 2]
@@ -246,6 +262,55 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(tmp_path):
     assert pd.read_parquet(tmp_path)["key"].is_unique
 
 
+def test_who_has_lost_the_folder_writes_no_more_and_says_what_is_kept(tmp_path):
+    class Slow:
+        """Another driver takes the folder over while this one stands still."""
+
+        def run(self, plan, numbers, moving):
+            for count, rows in enumerate(LocalRunner().run(plan, numbers, moving)):
+                if count == 2:
+                    (tmp_path / lease.NAME).write_text(json.dumps({"owner": "another"}))
+                yield rows
+
+    sweep = wb.Sweep(scenario(), {"seed": range(5)})
+    with pytest.raises(wb.DataError, match="was taken over by another sweep") as told:
+        sweep.run(out=tmp_path, runner=Slow(), progress=False)
+    (note,) = told.value.__notes__
+    assert note.startswith(f"sweep stopped after 2 of 5 points, and {tmp_path} could not be put in order; run it again")
+    assert (tmp_path / lease.NAME).exists()
+    (tmp_path / lease.NAME).unlink()
+    assert ran(sweep, tmp_path)[0] == [2, 3, 4]
+
+
+def test_a_folder_that_cannot_be_closed_is_told_beside_the_error_that_ended_the_sweep(tmp_path, monkeypatch):
+    def full(folder, table, instead_of=()):
+        raise wb.DataError(f"{folder} cannot be written: No space left on device")
+
+    sweep = wb.Sweep(scenario(), {"seed": range(5)})
+    with monkeypatch.context() as later:
+        later.setattr(files, "write", full)
+        with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as told:
+            sweep.run(out=tmp_path, runner=Counting(3, wb.WorkbenchError("the cluster is gone")), progress=False)
+    assert "could not be put in order (" in told.value.__notes__[0] and "No space left" in told.value.__notes__[0]
+    assert not (tmp_path / lease.NAME).exists()
+    assert ran(sweep, tmp_path)[0] == [3, 4]  # the journal has the others
+
+
+def test_an_interrupt_before_the_first_point_leaves_no_lease(tmp_path, monkeypatch):
+    def interrupted(plan, count):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("workbench.sweeps.sweep.fitting", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
+    assert not (tmp_path / lease.NAME).exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(lease.Lease, "_opened", lambda self: interrupted(None, 0))
+    with pytest.raises(KeyboardInterrupt):
+        wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
+    assert not (tmp_path / lease.NAME).exists()
+
+
 def test_a_sweep_that_has_nothing_to_run_needs_no_lease(tmp_path):
     sweep = wb.Sweep(scenario(), {"seed": [1, 2]})
     sweep.run(out=tmp_path, **SILENT)
@@ -253,42 +318,6 @@ def test_a_sweep_that_has_nothing_to_run_needs_no_lease(tmp_path):
     held.take()
     assert ran(sweep, tmp_path)[0] == []
     held.release()
-
-
-def test_a_lease_of_another_host_ends_when_it_is_silent(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
-    (tmp_path / lease.NAME).write_text(json.dumps({"owner": "x", "host": "elsewhere", "pid": 1, "beat": "1"}))
-    ours = lease.Lease(tmp_path)
-    begin = time.perf_counter()
-    ours.take()
-    assert time.perf_counter() - begin > 1.0
-    ours.check()
-    ours.release()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\x00", b"[]", b'{"pid": "1"}', b'{"owner": 1'])
-def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.3)
-    (tmp_path / lease.NAME).write_bytes(content)
-    ours = lease.Lease(tmp_path)
-    ours.take()
-    ours.check()
-    ours.release()
-
-
-def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
-    monkeypatch.setattr(lease, "BEAT_S", 3600.0)
-    first, second = lease.Lease(tmp_path), lease.Lease(tmp_path)
-    first.take()
-    second.take()
-    with pytest.raises(wb.DataError, match="was taken over by another sweep while this one stood still"):
-        first.check()
-    first.release()
-    second.check()
-    second.release()
-    assert not (tmp_path / lease.NAME).exists()
 
 
 def test_a_driver_killed_while_it_writes_leaves_nothing_twice_and_nothing_lost(tmp_path, monkeypatch):

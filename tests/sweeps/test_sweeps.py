@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, design, user_code
-from workbench.sweeps.chart import interval, is_share, student_t
 from workbench.sweeps.code import Codes
+from workbench.sweeps.means import interval, is_share, student_t
 from workbench.sweeps.progress import duration
 
 SILENT = {"runner": LocalRunner(), "progress": False}
@@ -232,6 +232,19 @@ def test_values_of_several_kinds_share_an_axis(tmp_path):
     assert stored["radio_loss_text"].tolist() == ["links", "links", None, None, "none", "none"]
     assert stored["radio_loss"].tolist()[2:4] == [0.5, 0.5] and stored["radio_loss"].count() == 2
     assert stored["radio_collisions"].tolist() == [True, False] * 3
+
+
+def test_the_version_of_a_row_is_that_of_the_workbench_that_ran_it(tmp_path):
+    sweep = wb.Sweep(scenario(), {"seed": [1, 2, 3]})
+
+    class Older:
+        def run(self, plan, numbers, moving):
+            for (row,) in LocalRunner().run(plan, numbers, moving):
+                older = row.versions.replace(f"workbench {wb.__version__}", "workbench 0.0.9")
+                yield [row._replace(versions=(row.versions, older, "")[row.number])]
+
+    sweep.run(out=tmp_path, runner=Older(), progress=False)
+    assert sweep.run(out=tmp_path, **SILENT).to_pandas()["version"].tolist() == [wb.__version__, "0.0.9", ""]
 
 
 def test_the_frame_is_a_copy():

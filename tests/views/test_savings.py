@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.sweeps.chart import interval, summary
+from workbench.sweeps.means import interval, summary
 from workbench.views.drawing import Polygon, Text
 from workbench.views.sweeps import savings
 

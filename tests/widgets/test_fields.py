@@ -30,24 +30,21 @@ def test_a_field_begins_with_the_default_and_says_its_name_unit_and_reason(param
     assert parameter.name in field.children[0].value and parameter.unit in field.children[-3].value
 
 
-def test_slider_and_number_are_one_value():
-    field = Field(TTL)
+# what the slider is put to and what that is; a number that is written, and where the slider is then
+@pytest.mark.parametrize(
+    ("parameter", "step", "number", "written", "there"),
+    [(TTL, 7, 7, 200, 200), (RATE, 6.0, 1_000_000, 10**10, None)],
+    ids=["by ones", "by decades, and beyond them"],
+)
+def test_slider_and_number_are_one_value(parameter, step, number, written, there):
+    field = Field(parameter)
     slider, text = slider_and_text(field)
-    slider.value = 7
-    assert field.value == 7 and text.value == "7"
-    text.value = "200"
-    assert field.value == 200 and slider.value == 200
-    field.value = 12
-    assert (slider.value, text.value) == (12, "12")
-
-
-def test_a_wide_range_has_a_slider_by_decades_and_takes_numbers_beyond_it():
-    field = Field(RATE)
-    slider, text = slider_and_text(field)
-    slider.value = 6.0
-    assert field.value == 1_000_000 and text.value == "1000000"
-    text.value = "10000000000"
-    assert field.value == 10**10 and slider.value == slider.max and not field.error
+    slider.value = step
+    assert field.value == number and text.value == str(number)
+    text.value = str(written)
+    assert field.value == written and slider.value == (slider.max if there is None else there) and not field.error
+    field.value = number
+    assert abs(slider.value - step) <= slider.step and text.value == str(number)
 
 
 def test_a_slider_that_is_put_on_its_nearest_step_changes_nothing():

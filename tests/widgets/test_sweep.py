@@ -7,7 +7,7 @@ import pytest
 import workbench as wb
 from workbench.sweeps import runners
 from workbench.widgets import sweep as sweep_module
-from workbench.widgets.sweep import SPARK, SweepPanel, proposed, read_values, table_of
+from workbench.widgets.sweep import CLUSTER, CORES, HERE, SPARK, WHERE, SweepPanel, proposed, read_values, table_of
 
 
 @pytest.fixture
@@ -147,6 +147,48 @@ def test_points_that_fail_are_told_with_the_first_reason(panel, monkeypatch):
         panel.run()
         assert panel.wait()
     assert "1 of 6 points failed, the first: no good" in said(panel)
+
+
+def test_all_cores_and_spark_at_an_address_can_run_it_too(panel, monkeypatch):
+    made = []
+
+    class Remote:
+        """What SparkRunner is asked for."""
+
+        def __init__(self, *master):
+            made.append(master)
+
+        def run(self, plan, numbers, moving):
+            return runners.LocalRunner().run(plan, numbers, moving)
+
+    monkeypatch.setattr(sweep_module, "SparkRunner", Remote)
+    assert panel.address.layout.display == "none"
+    panel.where.value = CLUSTER
+    assert panel.address.layout.display == ""
+    panel.run()
+    assert panel.wait() and "there is no address" in said(panel) and not made
+    panel.address.value = " sc://lab:15002 "
+    panel.run()
+    assert panel.wait() and "6 points." in said(panel) and "wb-error" not in said(panel)
+    panel.where.value = SPARK
+    panel.values.value = "0, 0.3"
+    panel.run()
+    assert panel.wait() and "4 points." in said(panel) and panel.address.layout.display == "none"
+    assert made == [("sc://lab:15002",), ()]
+
+
+@pytest.mark.skipif(CORES not in WHERE, reason="processes are forked")
+def test_a_sweep_on_all_cores_gives_what_one_in_this_process_gives(panel):
+    tables = []
+    for where in (HERE, CORES):
+        panel.where.value = where
+        panel.repetitions.value += 1  # other choices: nothing is there yet
+        panel.run()
+        assert panel.wait() and "points." in said(panel)
+        tables.append(panel.results)
+    here, there = (table[table["seed"] <= 5].reset_index(drop=True) for table in tables)
+    columns = ["radio.loss", "seed", "scenario", "transmissions", "delivery_ratio"]
+    assert here[columns].equals(there[columns])
 
 
 def test_a_runner_that_breaks_is_told_in_a_sentence(panel, monkeypatch):

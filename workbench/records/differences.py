@@ -9,11 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.sim.metrics import COMMON
+from workbench.sim.metrics import COMMON, COUNTS
 from workbench.sim.trace import SCHEMA
-
-# Counts of what happened: a run that has no such count has none of it.
-COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 class Difference(NamedTuple):

@@ -2,7 +2,7 @@
 
 Besides what every record has, it has
 
-    scenario, scenario_hash     the scenario that the sweep is over
+    scenario, scenario_hash     the scenario that the sweep is over; of several sweeps the first one's
     design                      in words what was varied
     measure                     "module:name" of the function that measures besides; only if there is one
     rows, rows_digest           how many rows there are, and the digest of all of them
@@ -56,24 +56,30 @@ class Row(Protocol):
         """The numbers by name."""
 
 
-def record_of_table(rows: Iterable[Row], plan: Plan, drawn: Iterable[str] = ()) -> dict[str, Any]:
-    """The record of a sweep's rows, which are in the order of its plan. ``drawn``: the metrics that the chart shows."""
+def record_of_table(
+    rows: Iterable[Row], plan: Plan, drawn: Iterable[str] = (), others: Iterable[tuple[Iterable[Row], Plan]] = ()
+) -> dict[str, Any]:
+    """The record of a sweep's rows, which are in the order of its plan. ``drawn``: the metrics that the chart shows.
+
+    ``others``: rows of more sweeps with the same measure and their plans, for a chart of several.
+    """
     from workbench.sweeps import user_code
 
-    rows = list(rows)
+    parts = [(list(some), of) for some, of in ((rows, plan), *others)]
+    rows = [row for some, _ in parts for row in some]
     results = [digest_of(row.scenario, row.metrics) if row.error is None else None for row in rows]
     content = {
         "of": "sweep",
         "scenario": json.loads(plan.scenario.to_json()),
         "scenario_hash": plan.scenario.hash,
-        "design": plan.design.text(),
+        "design": "; ".join(dict.fromkeys(of.design.text() for _, of in parts)),
         **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
         "rows": len(rows),
         "rows_digest": hashlib.sha256(json.dumps(results).encode()).hexdigest()[:16],
     }
-    protocols = [plan.scenario.protocol]
+    protocols = [of.scenario.protocol for _, of in parts]
     if len(rows) <= MOST_POINTS:
-        points = points_of([_document(row, plan) for row in rows])
+        points = points_of([_document(row, of) for some, of in parts for row in some])
         metrics = [plain_metrics(row.metrics) for row in rows]
         content["drawn"] = {name: [one.get(name) for one in metrics] for name in drawn}
         content["results"] = results
@@ -89,9 +95,11 @@ def _document(row: Row, plan: Plan) -> str:
     return row.document or plan.scenario_of(row.number).to_json(indent=None)
 
 
-def carrying(drawing: Drawn, rows: Sequence[Row], plan: Plan, *drawn: str) -> Drawn:
-    """The drawing of a sweep's chart, which from now on carries the record of its rows."""
-    drawing.record = cache(partial(record_of_table, rows, plan, drawn))
+def carrying(
+    drawing: Drawn, rows: Sequence[Row], plan: Plan, *drawn: str, others: Sequence[tuple[Sequence[Row], Plan]] = ()
+) -> Drawn:
+    """The drawing of a sweep's chart, which from now on carries the record of its rows, and of other sweeps' rows."""
+    drawing.record = cache(partial(record_of_table, rows, plan, drawn, others))
     return drawing
 
 

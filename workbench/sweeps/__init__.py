@@ -1,6 +1,8 @@
-"""Sweeps: the same scenario again and again, with parameters and seeds varied, on Spark or in this process.
+"""Sweeps: the same scenario again and again, with parameters and seeds varied: on all cores of this machine, if nobody
+says otherwise, on Spark or in this process.
 
-design      which points there are: the numbers of a plan, and what is different about each
+design      which points there are: their numbers, and what is different about each
+plans       the designs that `wb.plans` makes, and sweeps that choose their points by results
 plan        a base scenario, a design and the engine: scenarios and keys of points, made when they are asked for
 values      what can be varied: how a table shows it, and what tells it apart
 work        one point run, and its row
@@ -14,7 +16,7 @@ spark       SparkRunner
 store       results kept in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
 progress    a bar in a notebook, a line in a terminal
 table       SweepTable: the results as a frame, a summary, a figure
-chart       means with 95 % confidence bands
+means       means over runs with their 95 % confidence intervals; `workbench.views.sweeps` draws them
 """
 
 from workbench.sweeps.processes import ProcessRunner

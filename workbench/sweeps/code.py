@@ -3,7 +3,9 @@
 It covers the sources of the generic rooms that a run goes through (`ROOMS`, and the files beside them), those in the
 folder of the point's protocol and of the protocols that this one refers to, and the user's own code: protocol, filters,
 measure. What only draws or talks to a network (`LEFT_OUT`) is no part of it. A file without its source counts by
-its code. Nothing here goes by the package's version, which stays the same while somebody works on it.
+its code. Line ends do not count: a checkout on Windows has others. A record (`workbench.records.code`) has a digest of
+the same sources for each room. Nothing here goes by the package's version, which stays the same while somebody works on
+it.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from workbench.sweeps import user_code
 
 ROOMS = ("attributes", "coding", "topology", "sim")
 _PROTOCOLS = "protocols"
+# What a run of any protocol goes through: the modules beside the rooms, the contract of nodes, and the rooms.
+GENERIC = ("draws", _PROTOCOLS, *ROOMS)
 _PROTOCOLS_NAMED = f"{user_code.PACKAGE}.{_PROTOCOLS}"
 LEFT_OUT = ("views", "cli", "udp", "processes", "frame", "explain")
-_NO_PART_OF_A_RUN = ("__init__", "java", "public_names")  # of the files beside the rooms
+_NO_PART_OF_A_RUN = ("__init__", "java", "public_names", "folded_errors")  # of the files beside the rooms
 _COMPILED_HEADER_B = 16
 _NAMED = re.compile(rb"workbench\.protocols\.(\w+)")
 _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
@@ -76,33 +80,61 @@ class Codes:
 
 
 def _combined(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
-    modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
-    folders = {name for piece in pieces for name in piece[1].protocols}
-    folders.update(match for module in modules for match in _folders(module.encode()))
+    folders = folders_of(protocol, (piece for _, piece in pieces))
     words = (of_package(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
     return _hex("\n".join(words).encode())
+
+
+def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
+    """The folders of protocols that a protocol, made of these pieces of the user's, is in and names itself."""
+    modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
+    found = {name for piece in pieces for name in piece.protocols}
+    return found.union(*(_folders(module.encode()) for module in modules))
 
 
 @cache
 def of_package(protocols: frozenset[str]) -> str:
     """16 hex digits of the package's own code that runs with these protocols (names of their folders)."""
-    root = resources.files(user_code.PACKAGE)
-    sha = hashlib.sha256(_of_rooms(root))
-    waiting, seen = sorted(protocols), set(protocols)
-    found = {}
+    found = sources_of(protocols)
+    sha = hashlib.sha256()
+    for content in (*(sources(room) for room in GENERIC), *(found[name] for name in sorted(found))):
+        sha.update(hashlib.sha256(content or b"").digest())
+    _check_loaded(found)
+    return sha.hexdigest()[:16]
+
+
+def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
+    """folder -> its sources, of these protocols and all that they refer to."""
+    waiting = sorted(protocols)
+    seen, found = set(waiting), {}
     while waiting:
         name = waiting.pop()
-        folder = root / _PROTOCOLS / name
-        if not folder.is_dir():
+        content = sources(f"{_PROTOCOLS}/{name}")
+        if content is None:
             continue  # A file beside the protocols' folders: it is in the rooms.
-        content = found[name] = b"".join(_contents(folder, is_deep=True))
+        found[name] = content
         more = _folders(content) - seen
         seen |= more
         waiting += sorted(more)
-    for name in sorted(found):
-        sha.update(hashlib.sha256(found[name]).digest())
-    _check_loaded(found)
-    return sha.hexdigest()[:16]
+    return found
+
+
+def sources(room: str) -> bytes | None:
+    """Names and contents of the modules in one of the `GENERIC` rooms, or in "protocols/NAME".
+
+    None for what the package does not have, whatever its name is.
+    """
+    root = resources.files(user_code.PACKAGE)
+    of_protocol = room.removeprefix(f"{_PROTOCOLS}/")
+    if room == GENERIC[0]:
+        contents = _contents(root, is_deep=False, without=_NO_PART_OF_A_RUN)
+    elif room == _PROTOCOLS:
+        contents = _contents(root / room, is_deep=False)
+    elif room in ROOMS or (of_protocol != room and of_protocol.isidentifier() and (root / room).is_dir()):
+        contents = _contents(root.joinpath(*room.split("/")), is_deep=True)
+    else:
+        return None
+    return b"".join(contents)
 
 
 def _check_loaded(protocols: Iterable[str]) -> None:
@@ -136,15 +168,6 @@ def _process_began_s() -> float:
     (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
-
-
-def _of_rooms(root: Traversable) -> bytes:
-    sha = hashlib.sha256()
-    parts = [_contents(root, is_deep=False, without=_NO_PART_OF_A_RUN), _contents(root / _PROTOCOLS, is_deep=False)]
-    for contents in (*parts, *(_contents(root / room, is_deep=True) for room in ROOMS)):
-        for content in contents:
-            sha.update(content)
-    return sha.digest()
 
 
 def _folders(text: bytes) -> set[str]:

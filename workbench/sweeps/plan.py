@@ -126,9 +126,10 @@ class Plan:
         protocol = chosen.get("protocol", self.scenario.protocol)
         own = {path.partition(".")[2]: value for path, value in chosen.items() if path.startswith("protocol.")}
         try:
-            return self.codes.of(protocol.public_class()(**{**protocol.settings, **own}))
+            protocol = protocol.public_class()(**{**protocol.settings, **own})
         except values.WRONG:
             return ""
+        return self.codes.of(protocol)
 
     def _words_of(self, value: Any) -> str:
         if isinstance(value, (bool, int, float, str)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,20 +76,20 @@ class Sweep:
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
         rows = store.open(plan, retry)
-        if len(rows) < len(plan):
-            rows = store.begin(rows)
-        todo = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
-        runner = runner or fitting(plan, len(todo))
-        shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
+        shown = None
         try:
+            if len(rows) < len(plan):
+                rows = store.begin(rows)
+            todo = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
+            runner = runner or fitting(plan, len(todo))
+            shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
             for some in _handed_out(plan, runner, todo, shown):
                 store.add(some)
                 # A document may be long, and stands in the store.
                 rows.update((row.number, row._replace(document="")) for row in some)
         except BaseException as error:
-            with suppress(WorkbenchError):
-                store.close()
-            raise _told(error, shown, store.place) from error.__cause__
+            trouble = _closed(store)
+            raise (_told(error, shown, store.place, trouble) if shown else error) from error.__cause__
         store.close()
         shown.close(_summary(shown, len(todo), store.place))
         self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error], not todo)
@@ -133,9 +132,24 @@ def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
         )
 
 
-def _told(error: BaseException, shown: Progress, place: str) -> BaseException:
+def _closed(store: FolderStore | MemoryStore) -> WorkbenchError | None:
+    """Close the store of a sweep that has ended early; what was in the way of that."""
+    try:
+        store.close()
+    except WorkbenchError as error:
+        return error
+    return None
+
+
+def _told(error: BaseException, shown: Progress, place: str, trouble: WorkbenchError | None) -> BaseException:
     """The error that ended a sweep early, with what is kept; the display says it too."""
     sentence = f"sweep stopped: {shown.done} of {shown.total} points are kept in {place}; run it again to go on"
+    if trouble is not None:
+        why = "" if str(trouble) == str(error) else f" ({trouble})"
+        sentence = (
+            f"sweep stopped after {shown.done} of {shown.total} points, and {place} could not be put in order{why}; "
+            "run it again, and it goes on with those that are there"
+        )
     shown.close(sentence)
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt(sentence).with_traceback(error.__traceback__)

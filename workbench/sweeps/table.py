@@ -7,7 +7,6 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import workbench
 from workbench.errors import ParameterError
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.suggestion import meant
@@ -49,7 +48,7 @@ class SweepTable:
         columns["seed"] = [row.seed for row in self.rows]
         columns["scenario"] = [row.scenario for row in self.rows]
         columns["engine"] = [row.engine for row in self.rows]
-        columns["version"] = workbench.__version__
+        columns["version"] = [row.version for row in self.rows]
         columns["wall_s"] = [row.wall_s for row in self.rows]
         columns["error"] = [row.error for row in self.rows]
         for name in self.metrics:
@@ -64,7 +63,8 @@ class SweepTable:
     def to_pandas(self) -> pd.DataFrame:
         """One row per point: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric.
 
-        ``error`` is None where the run went well; otherwise it is a sentence, and the metrics are NaN.
+        ``version`` is that of the workbench that ran the point. ``error`` is None where the run went well; otherwise it
+        is a sentence, and the metrics are NaN.
         """
         return self._frame.copy()
 
@@ -79,42 +79,46 @@ class SweepTable:
 
         Columns: by (if given), x, mean, low, high, runs. One run alone has no interval: NaN.
         """
-        from workbench.sweeps import chart
+        from workbench.sweeps import means
 
         self._check(x, y, by)
-        return chart.summary(self._frame, x, y, by)
+        return means.summary(self._frame, x, y, by)
 
     def plot(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
         """`summary` as a chart: a line of means in a confidence band, or intervals where ``x`` is no number.
 
         It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG.
         """
-        from workbench.sweeps import chart
-        from workbench.views.sweeps import figure
+        from workbench.views.sweeps import figure, words
 
-        return self.carrying(figure.draw(self.summary(x, y, by), chart.texts(self._plan, self._varied, x, y, by)), y)
+        return self.carrying(figure.draw(self.summary(x, y, by), words.texts(self._plan, self._varied, x, y, by)), y)
 
     def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
         """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
         from workbench import views
-        from workbench.sweeps import chart
+        from workbench.views.sweeps import words
 
-        series = chart.series(self.summary(x, y, by), x, by)
-        texts = chart.texts(self._plan, self._varied, x, y, by)
+        series = words.series(self.summary(x, y, by), x, by)
+        texts = words.texts(self._plan, self._varied, x, y, by)
         legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
         return self.carrying(views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
 
-    def carrying(self, drawing: Any, *drawn: str) -> Any:
-        """The drawing, which from now on carries the record of this sweep; ``drawn``: the metrics that it shows."""
+    def carrying(self, drawing: Any, *drawn: str, others: Sequence[SweepTable] = ()) -> Any:
+        """The drawing, which from now on carries the record of this sweep; ``drawn``: the metrics that it shows.
+
+        ``others``: tables of other sweeps that it shows, too. It carries no record if these have another measure.
+        """
         from workbench.records.table import carrying
 
-        return carrying(drawing, self.rows, self._plan, *drawn)
+        if any(other._plan.measure is not self._plan.measure for other in others):
+            return drawing
+        return carrying(drawing, self.rows, self._plan, *drawn, others=[(one.rows, one._plan) for one in others])
 
     def name_of(self, column: str) -> str:
         """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
-        from workbench.sweeps import chart
+        from workbench.views.sweeps import words
 
-        return chart.name_of(column, self._plan)
+        return words.name_of(column, self._plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))

@@ -21,6 +21,7 @@ import workbench
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
+from workbench.sweeps import user_code
 from workbench.sweeps.plan import Measure, Plan
 
 _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
@@ -53,6 +54,12 @@ class Row(NamedTuple):
     error: str | None
     metrics: dict[str, float]
     versions: str = ""
+
+    @property
+    def version(self) -> str:
+        """The version of the package alone; "" if that is not known."""
+        name, _, version = self.versions.partition(",")[0].partition(" ")
+        return version if name == user_code.PACKAGE else ""
 
 
 # The seed as text: Python's whole numbers have no end.

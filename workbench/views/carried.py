@@ -1,7 +1,8 @@
 """Views whose drawings carry the record of what they show: see `workbench.records`.
 
 @carries_record stands in front of a function that is given a run, or runs by name, and returns a `Drawing` or a
-`Stepper`. The record is made when the drawing is written into a file, and not before.
+`Stepper`. `carries_sweep` is for drawings of sweeps' tables. The record is made when the drawing is written into a
+file, and not before.
 """
 
 from __future__ import annotations
@@ -31,6 +32,19 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
         return drawn
 
     return with_record
+
+
+def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
+    """The drawing, which from now on carries the record of a sweep's table, or of several; as it is for another table.
+
+    ``drawn``: the metrics that it shows.
+    """
+    from workbench.sweeps.table import SweepTable
+
+    some = list(tables) if isinstance(tables, (list, tuple)) else [tables]
+    if some and all(isinstance(one, SweepTable) for one in some):
+        some[0].carrying(drawing, *drawn, others=some[1:])
+    return drawing
 
 
 def _record_of(seen: Any) -> Callable[[], Mapping[str, Any]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from workbench.protocols.parameter import Parameter
 from workbench.sim.metrics import COMMON
 from workbench.sim.radio import PARAMETERS
 from workbench.sim.scenario import Scenario
-from workbench.sweeps import LocalRunner, SparkRunner, Sweep, SweepTable
+from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 from workbench.widgets.controls import said_html, words
@@ -25,10 +26,12 @@ from workbench.widgets.runs import engine_for
 if TYPE_CHECKING:
     import pandas as pd
 
-HERE, SPARK = "here", "on Spark"
+HERE, CORES, SPARK, CLUSTER = "here", "here, on all cores", "on Spark, here", "on Spark at an address"
+WHERE = (HERE, *([CORES] if hasattr(os, "fork") else []), SPARK, CLUSTER)
 REDRAWN_S = 0.25  # at most so often while a sweep runs
 _VALUES = 5  # that are proposed
 _WIDTH = {"width": "24em"}
+_HIDDEN = {"width": "22em", "display": "none"}
 
 
 class _Choice(NamedTuple):
@@ -64,17 +67,22 @@ class SweepPanel(Part):
             5, min=1, max=10_000, description="seeds each:", layout={"width": "12em"}
         )
         self.metric = widgets.Dropdown(options=COMMON, value="delivery_ratio", description="show:", layout=_WIDTH)
-        self.where = widgets.Dropdown(options=[HERE, SPARK], description="run:", layout={"width": "14em"})
+        self.where = widgets.Dropdown(options=WHERE, description="run:", layout={"width": "18em"})
+        self.address = widgets.Text(
+            description="address:", placeholder="spark://host:7077, sc://host:15002", layout=dict(_HIDDEN)
+        )
+        self.address.tooltip = "Of a cluster or of Spark Connect; a session that is there already is used as it is"
         self.run_button = widgets.Button(description="Sweep", icon="play", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
         self._said, self._chart = words(), words()
         self.path.observe(self._propose, "value")
+        self.where.observe(self._ask_address, "value")
         self.metric.observe(lambda _: self._draw_chart(), "value")
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
         buttons = widgets.HBox((self.run_button, self.stop_button, self.bar))
-        above = (self.path, self.values, widgets.HBox((self.repetitions, self.where)), self.metric)
+        above = (self.path, self.values, widgets.HBox((self.repetitions, self.where, self.address)), self.metric)
         super().__init__(value, (*above, buttons, self._said, self._chart))
 
     def draw(self, value: Scenario) -> None:
@@ -91,7 +99,7 @@ class SweepPanel(Part):
         if self._thread is not None and self._thread.is_alive():
             return
         try:
-            values = read_values(self.values.value)
+            values, runner = read_values(self.values.value), self._runner()
         except WorkbenchError as error:
             self._say(str(error), is_error=True)
             return
@@ -99,14 +107,28 @@ class SweepPanel(Part):
         self._stop.clear()
         self.run_button.disabled, self.stop_button.disabled = True, False
         self.bar.value, self.bar.layout.visibility = 0.0, "visible"
-        is_here = self.where.value == HERE
-        self._say("The scenarios are made." if is_here else "The scenarios are made; Spark may take some seconds.")
-        runner = LocalRunner() if is_here else SparkRunner()
+        takes_long = "; Spark may take some seconds" if isinstance(runner, SparkRunner) else ""
+        self._say(f"The scenarios are made{takes_long}.")
         self._thread = threading.Thread(target=self._work, args=(choice, runner), name="lab-sweep", daemon=True)
         self._thread.start()
 
+    def _runner(self) -> Runner:
+        """Who runs the points; ScenarioError if an address is missing."""
+        if self.where.value == HERE:
+            return LocalRunner()
+        if self.where.value == CORES:
+            return ProcessRunner()
+        if self.where.value == SPARK:
+            return SparkRunner()
+        if not self.address.value.strip():
+            raise ScenarioError("there is no address; write that of a Spark cluster, such as spark://host:7077")
+        return SparkRunner(self.address.value.strip())
+
+    def _ask_address(self, _: Any) -> None:
+        self.address.layout.display = "" if self.where.value == CLUSTER else "none"
+
     def stop(self) -> None:
-        """End the sweep soon: here after the point under way, on Spark within it. What is finished is kept."""
+        """End the sweep soon: here after the point under way, elsewhere within it. What is finished is kept."""
         self._stop.set()
 
     def wait(self, timeout_s: float = 60.0) -> bool:

@@ -384,6 +384,9 @@ def test_protocols_stand_beside_each_other_with_all_their_bytes():
         assert row["data_bytes"] + row["other_bytes"] == trace[trace["event"] == "sent"]["size_B"].sum()
         assert row["delivery_ratio"] == 1
     assert table.loc["Flooding", "other_bytes"] == 0 < table.loc["DPS", "other_bytes"]
-    assert "Flooding" in [item.text for item in views.beside_chart(table).items if isinstance(item, Text)]
+    drawing = views.beside_chart(runs)
+    assert "Flooding" in [item.text for item in drawing.items if isinstance(item, Text)]
+    assert drawing == views.beside_chart(table)
+    assert [told["name"] for told in drawing.record()["runs"]] == ["DPS", "Flooding"]
     with pytest.raises(ParameterError, match="no rows"):
         views.beside_chart(table.iloc[:0])

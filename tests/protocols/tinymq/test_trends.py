@@ -89,6 +89,24 @@ def test_chart_has_trees_in_the_order_of_their_number_and_the_papers_line_withou
     assert len([item for item in drawing.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
 
 
+def test_a_chart_of_several_sweeps_carries_the_record_of_all_their_runs(tmp_path):
+    workload = [wb.subscribe(0, "TEMP GE 1", start_s=4), wb.publish(8, "TEMP IS 2", start_s=8)]
+    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(), workload, duration_s=10)
+    over = {"protocol.roots": {"1": (0,), "2": (0, 8)}}
+
+    def swept(protocol, measure=None):
+        sweep = wb.Sweep(scenario, {"protocol": [protocol], **over}, "reference", measure)
+        return sweep.run(runner=wb.LocalRunner(), progress=False)
+
+    tables = [swept(wb.TinyMQ()), swept(wb.Pub2Sub())]
+    answer = wb.reproduce(tinymq_figures.trees_chart(tables, "transmissions").save(tmp_path / "a.png"))
+    assert answer.is_identical and answer.runs == 4
+    answer = wb.reproduce(tinymq_figures.trees_chart(tables[0], "transmissions").save(tmp_path / "b.svg"))
+    assert answer.is_identical and answer.runs == 2
+    measured = [tables[0], swept(wb.Pub2Sub(), query_metrics)]
+    assert tinymq_figures.trees_chart(measured, "transmissions").record is None  # no run says which of them measured it
+
+
 def test_sweeps_with_other_numbers_of_trees_stand_in_one_chart():
     whole, ends = (
         {"TinyMQ": VALUES["TinyMQ"]},

@@ -20,8 +20,9 @@ the same folder after a stop, as a sweep's does:
 ``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks.
 
 Theory of operation
-    A plan is a `Design`: it has paths, as `Scenario.replace` takes them, and for the number of a point their values.
-    It is lazy. A crossed plan keeps its two parts and not their combinations; what was drawn is kept as an array of
+    What users call a plan is a `Design` here: it has paths, as `Scenario.replace` takes them, and for the number of a
+    point their values. (`Plan` of workbench/sweeps/plan.py is what a worker needs to run one: a design with the base
+    scenario, the engine and the measure.) It is lazy. A crossed plan keeps its two parts and not their combinations; what was drawn is kept as an array of
     numbers in the unit cube, so that workers have the points that the driver has, whatever their libraries.
 
         >>> import workbench as wb

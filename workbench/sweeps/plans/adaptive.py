@@ -26,8 +26,8 @@ import numpy as np
 
 from workbench.errors import ScenarioError
 from workbench.sim.scenario import Scenario
-from workbench.sweeps.chart import interval
 from workbench.sweeps.design import PROBES, Design, evenly
+from workbench.sweeps.means import interval
 from workbench.sweeps.plan import Measure
 from workbench.sweeps.plans.combined import Crossed, design_of
 from workbench.sweeps.plans.rounds import Rounds, checked_number, repeats_of, values_of

@@ -32,8 +32,8 @@ from workbench import topology as topologies
 from workbench.errors import ParameterError, ScenarioError
 from workbench.suggestion import meant
 from workbench.sweeps import user_code, values
-from workbench.sweeps.chart import interval
 from workbench.sweeps.design import PROBES, Design, Grid, axis, evenly
+from workbench.sweeps.means import interval
 from workbench.topology.graphs import is_whole
 
 if TYPE_CHECKING:

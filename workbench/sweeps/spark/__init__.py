@@ -41,7 +41,8 @@ POLL_S = 0.25
 _TASKS_A_SECOND = 10  # that the driver deals out without being what all wait for
 _GROWTH = 32  # A short task costs as much as many points.
 _TRIES = 3
-_LOST_IN_A_ROW = 20
+_LOST_IN_A_ROW = 20  # tasks, or
+_ROUNDS_LOST = 3  # so many times all that are under way: a machine that is lost takes those of all its cores with it
 _MOST_TASKS = 512  # under way: each has a thread here
 # What Spark says when a worker is gone, and not when a task has raised an error.
 _LOST = re.compile(
@@ -131,10 +132,14 @@ class _Jobs:
         """How long a task should take: many workers get longer ones, for one driver deals out all of them."""
         return max(TASK_S, self._cores / _TASKS_A_SECOND)
 
+    @property
+    def _most(self) -> int:
+        """How many tasks are good to have under way."""
+        return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
+
     def feed(self, shares: Shares) -> bool:
         """Begin as many tasks as are good to have. False if there is none: the work is done."""
-        most = min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
-        while len(self._sent) < most and (share := shares.take(self._cores)):
+        while len(self._sent) < self._most and (share := shares.take(self._cores)):
             self._sent[self._threads.submit(self._run, share)] = share, time.monotonic()
         return bool(self._sent)
 
@@ -166,7 +171,8 @@ class _Jobs:
         """The worker of a share is gone: its points run again. The row of a point that has lost too many of them."""
         why = reason(error)
         self._lost_in_a_row += 1
-        if not _LOST.search(str(error)) or self._lost_in_a_row > _LOST_IN_A_ROW:
+        is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most)
+        if is_hopeless or not _LOST.search(str(error)):
             raise WorkbenchError(f"Spark could not run the sweep: {why}")
         if len(share) > 1:
             shares.halve(share)

@@ -68,40 +68,14 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
     ``archive`` is the name of the package's zip, or None where the worker imports it from the folder ``home``.
     """
 
+    unpacked = _unpacking()
+
     def run_task(batches: Any) -> Iterator[Any]:
         # Pickled by value: names of this module, and of the package, do not exist there yet.
-        import os
-        import shutil
         import sys
-        import zipfile
         from pathlib import Path
 
         from pyspark import SparkFiles
-
-        def unpacked(archive: str) -> str:
-            name = archive.removesuffix(".zip")
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
-            try:
-                cache.mkdir(parents=True, exist_ok=True)
-            except OSError:
-                cache = Path(SparkFiles.getRootDirectory())
-            if not os.access(cache, os.W_OK):
-                cache = Path(SparkFiles.getRootDirectory())
-            folder = cache / name
-            if not folder.exists():
-                draft = cache / f".{name}.{os.getpid()}"
-                with zipfile.ZipFile(SparkFiles.get(archive)) as content:
-                    content.extractall(draft)
-                try:
-                    draft.rename(folder)
-                except OSError:  # Another worker of this machine was first.
-                    shutil.rmtree(draft, ignore_errors=True)
-                now_s = folder.stat().st_mtime
-                for other in cache.iterdir():
-                    if other.stat().st_mtime < now_s - 30 * 86400:
-                        shutil.rmtree(other, ignore_errors=True)
-            os.utime(folder)
-            return str(folder)
 
         for _ in batches:
             pass
@@ -116,3 +90,45 @@ def task(archive: str | None, home: str, plan_name: str, numbers: list[int], tim
         yield from run_share(SparkFiles.get(plan_name), numbers, timeout_s)
 
     return run_task
+
+
+def _unpacking() -> Callable[[str], str]:
+    """What unpacks the package on a worker: the name of the zip file -> the folder that the package is in."""
+
+    def unpacked(archive: str) -> str:
+        # Pickled by value, too.
+        import os
+        import shutil
+        import zipfile
+        from contextlib import suppress
+        from pathlib import Path
+
+        from pyspark import SparkFiles
+
+        name = archive.removesuffix(".zip")
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "workbench", "code")
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            cache = Path(SparkFiles.getRootDirectory())
+        if not os.access(cache, os.W_OK):
+            cache = Path(SparkFiles.getRootDirectory())
+        folder = cache / name
+        with suppress(OSError):
+            os.utime(folder)  # Who tidies up leaves it alone from now on.
+            return str(folder)
+        draft = cache / f".{name}.{os.getpid()}"
+        with zipfile.ZipFile(SparkFiles.get(archive)) as content:
+            content.extractall(draft)
+        try:
+            draft.rename(folder)
+        except OSError:  # Another worker of this machine was first.
+            shutil.rmtree(draft, ignore_errors=True)
+        now_s = folder.stat().st_mtime
+        for other in cache.iterdir():
+            with suppress(OSError):  # Another worker removes it, too.
+                if other.stat().st_mtime < now_s - 30 * 86400:
+                    shutil.rmtree(other, ignore_errors=True)
+        return str(folder)
+
+    return unpacked

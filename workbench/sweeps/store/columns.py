@@ -110,7 +110,7 @@ class Columns:
             **{name: value for name, value in row._asdict().items() if name in FIRST or name in LAST},
             "point": point,
             "key": key,
-            "seed": row.seed if abs(row.seed) < 2**63 else None,
+            "seed": stored_seed(row.seed),
             "engine_asked": plan.engine,
             "measure": user_code.name_of(plan.measure) or None,
         }
@@ -163,6 +163,11 @@ class Columns:
         of, what, _ = self._origins.get(name, (PARAMETER, "", ""))
         none = 0.0 if of == METRIC and what.startswith(COUNTS) else None
         return [none if error is None else None for error in errors]
+
+
+def stored_seed(seed: int) -> int | None:
+    """A seed as its column has it: null if it has no room there."""
+    return seed if abs(seed) < 2**63 else None
 
 
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,7 @@ from workbench.sim.metrics import COUNTS
 from workbench.sweeps import user_code
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.store import files, journal
-from workbench.sweeps.store.columns import FIRST, METRIC, Columns
+from workbench.sweeps.store.columns import FIRST, METRIC, Columns, stored_seed
 from workbench.sweeps.store.lease import Lease
 from workbench.sweeps.values import WRONG
 from workbench.sweeps.work import Row
@@ -33,7 +33,6 @@ from workbench.sweeps.work import Row
 FLUSH_S = 5.0
 _FLUSH_B = 64 << 20
 _SMALL_B, _LARGE_B = 16 << 20, 64 << 20  # files to be joined, and what comes of that
-_SCENARIOS = 10_000  # so many are built to find results that another sweep has called otherwise
 WHAT = (
     "Results of parameter sweeps of the workbench: *.parquet has one row per point, with its whole scenario in the "
     "column 'document'; running the same sweep with out= this folder goes on where it stopped."
@@ -80,8 +79,8 @@ class FolderStore:
         except OSError as error:
             raise DataError(f"{self.place} cannot be a folder for results: {error.strerror}") from None
         self._lease = Lease(self._folder)
-        self._lease.take()
         try:
+            self._lease.take()
             self._journal = journal.Journal(self._folder, self._lease.owner)
             is_as_it_was = not self._tidied() and set(self._folder.glob("*.parquet")) == set(self._files)
             found = rows if is_as_it_was else self._found()
@@ -92,7 +91,9 @@ class FolderStore:
         return found
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Keep rows; one whose key is here already is dropped."""
+        """Keep rows; one whose key is here already is dropped. DataError if another driver has the folder by now."""
+        if self._lease is not None:
+            self._lease.check()
         lines: list[Any] = []
         for row in rows:
             point = self._plan.point_key(row.number)
@@ -150,15 +151,28 @@ class FolderStore:
         for number in range(len(self._plan)):
             numbers.setdefault(self._plan.point_key(number), []).append(number)
         here = {point for table in tables for point in table.column("point").to_pylist()}
-        missing = [some for point, some in numbers.items() if point not in here]
-        if here <= numbers.keys() or len(missing) > _SCENARIOS:
-            return numbers
-        for number in (number for some in missing for number in some):
-            with suppress(*WRONG):
-                scenario = self._plan.scenario_of(number)
-                key = self._plan.key(scenario.hash, self._plan.codes.of(scenario.protocol))
-                numbers.setdefault(key, []).append(number)
+        others = {told for table in tables for told in self._others(table, numbers)}
+        if others:
+            for number in [number for point, some in numbers.items() if point not in here for number in some]:
+                if (self._plan.code_of(number), stored_seed(self._plan.seed_of(number))) in others:
+                    with suppress(*WRONG):
+                        scenario = self._plan.scenario_of(number)
+                        key = self._plan.key(scenario.hash, self._plan.codes.of(scenario.protocol))
+                        numbers.setdefault(key, []).append(number)
         return numbers
+
+    def _others(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
+        """(code, seed) of rows that are of other points, and may be results of this plan's all the same.
+
+        A scenario takes a tenth of a millisecond to build, so it is built for those alone that it may be.
+        """
+        measure = user_code.name_of(self._plan.measure) or None
+        told = zip(*(table.column(name).to_pylist() for name in _OF_OTHERS), strict=True)
+        return {
+            (code, seed)
+            for point, engine, measured, code, seed in told
+            if (engine, measured) == (self._plan.engine, measure) and point not in numbers
+        }
 
     def _rows(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
         """(number, row) of the plan's points in a file's table."""
@@ -279,6 +293,7 @@ class FolderStore:
             self._lease = None
 
 
+_OF_OTHERS = ("point", "engine_asked", "measure", "code", "seed")
 _SAME = ("scenario", "seed", "code", "engine", "versions", "wall_s", "compile_s", "error")
 
 

@@ -1,1 +1,2 @@
-"""Views of sweeps: a metric against a parameter (`figure.py`), savings of one beside another (`savings.py`)."""
+"""Charts of sweeps: a metric against a parameter (`figure.py`, its words in `words.py`), savings of one beside another
+(`savings.py`), what a metric depends on (`sensitivity.py`). `workbench.sweeps.means` works out the numbers."""

@@ -6,15 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.sweeps.chart import Texts
 from workbench.views.chart import Series, category_chart, line_chart
 from workbench.views.drawing import Drawing
+from workbench.views.sweeps.words import Texts
 
 WIDTH, HEIGHT = 640, 380
 
 
 def draw(summary: pd.DataFrame, texts: Texts) -> Drawing:
-    """A chart of what `chart.summary` returns: series by its first column if ``texts.by`` says that there is one.
+    """A chart of what `means.summary` returns: series by its first column if ``texts.by`` says that there is one.
 
     Who points at a mark reads its numbers.
     """

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.sweeps.table import SweepTable
+from workbench.views.carried import carries_sweep
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
 
@@ -122,7 +122,7 @@ def _cheapest(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage:
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
     """Value and its 95 % interval, from the value of all and those with one left out."""
-    from workbench.sweeps.chart import student_t
+    from workbench.sweeps.means import student_t
 
     whole, parts = float(values[0]), values[1:]
     if len(parts) < 2 or not np.isfinite(values).all():
@@ -141,32 +141,28 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
     As `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the bare values of ``by`` in the
     legend; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError if ``x`` is no number.
     """
-    from workbench.sweeps import chart
+    from workbench.sweeps import means
+    from workbench.views.sweeps import words
 
     summary = _in_KB(table.summary(x, y, by), y)
     usual = {
         "x_label": table.name_of(x),
         "y_label": _SENT if y == "bytes_sent" else table.name_of(y),
-        "y_range": (0.0, 1.0) if chart.is_share(y, summary["mean"]) else None,
+        "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds",
     }
-    return _carrying(table, line_chart(chart.series(summary, x, by), **{**usual, **look}), y)
+    return carries_sweep(table, line_chart(words.series(summary, x, by), **{**usual, **look}), y)
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
-    from workbench.sweeps import chart
+    from workbench.views.sweeps import words
 
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    drawing = line_chart(chart.series(points, "coverage", by), **{**usual, **look})
-    return _carrying(table, drawing, "bytes_sent", "coverage")
-
-
-def _carrying(table: Any, drawing: Drawing, *drawn: str) -> Drawing:
-    """The drawing with the record of the sweep; as it is if the table is of something else."""
-    return table.carrying(drawing, *drawn) if isinstance(table, SweepTable) else drawing
+    drawing = line_chart(words.series(points, "coverage", by), **{**usual, **look})
+    return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 
 def _in_KB(summary: pd.DataFrame, y: str) -> pd.DataFrame:

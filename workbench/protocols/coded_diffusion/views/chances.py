@@ -78,7 +78,7 @@ def completion_table(generation_size: int, orders: Sequence[int], trials: int, s
 
 def completion_chart(generation_size: int, orders: Sequence[int], trials: int, seed: int = 1) -> Drawing:
     """Share of generations decoded against packets beyond m: measured, with its 95 % confidence interval."""
-    from workbench.sweeps.chart import share_interval
+    from workbench.sweeps.means import share_interval
 
     series = []
     for order in orders:

@@ -177,7 +177,7 @@ def coverage_chart(
     runs: name -> a run, or a list of runs (seeds), which become a mean in its 95 % confidence band. ``until_s``: where
     the axis ends; None: when the last of them has stopped to spread. ParameterError for a run without such an event.
     """
-    from workbench.sweeps.chart import share_interval
+    from workbench.sweeps.means import share_interval
 
     spreads = {
         name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _several(some)]

@@ -15,7 +15,7 @@ Of a run, out of ``mesh_of(run)``, of messages and of filters::
                                           false_positive_chart(table). vain_table(scenario, lengths), vain_chart(table):
                                           what went out in vain in a network
     processes_drawing(mesh, outcome)      a mesh of processes as it stands; outcome_table({name: outcome})
-    beside_table({name: run})             one workload on several protocols; beside_chart(table)
+    beside_table({name: run})             one workload on several protocols; beside_chart({name: run})
 """
 
 from workbench.views import palette

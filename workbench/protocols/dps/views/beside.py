@@ -1,7 +1,7 @@
 """One workload on several protocols: what each of them sends, and how much of it carries data.
 
 beside_table({name: run})    delivery, frames and bytes of each run, data and what it takes to find the way
-beside_chart(table)          bytes as bars: data, and what is told besides
+beside_chart({name: run})    bytes as bars: data, and what is told besides
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError
 from workbench.views import palette
+from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 
 if TYPE_CHECKING:
@@ -40,8 +41,14 @@ def beside_table(runs: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
+@carries_record
 def beside_chart(table: Any, title: str = "Bytes sent for one workload", width: int = 720) -> Drawing:
-    """The bytes of a `beside_table` as bars. ParameterError for an empty table."""
+    """The bytes of runs by name as bars, or of their `beside_table`; of the runs it carries the record.
+
+    ParameterError for an empty table.
+    """
+    if isinstance(table, Mapping):
+        table = beside_table(table)
     if not len(table):
         raise ParameterError("beside_chart: the table has no rows; it needs a run or more")
     high = 40

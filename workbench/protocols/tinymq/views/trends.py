@@ -20,8 +20,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError
+from workbench.views.carried import carries_sweep
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
+from workbench.views.sweeps import words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,16 +64,16 @@ def trees_chart(
     name -> [(trees, value)]; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError for a column
     that the sweep does not have.
     """
-    from workbench.sweeps import chart
+    from workbench.sweeps import means
 
     frame = _frame(table, only, (y, *([by] if by else [])))
-    summary = chart.summary(frame, TREES, y, by)
-    series = chart.series(summary, TREES, by)
+    summary = means.summary(frame, TREES, y, by)
+    series = words.series(summary, TREES, by)
     for name, points in (paper or {}).items():
         series.append({"name": name, "x": [x for x, _ in points], "y": [value for _, value in points]})
     note = f"mean and 95 % confidence interval over {int(summary['runs'].min())} networks"
     usual = {"x_label": "trees", "y_label": _LABELS.get(y, y.replace("_", " ")), "note": note}
-    return line_chart(series, **{**usual, **look})
+    return carries_sweep(table, line_chart(series, **{**usual, **look}), y)
 
 
 def trend_table(table: Any, metrics: Sequence[str], by: str | None = None, only: Only = None) -> pd.DataFrame:
@@ -83,7 +85,7 @@ def trend_table(table: Any, metrics: Sequence[str], by: str | None = None, only:
     """
     import pandas as pd
 
-    from workbench.sweeps.chart import interval
+    from workbench.sweeps.means import interval
 
     frame = _frame(table, only, (*metrics, *([by] if by else [])))
     others = [axis for axis in _tables(table)[0].axes if axis not in (ROOTS, by)]

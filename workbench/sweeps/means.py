@@ -1,6 +1,6 @@
-"""Means with confidence bands, and what a chart of them is called. Pure: no drawing here.
+"""Means over runs with their 95 % confidence intervals.
 
-The 95 % interval of a mean over n runs is mean ± t s / √n, with s the standard deviation of the runs (n - 1 in its
+The interval of a mean over n runs is mean ± t s / √n, with s the standard deviation of the runs (n - 1 in its
 denominator) and t Student's quantile for n - 1 degrees of freedom. It is cut off where a metric ends: none is below
 0, and a share is at most 1.
 """
@@ -8,11 +8,7 @@ denominator) and t Student's quantile for n - 1 degrees of freedom. It is cut of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from workbench.errors import ParameterError
-from workbench.sweeps.plan import Plan
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,32 +23,6 @@ _Z_975 = 1.959964
 
 # How the names of metrics end that are shares, from 0 to 1.
 _SHARES = ("ratio", "coverage", "share")
-_UNITS = (
-    ("_uJ_per_B", "µJ/B"),
-    ("_bps", "bit/s"),
-    ("_mJ", "mJ"),
-    ("_ms", "ms"),
-    ("_us", "µs"),
-    ("_s", "s"),
-    ("_B", "B"),
-    ("_m", "m"),
-)
-_NAMES = {
-    "radio.loss": "loss (share of frames)",
-    "latency_ms_p50": "median latency (ms)",
-    "latency_ms_p95": "95th percentile of latency (ms)",
-    "bytes_sent": "sent (B)",
-    "wall_s": "wall time of a run (s)",
-}
-
-
-class Texts(NamedTuple):
-    """What stands at the axes, over the legend ("" without one) and under the title."""
-
-    x: str
-    y: str
-    by: str
-    note: str
 
 
 def student_t(freedom: int) -> float:
@@ -96,19 +66,6 @@ def is_share(metric: str, values: pd.Series) -> bool:
     return metric.rpartition("_")[2] in _SHARES and not (values > 1).any()
 
 
-def series(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
-    """Lines (name, x, y, low, high) of a summary, for `views.line_chart`; ParameterError if ``x`` is no number."""
-    import pandas as pd
-
-    if not pd.api.types.is_numeric_dtype(summary[x]) or pd.api.types.is_bool_dtype(summary[x]):
-        raise ParameterError(f"a line needs numbers along x and {x} has others, such as {summary[x][0]!r}; plot() can")
-    columns = {"x": x, "y": "mean", "low": "low", "high": "high"}
-    return [
-        {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}
-        for name, rows in (summary.groupby(by, sort=False) if by is not None else [("", summary)])
-    ]
-
-
 def _as_in_plan(column: pd.Series) -> Any:
     places = {value: place for place, value in enumerate(column.unique())}
     return lambda values: values.map(places)
@@ -135,36 +92,3 @@ def share_interval(values: list[float]) -> tuple[float, float, float]:
 def _cut_off(mean: float, half: float, largest: float) -> tuple[float, float]:
     low, high = mean - half, mean + half
     return 0.0 if low < 0 else low, largest if high > largest else high
-
-
-def texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
-    """The words of a chart of ``summary``; ``varied``: the paths that have more than one value."""
-    others = [path for path in varied if path not in (x, by)]
-    over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
-    note = f"mean and 95 % confidence interval over {over}" if others else "one run each"
-    return Texts(name_of(x, plan), name_of(y, plan), "" if by is None else name_of(by, plan), note)
-
-
-def name_of(column: str, plan: Plan) -> str:
-    """A column's name for an axis, with its unit where it is known: "protocol.ttl" -> "ttl (hops)"."""
-    if column in _NAMES:
-        return _NAMES[column]
-    name = column.rpartition(".")[2]
-    unit = _parameter_unit(column, plan)
-    for suffix, meaning in _UNITS:
-        if name.endswith(suffix):
-            name, unit = name.removesuffix(suffix), meaning
-            break
-    text = name.replace("_", " ")
-    return f"{text} ({unit})" if unit else text
-
-
-def _parameter_unit(column: str, plan: Plan) -> str:
-    head, _, name = column.partition(".")
-    if head != "protocol":
-        return ""
-    for protocol in (plan.scenario.protocol, *plan.protocols):
-        units: dict[str, str] = {parameter.name: parameter.unit for parameter in protocol.parameters}
-        if name in units:
-            return units[name]
-    return ""

@@ -1,0 +1,24 @@
+"""A small scenario for tests of sweeps, and filters for it."""
+
+import os
+
+import workbench as wb
+
+
+def scenario(**changes):
+    """A sink at one end of a line of five, a source at the other."""
+    line = wb.Scenario(
+        topology=wb.topology.line(5),
+        protocol=wb.Diffusion(),
+        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
+        duration_s=5,
+    )
+    return line.replace(**changes)
+
+
+def harmless(attributes):
+    return attributes
+
+
+def poisoned(attributes):
+    os._exit(3)

@@ -1,0 +1,244 @@
+"""The lease of a folder: who lives keeps it, who is dead loses it, and one alone takes a dead one's place."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.sweeps.store import lease
+
+
+def dead_process():
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def leave(folder, **told):
+    """A lease of this system in a folder, with some things told otherwise."""
+    content = {"owner": "0" * 32, **lease._this_process(), "beat": "1", **told}
+    (folder / lease.NAME).write_text(json.dumps(content))
+
+
+def is_waited_for(folder):
+    """Whether the lease in a folder is watched before it is taken over."""
+    ours = lease.Lease(folder)
+    begin = time.perf_counter()
+    ours.take()
+    waited_s = time.perf_counter() - begin
+    ours.release()
+    assert list(folder.iterdir()) == []
+    return waited_s >= lease.EXPIRES_S
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="what a process is of is asked of /proc")
+
+
+def test_a_lease_of_another_host_ends_when_it_is_silent(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
+    (tmp_path / lease.NAME).write_text(json.dumps({"owner": "x", "host": "elsewhere", "pid": 1, "beat": "1"}))
+    ours = lease.Lease(tmp_path)
+    begin = time.perf_counter()
+    ours.take()
+    assert time.perf_counter() - begin > 1.0
+    ours.check()
+    ours.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\x00", b"[]", b'{"pid": "1"}', b'{"owner": 1'])
+def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(lease, "EXPIRES_S", 0.3)
+    (tmp_path / lease.NAME).write_bytes(content)
+    ours = lease.Lease(tmp_path)
+    ours.take()
+    ours.check()
+    ours.release()
+
+
+def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
+    monkeypatch.setattr(lease, "BEAT_S", 3600.0)
+    first, second = lease.Lease(tmp_path), lease.Lease(tmp_path)
+    first.take()
+    second.take()
+    with pytest.raises(wb.DataError, match="was taken over by another sweep while this one stood still"):
+        first.check()
+    first.release()
+    second.check()
+    second.release()
+    assert not (tmp_path / lease.NAME).exists()
+
+
+# Which process
+
+
+@needs_proc
+def test_a_process_of_this_system_that_has_ended_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
+    leave(tmp_path, pid=dead_process())
+    assert not is_waited_for(tmp_path)
+
+
+@needs_proc
+def test_another_process_with_the_number_of_one_that_has_ended_is_not_taken_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
+    leave(tmp_path, began="1")  # this process's number, given before
+    assert not is_waited_for(tmp_path)
+
+
+@needs_proc
+@pytest.mark.parametrize("other", [{"namespace": "pid:[1]"}, {"boot": "another"}, {"host": "elsewhere"}])
+def test_a_process_of_another_system_is_watched_whatever_its_number(tmp_path, monkeypatch, other):
+    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
+    leave(tmp_path, pid=dead_process(), **other)
+    assert is_waited_for(tmp_path)
+
+
+@pytest.mark.parametrize("absent", ["boot", "namespace", "began"])
+def test_a_lease_that_does_not_say_which_process_is_watched(tmp_path, monkeypatch, absent):
+    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
+    leave(tmp_path, pid=dead_process() if absent != "began" else os.getpid(), **{absent: None})
+    assert is_waited_for(tmp_path) == (absent != "began" or not Path("/proc/self").exists())
+
+
+def proc_of_a_container(folder, pid):
+    """What a container shows as /proc to its process."""
+    own = folder / str(pid)
+    for path in (own / "ns", folder / "sys/kernel/random"):
+        path.mkdir(parents=True)
+    (folder / "sys/kernel/random/boot_id").write_text("0f0f\n")
+    (folder / "self").symlink_to(str(pid))
+    (own / "ns/pid").symlink_to("pid:[4026532001]")
+    (own / "stat").write_text(f"{pid} (python (3)) S " + " ".join(["0"] * 18) + " 4711 0\n")
+    return folder
+
+
+def test_two_containers_with_one_host_name_do_not_take_each_others_driver_for_dead(tmp_path, monkeypatch):
+    """The first one's process has a number that nobody has in the second one."""
+    folder, number = tmp_path / "results", dead_process()
+    folder.mkdir()
+    monkeypatch.setattr(lease, "BEAT_S", 0.3)
+    with monkeypatch.context() as inside:
+        inside.setattr(lease, "_PROC", proc_of_a_container(tmp_path / "proc", number))
+        inside.setattr(os, "getpid", lambda: number)
+        first = lease.Lease(folder)
+        first.take()
+    told = json.loads((folder / lease.NAME).read_text())
+    assert (told["pid"], told["boot"], told["began"]) == (number, "0f0f", "4711")
+    with pytest.raises(wb.DataError, match=f"is in use: process {number} on "):
+        lease.Lease(folder).take()
+    first.check()
+    first.release()
+
+
+def test_where_proc_is_anothers_a_process_is_not_named_by_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "_PROC", proc_of_a_container(tmp_path, os.getpid() + 1))
+    assert set(lease._this_process()) == {"host", "pid"}
+
+
+# Who is next
+
+
+@needs_proc
+def test_who_is_late_and_a_third_one_leave_the_lease_to_who_has_taken_it(tmp_path, monkeypatch):
+    """The second one sees a dead lease, and the first takes it then; the third one comes at the second's next step."""
+    monkeypatch.setattr(lease, "BEAT_S", 0.02)
+    monkeypatch.setattr(lease, "_POLL_S", 0.01)
+    leave(tmp_path, pid=dead_process())
+    first, second, third = (lease.Lease(tmp_path) for _ in range(3))
+    judged = lease._is_gone
+    came = []
+
+    def first_is_quicker(content):
+        monkeypatch.setattr(lease, "_is_gone", judged)
+        first.take()
+        for name in ("rename", "replace", "unlink"):
+            monkeypatch.setattr(Path, name, third_comes_after(getattr(Path, name)))
+        return True
+
+    def third_comes_after(step):
+        def stepped(path, *arguments, **options):
+            answer = step(path, *arguments, **options)
+            if not came:
+                came.append(path.name)
+                with suppress(wb.DataError):
+                    third.take()
+            return answer
+
+        return stepped
+
+    monkeypatch.setattr(lease, "_is_gone", first_is_quicker)
+    with pytest.raises(wb.DataError, match="is in use"):
+        second.take()
+    assert came
+    first.check()
+    for one in (second, third):
+        with pytest.raises(wb.DataError):
+            one.check()
+    monkeypatch.undo()
+    first.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_proc
+def test_of_many_who_find_a_dead_lease_one_takes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "BEAT_S", 0.02)
+    monkeypatch.setattr(lease, "_POLL_S", 0.01)
+    number = dead_process()
+    for turn in range(10):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        leave(folder, pid=number)
+        some, begin = [lease.Lease(folder) for _ in range(6)], threading.Barrier(6)
+        taken = []
+
+        def contend(one, begin=begin, taken=taken):
+            begin.wait()
+            with suppress(wb.DataError):
+                one.take()
+                taken.append(one)
+
+        threads = [threading.Thread(target=contend, args=(one,)) for one in some]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        (owner,) = taken
+        owner.check()
+        owner.release()
+        assert list(folder.iterdir()) == []
+
+
+@needs_proc
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_who_is_killed_while_it_takes_over_is_taken_over_itself(tmp_path, monkeypatch, steps):
+    """Each of them dies before it has moved its file to its place."""
+    dead = lease._this_process() | {"pid": dead_process()}
+    leave(tmp_path, **dead)
+    for _ in range(steps):
+        one = lease.Lease(tmp_path)
+        with monkeypatch.context() as dying:
+            dying.setattr(lease, "_this_process", lambda: dead)
+            dying.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            dying.setattr(lease, "_is_gone", lambda _: True)
+            with pytest.raises(KeyboardInterrupt):
+                one.take()
+    assert len(list(tmp_path.iterdir())) == 1 + steps
+    assert not is_waited_for(tmp_path)
+
+
+def test_a_file_that_no_owner_needs_any_more_goes_with_the_next(tmp_path):
+    (tmp_path / f"_lease-{'1' * 32}.json").write_text("{}")
+    ours = lease.Lease(tmp_path)
+    ours.take()
+    assert [path.name for path in tmp_path.iterdir()] == [lease.NAME]
+    ours.release()

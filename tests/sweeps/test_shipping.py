@@ -1,0 +1,66 @@
+"""What a worker does with the package that it is sent. No Spark takes part."""
+
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from workbench.sweeps.spark import shipping
+
+pyspark = pytest.importorskip("pyspark")
+MONTH_S = 31 * 86400
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Where a worker of this user unpacks packages; one has been sent."""
+    with zipfile.ZipFile(tmp_path / "workbench-new.zip", "w") as archive:
+        archive.writestr("workbench/__init__.py", "")
+    monkeypatch.setattr(pyspark.SparkFiles, "get", lambda name: str(tmp_path / name))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "cache" / "workbench" / "code"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def make_old(folder, name):
+    """A package that nobody has used for a month."""
+    (folder / name).mkdir()
+    os.utime(folder / name, (time.time() - MONTH_S,) * 2)
+
+
+def unpack():
+    return Path(shipping._unpacking()("workbench-new.zip"))
+
+
+def test_a_package_is_unpacked_once_and_found_again(cache):
+    folder = unpack()
+    assert folder.parent == cache and [path.name for path in folder.rglob("*.py")] == ["__init__.py"]
+    (folder / "compiled").touch()
+    os.utime(folder, (time.time() - MONTH_S,) * 2)
+    assert unpack() == folder and (folder / "compiled").exists()
+    assert time.time() - folder.stat().st_mtime < MONTH_S / 2  # who uses it says so
+
+
+def test_a_package_that_nobody_has_used_for_a_month_goes(cache):
+    make_old(cache, "workbench-old")
+    unpack()
+    assert [path.name for path in cache.iterdir()] == ["workbench-new"]
+
+
+def test_a_package_that_another_worker_removes_at_this_moment_is_no_error(cache, monkeypatch):
+    for name in ("workbench-older", "workbench-old"):
+        make_old(cache, name)
+    look = Path.stat
+
+    def vanishing(path, **options):
+        if path.name == "workbench-older":
+            raise FileNotFoundError(path)
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", vanishing)
+    assert unpack().is_dir()
+    monkeypatch.undo()
+    assert not (cache / "workbench-old").exists()  # the others are looked at all the same
