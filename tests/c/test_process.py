@@ -166,12 +166,21 @@ def test_configuration_cut_anywhere_is_refused_or_read_but_never_read_past(mote)
 @given(st.binary(max_size=600) | st.integers(0, 778).map(lambda size: bytes(range(1, 255)) * 5 + bytes(size)))
 def test_bodies_are_framed_as_in_python(framer, body):
     ffi, functions = framer
-    frame = ffi.new("uint8_t[]", 2 * len(body) + 3000)
-    size = functions.enframe(ffi.new("uint8_t[]", body or b"\0"), len(body), frame)
-    assert bytes(ffi.buffer(frame, size)) == framing.encode(body)
-    deframer = ffi.new("struct deframer *")
-    found = [functions.deframe(deframer, byte) for byte in framing.encode(body)]
-    assert found[:-1] == [-1] * (size - 1) and found[-1] == len(body)
+    written = bytearray()
+
+    @ffi.callback("void(void *, const uint8_t *, size_t)")
+    def write(_, data, size):
+        written.extend(ffi.buffer(data, size))
+
+    enframer = ffi.new("struct enframer *")
+    functions.enframe_begin(enframer, ffi.NULL, write)
+    for byte in body:
+        functions.enframe_put(enframer, byte)
+    functions.enframe_end(enframer)
+    assert written == framing.encode(body)
+    deframer, _memory = make_deframer(ffi)
+    found = [functions.deframe(deframer, byte) for byte in written]
+    assert found[:-1] == [-1] * (len(written) - 1) and found[-1] == len(body)
     assert bytes(ffi.buffer(deframer.bytes, len(body))) == body
 
 
@@ -179,7 +188,7 @@ def test_bodies_are_framed_as_in_python(framer, body):
 @given(st.lists(st.integers(0, 255), max_size=300), st.binary(max_size=40))
 def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
     ffi, functions = framer
-    reference, deframer = framing.Deframer(), ffi.new("struct deframer *")
+    reference, (deframer, _memory) = framing.Deframer(), make_deframer(ffi)
     for data in (bytes(noise), framing.encode(body)):
         bodies = []
         for byte in data:
@@ -190,15 +199,22 @@ def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
         assert deframer.spoilt == reference.spoilt
 
 
-@pytest.fixture(scope="module")
-def framer():
-    """The C of framing alone."""
+def make_deframer(ffi):
+    """A deframer, and the memory that it needs."""
+    memory = ffi.new("uint8_t[3000]")
+    return ffi.new("struct deframer *", {"room": 3000, "bytes": memory}), memory
+
+
+@pytest.fixture(scope="module", params=[258, 1024], ids=["written block by block", "written at once"])
+def framer(request):
+    """The C of framing alone, with as little room for what goes out as there may be, and with some."""
     import cffi
 
-    path = scratch() / "framing.so"
-    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", str(MOTE / "framing.c"), "-o", str(path)])
+    path = scratch() / f"framing-{request.param}.so"
+    room = f"-DENFRAMER_B={request.param}"
+    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", room, str(MOTE / "framing.c"), "-o", str(path)])
     ffi = cffi.FFI()
-    ffi.cdef(declarations([f"-I{MOTE}"], ["framing.h"]))
+    ffi.cdef(declarations([room, f"-I{MOTE}"], ["framing.h"]))
     return ffi, ffi.dlopen(str(path))
 
 

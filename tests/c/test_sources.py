@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.c.processes import HOW, MOTE
+from tests.c.processes import BOARD, HOW, MOTE
 from tests.c_nodes import LIBRARY, WARNINGS, compile_c, includes, needs_compiler, sources
 from tests.repository import REPOSITORY
 
@@ -30,5 +30,5 @@ def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name
 
 @needs_compiler
 def test_mote_compiles_without_a_warning_of_the_compiler_or_its_analyzer():
-    for source in sorted(MOTE.glob("*.c")):
+    for source in sorted([*MOTE.glob("*.c"), *BOARD.glob("*.c")]):
         compile_c([*HOW, "-O2", "-fanalyzer", *includes("diffusion"), "-c", str(source), "-o", "/dev/null"])
