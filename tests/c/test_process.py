@@ -1,6 +1,7 @@
 """A mote in C as a process behind the host link: in lockstep its trace is the simulator's, live it delivers, and it
 survives whatever comes over its line."""
 
+import functools
 import json
 import random
 import select
@@ -8,12 +9,12 @@ import socket
 from contextlib import ExitStack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
 from tests.c.processes import MOTE, process, program
-from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
+from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, includes, needs_compiler, scratch
 from tests.golden import renew
 from tests.until import wait_until
 from workbench.errors import LinkError
@@ -229,3 +230,35 @@ def test_mote_that_is_reset_or_restarted_is_greeted_anew():
         with process(path, port, boot=4):
             wait_until(lambda: one.greeting.boot == 4)
             one.close()
+
+
+DECIMALS = st.floats(0, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
+
+
+@settings(max_examples=400)
+@given(DECIMALS)
+@example(0.30000000000000004)
+def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):
+    ffi, functions = freestanding()
+    text = json.loads(configuration(1, protocol_on_a_mote(wb.Diffusion()), 2**64 - 1))
+    text["settings"]["blacklist_loss"] = number
+    made = ffi.new("struct configuration *")
+    said = functions.configuration_read(json.dumps(text, separators=(",", ":")).encode(), made)
+    digits = len(repr(number).partition("e")[0].replace(".", "").lstrip("0"))
+    if said == ffi.NULL:
+        assert made.settings.blacklist_loss == number and made.key == 2**64 - 1
+    else:
+        assert ffi.string(said) == b"blacklist_loss" and (digits > 15 or not 1e-8 < number < 1e22)
+
+
+@functools.cache
+def freestanding():
+    """The C that reads a configuration, as a small board has it."""
+    import cffi
+
+    path = scratch() / "configuration.so"
+    how = [*WARNINGS, "-O1", "-ffreestanding", "-fPIC", "-shared", *includes("diffusion"), f"-I{MOTE}"]
+    compile_c([*how, str(MOTE / "configuration.c"), "-o", str(path)])
+    ffi = cffi.FFI()
+    ffi.cdef(declarations([*includes("diffusion"), f"-I{MOTE}"], ["configuration.h"]))
+    return ffi, ffi.dlopen(str(path))

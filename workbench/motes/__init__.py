@@ -8,9 +8,10 @@
     scenario.run(on=wb.motes.boards(["/dev/ttyUSB0", ...])) boards, for the topology's nodes in ascending order
 
 A virtual mote is the MicroPython interpreter running the program of hardware/mote behind a loopback socket, or the
-program of hardware/c as a process or on an emulated Cortex-M3; the host talks to it as it would to a board. Boards without a radio of their own, virtual motes among them, hear each other
-through the host, which applies the topology's links. Used in a ``with``, virtual motes stay up from run to run; those
-that were killed, or whose program has ended, are started again for the next one.
+program of hardware/c as a process or on an emulated Cortex-M3; the host talks to it as it would to a board. Boards
+without a radio of their own, virtual motes among them, hear each other and simulated nodes through the host, which
+applies the topology's links. Used in a ``with``, virtual motes stay up from run to run; those that were killed, or
+whose program has ended, are started again for the next one.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
 from workbench.suggestion import meant
 
-MICROPYTHON, SIMULATED = "micropython", "simulated"
-KINDS = (MICROPYTHON, in_c.C, in_c.CORTEX_M3, SIMULATED)
+MICROPYTHON, C, CORTEX_M3, SIMULATED = "micropython", in_c.C, in_c.CORTEX_M3, "simulated"
+KINDS = (MICROPYTHON, C, CORTEX_M3, SIMULATED)
 Kinds = str | Mapping[int, str] | Sequence[str]
 
 
@@ -124,14 +125,14 @@ class VirtualMotes(Motes):
     def _start_processes(self, scenario: Any) -> dict[int, str]:
         # Keys of the user's own make the configuration long; without them it fits what a small mote has room for.
         longest_body = in_c.LONG_BODY if scenario.user_keys() else in_c.SHORT_BODY
-        nodes = self._nodes_of(in_c.C, in_c.CORTEX_M3)
+        nodes = self._nodes_of(C, CORTEX_M3)
         compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body) for node in nodes}
         for node in [node for node in self._processes if self._compiled[node] != compiled.get(node)]:
             self._processes.pop(node).kill()
         self._compiled = compiled
         for node, program in compiled.items():
             if node not in self._processes:
-                make = CortexM3 if self.kinds[node] == in_c.CORTEX_M3 else CProcess
+                make = CortexM3 if self.kinds[node] == CORTEX_M3 else CProcess
                 self._processes[node] = make(program, self.speed, partial(self._crashed, node))
             elif not self._processes[node].is_running:
                 self._processes[node].restart()

@@ -54,7 +54,7 @@ def missing(kind: str) -> str | None:
     if kind == C:
         return _no_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
     why = _no_program("an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}")
-    if why is None and not has_newlib():
+    if why is None and not newlib():
         why = f"an emulated Cortex-M3 needs newlib, the C library of {_ARM}: apt-get install {_LIBRARY}"
     return why or _no_program("a Cortex-M3 is emulated by QEMU", EMULATOR, EMULATOR)
 
@@ -65,13 +65,12 @@ def _no_program(purpose: str, name: str, packages: str) -> str | None:
     return f"{purpose}, and there is no `{name}` on the PATH: apt-get install {packages}"
 
 
-@lru_cache(maxsize=1)
-def has_newlib() -> bool:
-    """Whether the cross-compiler finds a C library for small chips."""
+def newlib() -> str:
+    """Where the cross-compiler finds its C library for small chips; "" if it does not."""
     if shutil.which(_ARM) is None:
-        return False
+        return ""
     said = subprocess.run([_ARM, "-print-file-name=nano.specs"], capture_output=True, text=True, check=False).stdout
-    return Path(said.strip()).is_absolute()
+    return str(Path(said.strip()).resolve().parent) if Path(said.strip()).is_absolute() else ""
 
 
 def program(kind: str, protocol: Any, longest_body: int = LONG_BODY, stack_B: int = STACK_B) -> Path:
@@ -104,7 +103,7 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
     folders = (library, mote, board, folder)
     named = [f"-D{name}={value}" for name, value in sorted(defines.items())]
-    options = [*_OPTIONS, *named, *(["-O2", "-D_POSIX_C_SOURCE=200809L"] if kind == C else _CORTEX_M3)]
+    options = [*_OPTIONS, *named, *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else _CORTEX_M3)]
     scripts = []
     if kind == CORTEX_M3:
         options.append(f"-Wl,--defsym=STACK_B={stack_B}")

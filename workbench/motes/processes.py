@@ -10,8 +10,8 @@ Theory of operation
     order, so then they go over UART 0.
 
 Cost
-    A process takes a megabyte and some milliseconds to start, an emulated Cortex-M3 41 MB and 0.2 s. Either sleeps while
-    it has nothing to do.
+    A process takes a megabyte and some milliseconds to start, an emulated Cortex-M3 41 MB and 0.2 s. Either sleeps
+    while it has nothing to do.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Run:
     """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
-    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one. ``kinds``: what each node ran
-    on, where some ran on motes.
+    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one. ``kinds``: what each node
+    ran on, where some ran on motes.
     """
 
     kinds: Mapping[int, str] = {}
