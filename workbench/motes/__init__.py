@@ -26,6 +26,7 @@ from typing import Any
 from workbench.errors import LinkError, ParameterError
 from workbench.motes import in_c, port, rack
 from workbench.motes.crew import protocol_on_a_mote
+from workbench.motes.in_c import footprint as footprint
 from workbench.motes.mote import Mote
 from workbench.motes.processes import CortexM3, CProcess, Process
 from workbench.motes.program import program_files
