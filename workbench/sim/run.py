@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 class Run:
     """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
-    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one.
+    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one. ``kinds``: what each node
+    ran on, where some ran on motes.
     """
+
+    kinds: Mapping[int, str] = {}
 
     def __init__(self, scenario: Any, engine: str, recorder: Any, engine_reason: str = "") -> None:
         self.scenario = scenario
