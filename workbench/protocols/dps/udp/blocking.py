@@ -15,7 +15,9 @@ Limits
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -241,6 +243,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     def __init__(self, node: BlockingNode, subscription: DPSSubscription) -> None:
         super().__init__(node, subscription)
         self._subscription = subscription
+        self._is_ended = False
 
     def __enter__(self) -> BlockingSubscription:
         return self
@@ -263,6 +266,42 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     def unsubscribe(self) -> None:
         """End it; what has come can still be taken."""
         self.node.call(self._subscription.unsubscribe())
+        self._is_ended = True
+
+    # For `wb.pipelines.stream`
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come, and all that came is taken."""
+        return (self._is_ended or self.node.is_ended) and not self.waiting
+
+    def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next publication as a reading that was measured now; None if none has come within ``timeout_s``.
+
+        The first topic's last part is the key, what is before it the region, the series stands for the node. The value
+        is the payload, NaN if that is no number.
+        """
+        publication = self.next(timeout_s)
+        while publication is not None and publication.is_expiry:
+            publication = self.next(0.0)
+        return None if publication is None else _reading(publication)
+
+
+def _reading(publication: ReceivedPublication) -> dict[str, Any]:
+    """See `BlockingSubscription.next_reading`."""
+    region, _, key = publication.topics[0].rpartition("/")
+    try:
+        value = float(publication.text)
+    except ValueError:
+        value = math.nan
+    return {
+        "time_s": time.time_ns() / 1e9,
+        "node": int.from_bytes(publication.publication_id[:4], "big"),
+        "key": key,
+        "value": value,
+        "region": region,
+        "sequence": publication.sequence,
+    }
 
 
 class BlockingSeries(BlockingReceiver[Any]):
