@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from workbench.errors import DataError
 from workbench.pipelines.live.readings import SCHEMA, Reading, fault, to_table
-from workbench.sweeps.store.files import write_text
 
 FORMAT, VERSION = "workbench-capture", 1
 ABOUT, ENDED, LOCK = "capture.json", "ended", "writing.lock"
@@ -39,6 +38,13 @@ READ_B = 1 << 20
 _TAIL_B = 1 << 16  # some lines, of the longest
 _SEGMENTS = "readings-*.jsonl"
 _WIDTH = len(SCHEMA)
+
+
+def _write_file(folder: Path, name: str, content: bytes) -> None:
+    """A small file that is there with all of its content, or not at all."""
+    from workbench.sweeps.store.files import write_text  # Who reads, as Spark's workers do, needs no sweeps.
+
+    write_text(folder, name, content)
 
 
 class Lock:
@@ -92,7 +98,7 @@ class Capture:
         path = self.folder / ABOUT
         if not path.exists():
             about = {"format": FORMAT, "version": VERSION, "id": uuid.uuid4().hex, "source": source}
-            write_text(self.folder, ABOUT, json.dumps(about, indent=2).encode())
+            _write_file(self.folder, ABOUT, json.dumps(about, indent=2).encode())
         elif about_of(self.folder)["source"] != source:
             raise DataError(f"{self.folder} has a capture of something else; take another folder")
         if (self.folder / ENDED).exists():
@@ -171,7 +177,7 @@ class Capture:
         """Nothing more will come: followers close their windows."""
         os.fsync(self._file.fileno())
         ended = {"offset": self.size_B, "rows": self.rows, "newest_s": self.newest_s}
-        write_text(self.folder, ENDED, json.dumps(ended).encode())
+        _write_file(self.folder, ENDED, json.dumps(ended).encode())
 
     def close(self) -> None:
         """Stop writing; another one may continue."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.pipelines.live import capture
-from workbench.pipelines.live.capture import Lock, about_of, end_of
+from workbench.pipelines.live.capture import READ_B, Lock, about_of, end_of
 from workbench.pipelines.live.fold import Fold
 from workbench.pipelines.live.output import LOCK, Output
 from workbench.pipelines.live.windows import Asked, asked
@@ -110,11 +110,14 @@ class Following:
         self._is_stopping.set()
         self._thread.join()
 
-    def chart(self) -> Any:
-        """The means over time: in a notebook a chart below the cell that follows, elsewhere a drawing of what is."""
+    def chart(self, key: str | None = None) -> Any:
+        """The means over time: in a notebook a chart below the cell that follows, elsewhere a drawing of what is.
+
+        ``key``: of which readings, if there are several.
+        """
         from workbench.views import windows
 
-        return windows.show(self)
+        return windows.show(self, key)
 
     def __enter__(self) -> Following:
         return self
@@ -149,7 +152,7 @@ class LocalFollowing(Following):
         while not is_over:
             # Asked for before reading: what was written before the end is read then.
             end = end_of(self._source)
-            chunk = capture.read(self._source, self._offset)
+            chunk = capture.read(self._source, self._offset, READ_B)
             self._fold.add(chunk.rows)
             is_new = is_new or chunk.offset > self._offset
             self._offset, self.damaged = chunk.offset, self.damaged + chunk.damaged
