@@ -2,7 +2,7 @@
 
 Theory of operation
     Windows that are closed are written as part-N.parquet, N rising, each file whole or not there. The engine without
-    Java then writes state.json, in one step too: the offset up to which the capture is read, the windows that are open
+    Java then writes _state.json, in one step too: the offset up to which the capture is read, the windows that are open
     then, and the next N. It is these two that belong together: a part that the state does not count yet was written by
     one that was killed in between. It has nothing but windows that were closed for good, and is written anew by the
     one that goes on from the state.
@@ -26,7 +26,8 @@ from workbench.errors import DataError
 from workbench.pipelines.live.windows import Asked
 from workbench.sweeps.store.files import write_text
 
-STATE, ABOUT, LOCK = "state.json", "windows.json", "following.lock"
+# Who reads a folder of Parquet passes over such names.
+STATE, ABOUT, LOCK, CHECKPOINT = "_state.json", "_windows.json", "_lock", "_checkpoint"
 _PARTS = "part-*.parquet"
 
 

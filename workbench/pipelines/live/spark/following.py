@@ -15,9 +15,9 @@ from typing import Any
 
 from workbench.pipelines.live.capture import end_of
 from workbench.pipelines.live.following import POLL_S, Following
+from workbench.pipelines.live.output import CHECKPOINT
 from workbench.pipelines.live.windows import MICROSECONDS, TOLD
 
-CHECKPOINT = "checkpoint"
 TRIGGER = "500 milliseconds"
 
 
