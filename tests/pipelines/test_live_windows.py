@@ -66,7 +66,7 @@ def test_windows_by_hand():
     assert windows(to_table(rows), every_s=10, late_s=5)["late"].tolist() == [0, 0, 3]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     readings=st.lists(
         st.tuples(

@@ -281,9 +281,12 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
         The first topic's last part is the key, what is before it the region, the series stands for the node. The value
         is the payload, NaN if that is no number.
         """
-        publication = self.next(timeout_s)
-        while publication is not None and publication.is_expiry:
-            publication = self.next(0.0)
+        try:
+            publication = self.next(timeout_s)
+            while publication is not None and publication.is_expiry:
+                publication = self.next(0.0)
+        except LinkError:  # It has been closed meanwhile: what waits is taken by the next call.
+            return None
         return None if publication is None else _reading(publication)
 
 
