@@ -24,13 +24,14 @@ def test_a_run_on_motes_is_captured_as_it_goes_on(tmp_path):
     delivered = [row for row in run.trace.to_pylist() if row["event"] == "delivered"]
     table = captured(tmp_path).to_pandas()
     assert len(table) == len(delivered) == following.readings
-    assert table["sequence"].is_unique
     assert {*zip(table["node"], table["sink"], table["region"], table["key"], table["value"], strict=True)} == {
         (2, 0, "far", "TEMP", 26.0)
     }
     assert (table["arrived_s"] >= table["time_s"]).all()
-    # What was published at 0.3, 0.6, ... seconds: a mote's clock is right to some milliseconds.
-    assert ((table["time_s"] / 0.3).sub((table["time_s"] / 0.3).round()).abs() < 0.3).all()
+    published = {row["time_us"] / 1e6 for row in run.trace.to_pylist() if row["event"] == "published"}
+    # A mote's delivery may be told before the other one's publication; mostly it is not.
+    assert table["time_s"].isin(published).mean() > 0.5
+    assert (table["time_s"].isin(published) | (table["time_s"] == table["arrived_s"])).all()
 
 
 def test_rows_of_a_run_on_motes_are_given_once_and_in_the_order_in_which_they_came():
