@@ -2,6 +2,8 @@
 
 from itertools import accumulate
 
+import nbclient
+import nbformat
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -210,6 +212,21 @@ def test_the_chart_outside_of_a_notebook_is_a_drawing_of_what_there_is(whole, tm
         assert f">{region}<" in svg
     with pytest.raises(ParameterError, match="no windows of 'RAIN'; there are of TEMP"):
         following.chart(key="RAIN")
+
+
+def test_the_chart_in_a_notebook_follows_to_the_end(tmp_path):
+    cell = f"""
+import workbench as wb
+from tests.pipelines.killed import SCENARIO
+live = wb.pipelines.follow(wb.pipelines.stream(SCENARIO, {str(tmp_path)!r}, pace=20), every_s=3, late_s=1)
+live.chart()
+live.wait()
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    nbclient.NotebookClient(notebook, timeout=60, store_widget_state=False).execute()
+    chart, waited = notebook.cells[0].outputs
+    assert "windows of 3 s with 270 readings, 0 of them late; has ended" in chart["data"]["text/html"]
+    assert waited["data"]["text/plain"] == "True"
 
 
 def test_a_stretch_without_readings_breaks_the_line():

@@ -6,7 +6,6 @@ is saved and opened again, or exported, has the last one, without a kernel.
 
 from __future__ import annotations
 
-import contextvars
 import sys
 import threading
 import time
@@ -113,9 +112,11 @@ def show(following: Any, key: str | None = None) -> Drawing | None:
     from IPython.display import display
 
     shown = display(drawing, display_id=True)
-    # The thread belongs to the cell that asked: what it sends goes there, whatever is executed meanwhile.
-    context = contextvars.copy_context()
-    threading.Thread(target=lambda: context.run(_follow, following, key, shown), name="chart", daemon=True).start()
+    # Of no cell: an output is replaced by its own id, and whoever executes a notebook without a page hears the cell
+    # that runs alone.
+    thread = threading.Thread(target=_follow, args=(following, key, shown), name="chart", daemon=True)
+    thread.start()
+    following.charts.append(thread)
     return None
 
 

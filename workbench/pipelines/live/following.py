@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POLL_S = 0.1
+CHART_S = 5.0  # the longest that a chart's last drawing is waited for
 KEEP_S = 1.0  # between two checkpoints, while no window closes
 
 
 class Following:
-    """What `follow` returns. ``folder``: of the windows. ``error``: what ended it early."""
+    """What `follow` returns. ``folder``: of the windows. ``error``: what ended it early.
+
+    ``charts``: the threads that draw its windows; they end after it.
+    """
 
     engine = ""
 
     def __init__(self, source: Path, folder: Path, wanted: Asked) -> None:
         self.folder, self.asked = folder, wanted
+        self.charts: list[threading.Thread] = []
         self.error: BaseException | None = None
         self._source = source
         self._lock = Lock(folder, LOCK)
@@ -101,6 +106,8 @@ class Following:
             raise
         if self.is_running:
             return False
+        for chart in self.charts:  # A notebook that is executed without a page takes in nothing later.
+            chart.join(CHART_S)
         if self.error is not None:
             raise self.error
         return True
