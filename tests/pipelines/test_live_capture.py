@@ -13,7 +13,7 @@ import workbench as wb
 from tests.pipelines.killed import SCENARIO
 from tests.repository import REPOSITORY
 from tests.until import wait_until
-from workbench.errors import DataError, ParameterError
+from workbench.errors import DataError, ParameterError, ScenarioError
 from workbench.pipelines import Inbox, Reading, captured, stream
 from workbench.pipelines.live import capture
 from workbench.pipelines.live.capture import Capture
@@ -160,6 +160,9 @@ def test_a_simulation_and_a_replay_of_its_run_are_captured_alike(tmp_path):
     run = SCENARIO.run()
     run.stream(tmp_path / "replayed").wait()
     assert content(tmp_path / "simulated") == content(tmp_path / "replayed")
+    again = run.stream(tmp_path / "simulated")  # It is there, and is left as it is.
+    assert again.wait() and again.rows == 270
+    assert content(tmp_path / "simulated") == content(tmp_path / "replayed")
     table = captured(tmp_path / "simulated").to_pandas()
     assert len(table) == run.metrics["delivered"]
     latency_ms = (table["arrived_s"] - table["time_s"]).median() * 1000
@@ -181,6 +184,8 @@ def test_a_stream_at_a_pace_is_stopped_in_the_middle(tmp_path):
     assert 5 < going.rows < 9 * 30
     assert len(captured(tmp_path)) == going.rows
     assert going.wait()
+    with pytest.raises(DataError, match="has a capture that has ended"):
+        stream(SCENARIO, tmp_path)
 
 
 def test_a_full_disk_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_path):
@@ -217,7 +222,7 @@ def test_regions_are_a_grid_over_the_ground_or_what_the_user_says(tmp_path):
 
 
 @pytest.mark.parametrize(("source", "settings", "sentence"), [
-    (7, {}, "7 cannot be streamed"),
+    (7, {}, "7 cannot be streamed; give a scenario"),
     (SCENARIO, {"pace": 0}, "pace is 0"),
     (SCENARIO, {"regions": "north"}, "regions is 'north'"),
     (SCENARIO, {"regions": (0, 2)}, "columns is 0"),
@@ -227,6 +232,11 @@ def test_what_cannot_be_streamed_is_refused_in_a_sentence(tmp_path, source, sett
     with pytest.raises(ParameterError, match=sentence):
         stream(source, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_a_trace_is_refused_at_once(tmp_path):
+    with pytest.raises(ScenarioError, match="this run kept no trace"):
+        SCENARIO.run(record="metrics").stream(tmp_path / "out")
 
 
 def test_a_captured_table_has_the_columns_that_it_says(tmp_path):

@@ -28,9 +28,10 @@ class Stream:
 
     def _carry(self) -> None:
         try:
-            for chunk in self._source.chunks(self._is_stopping.is_set):
-                self._capture.append(chunk)
-            self._capture.end()
+            if not self._capture.is_over:
+                for chunk in self._source.chunks(self._is_stopping.is_set):
+                    self._capture.append(chunk)
+                self._capture.end(is_whole=not self._is_stopping.is_set())
         except BaseException as error:  # Raised again where the stream is waited for.
             self.error = error
         finally:
@@ -97,14 +98,15 @@ def stream(
     """Capture the readings that a source delivers in the folder ``out``, in the background; returns a `Stream`.
 
     source    a scenario, which is simulated as its readings are captured; a run, which is replayed; a run on motes,
-              as it goes on; an `Inbox`; a subscription of a node on this machine's network
+              as it goes on; an `Inbox`; a subscription of a node on this machine's network, or a mesh of such nodes
     pace      seconds of a scenario or a run in a second; None: as fast as it goes
     regions   (columns, rows) of a grid over the network, 2 x 2 by default, or a mapping from nodes to regions
     most_MB   how large the capture may become; what would be more ends the stream with an error
 
     If ``out`` has a capture of the same source that was not ended, it is continued: a scenario or a run where it was,
-    with no reading twice; another source with what comes from now on. ParameterError for no source, DataError for a
-    folder that cannot be written, or has another capture or one that has ended.
+    with no reading twice, and if it is whole there is nothing to do; another source with what comes from now on.
+    ParameterError for no source, DataError for a folder that cannot be written, or has another capture or one that was
+    stopped.
     """
     found = source_of(source, pace, regions)
     capture = Capture(out, found.name, found.replays, None if most_MB is None else most_MB * 1e6)

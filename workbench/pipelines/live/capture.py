@@ -10,7 +10,7 @@ Theory of operation
     writing.lock   locked by the one who writes; the system unlocks it when that process ends, however it ends
 
 Cost
-    About 100 bytes and 5 µs a reading to write, 4 µs to read.
+    75 to 100 bytes a reading; 10 µs of processor time to write one, 3 µs to read it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ READ_B = 1 << 20
 _TAIL_B = 1 << 16  # some lines, of the longest
 _SEGMENTS = "readings-*.jsonl"
 _WIDTH = len(SCHEMA)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _write_file(folder: Path, name: str, content: bytes) -> None:
@@ -71,7 +72,8 @@ class Capture:
     """Writes readings into a folder; a capture that is there is continued.
 
     ``source`` names what is captured; a folder has one source. ``replays``: the source delivers the same readings from
-    its beginning each time, so as many as are there are passed over. ``most_B``: how large the capture may become.
+    its beginning each time, so as many as are there are passed over, and a whole capture is left as it is: ``is_over``.
+    ``most_B``: how large the capture may become.
     DataError for another source, for a capture that has ended, and for a folder that cannot be written.
     """
 
@@ -93,6 +95,9 @@ class Capture:
             self._lock.release()
             raise
         self._known = self.rows if replays else 0
+        if self.is_over and not (replays and _ended(self.folder)["whole"]):
+            self.close()
+            raise DataError(f"{self.folder} has a capture that has ended; take another folder")
 
     def _begin(self, source: dict[str, Any]) -> None:
         path = self.folder / ABOUT
@@ -101,8 +106,7 @@ class Capture:
             _write_file(self.folder, ABOUT, json.dumps(about, indent=2).encode())
         elif about_of(self.folder)["source"] != source:
             raise DataError(f"{self.folder} has a capture of something else; take another folder")
-        if (self.folder / ENDED).exists():
-            raise DataError(f"{self.folder} has a capture that has ended; take another folder")
+        self.is_over = (self.folder / ENDED).exists()
         self._last = self._mended()
         self.rows = sum(_line_count(segment.path) for segment in segments(self.folder))
         self.newest_s = self._newest_s()
@@ -151,7 +155,7 @@ class Capture:
         arrived_s = time_s if reading.arrived_s is None else round(float(reading.arrived_s), 6)
         self.newest_s = max(self.newest_s, time_s)
         row = [time_s, arrived_s, reading.node, reading.sink, reading.region, reading.key, float(reading.value)]
-        body = json.dumps([*row, reading.sequence, self.newest_s], separators=(",", ":"))[:-1].encode()
+        body = _encode([*row, reading.sequence, self.newest_s])[:-1].encode()
         return b"%b,%d]\n" % (body, zlib.crc32(body))
 
     def _write(self, content: bytes) -> None:
@@ -173,10 +177,10 @@ class Capture:
         self._last = Segment(start, self.folder / _segment_name(start))
         self._file = self._last.path.open("ab", buffering=0)
 
-    def end(self) -> None:
-        """Nothing more will come: followers close their windows."""
+    def end(self, is_whole: bool = True) -> None:
+        """Nothing more will come: followers close their windows. ``is_whole``: all of the source is there."""
         os.fsync(self._file.fileno())
-        ended = {"offset": self.size_B, "rows": self.rows, "newest_s": self.newest_s}
+        ended = {"offset": self.size_B, "rows": self.rows, "newest_s": self.newest_s, "whole": is_whole}
         _write_file(self.folder, ENDED, json.dumps(ended).encode())
 
     def close(self) -> None:
@@ -220,9 +224,13 @@ def about_of(folder: str | Path) -> dict[str, Any]:
 def end_of(folder: Path) -> int | None:
     """The offset of the end of a capture that has ended, None while more may come."""
     try:
-        return int(json.loads((folder / ENDED).read_bytes())["offset"])
+        return int(_ended(folder)["offset"])
     except FileNotFoundError:
         return None
+
+
+def _ended(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / ENDED).read_bytes())
 
 
 def _tail(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ class Output:
 
     def __init__(self, folder: Path, asked: Asked, about: dict[str, Any]) -> None:
         self.folder, self.schema = folder, asked.schema
-        self._read: dict[str, pa.Table] = {}
+        self._reading = threading.Lock()
+        self._seen: set[str] = set()
+        self._windows = self.schema.empty_table()
         content = {**about, **asked._asdict(), "by": list(asked.by)}
         try:
             if json.loads((folder / ABOUT).read_bytes()) != content:
@@ -48,7 +51,6 @@ class Output:
         """Have a part with these windows, in place of one of that number."""
         sink = io.BytesIO()
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
-        self._read.pop(_part_name(number), None)
         write_text(self.folder, _part_name(number), sink.getvalue())
 
     def write_rows(self, number: int, rows: Iterable[tuple]) -> None:
@@ -64,12 +66,15 @@ class Output:
                 path.unlink()
 
     def windows(self) -> pa.Table:
-        """All windows that are closed, ascending. A part is read once: it has the last word on its windows."""
-        for path in sorted(self.folder.glob(_PARTS)):
-            if path.name not in self._read:
-                self._read[path.name] = pq.read_table(path, schema=self.schema)
-        found = pa.concat_tables([self.schema.empty_table(), *self._read.values()])
-        return found.sort_by([(name, "ascending") for name in self.schema.names if name not in ("end_s",)])
+        """All windows that are closed, ascending. A part is read once: a window that is closed does not change."""
+        with self._reading:
+            new = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._seen]
+            if new:
+                tables = [self._windows, *(pq.read_table(path, schema=self.schema) for path in new)]
+                order = [(name, "ascending") for name in self.schema.names if name != "end_s"]
+                self._windows = pa.concat_tables(tables).sort_by(order).combine_chunks()
+                self._seen.update(path.name for path in new)
+            return self._windows
 
     @property
     def parts(self) -> int:

@@ -3,8 +3,8 @@
     a scenario        is simulated, on the reference engine, as fast as it goes or at a pace
     a run             what it delivered, the same way
     a run on motes    what it delivers, as it comes
-    anything else that has ``next_reading(timeout_s)``, ``is_over`` and ``lost``: an `Inbox`, a subscription of a
-                      protocol that runs on this machine's network
+    anything else that has ``next_reading(timeout_s)``, ``is_over`` and ``lost``: an `Inbox`; a subscription, or a
+                      mesh, of a protocol that runs on this machine's network
 
 A scenario and a run *replay*: they deliver the same readings each time, and can wait. The others cannot.
 """
@@ -67,7 +67,7 @@ def source_of(what: Any, pace: float | None, regions: Any) -> Source:
         if pace is not None or regions is not None:
             raise ParameterError("pace and regions are for scenarios and runs; these readings come as they are")
         return Source({"of": "readings"}, False, lambda stopped: _taken(what, stopped), lambda: int(what.lost))
-    raise ParameterError(f"{what!r:.60} cannot be streamed; give a scenario, a run, an Inbox or a subscription")
+    raise ParameterError(f"{what!r:.60} cannot be streamed; give a scenario, a run, an Inbox, a subscription")
 
 
 def _of_run(what: Scenario | Run, pace: float | None, regions: Any) -> Source:
@@ -80,6 +80,8 @@ def _of_run(what: Scenario | Run, pace: float | None, regions: Any) -> Source:
             raise ParameterError("pace is for runs that have ended; this one goes on at its own")
         name["of"] = "run on motes"
         return Source(name, False, lambda stopped: _heard(what, Deliveries(where), stopped), lambda: 0)
+    if isinstance(what, Run):
+        what.trace  # noqa: B018  # Without one it says so here, and not in a thread.
 
     def chunks(stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
         deliveries = Deliveries(where)

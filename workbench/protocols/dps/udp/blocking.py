@@ -15,9 +15,7 @@ Limits
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,6 +23,7 @@ from workbench.errors import LinkError
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, Receiver
 from workbench.protocols.dps.udp.discovery import DiscoveredNode
+from workbench.protocols.dps.udp.readings import now_s, reading_of
 from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT
 
 if TYPE_CHECKING:
@@ -276,35 +275,17 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
         return (self._is_ended or self.node.is_ended) and not self.waiting
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next publication as a reading that was measured now; None if none has come within ``timeout_s``.
-
-        The first topic's last part is the key, what is before it the region, the series stands for the node. The value
-        is the payload, NaN if that is no number.
-        """
+        """The next publication as `readings.reading_of` has it; None if none has come within ``timeout_s``."""
         try:
             publication = self.next(timeout_s)
             while publication is not None and publication.is_expiry:
                 publication = self.next(0.0)
         except LinkError:  # It has been closed meanwhile: what waits is taken by the next call.
             return None
-        return None if publication is None else _reading(publication)
-
-
-def _reading(publication: ReceivedPublication) -> dict[str, Any]:
-    """See `BlockingSubscription.next_reading`."""
-    region, _, key = publication.topics[0].rpartition("/")
-    try:
-        value = float(publication.text)
-    except ValueError:
-        value = math.nan
-    return {
-        "time_s": time.time_ns() / 1e9,
-        "node": int.from_bytes(publication.publication_id[:4], "big"),
-        "key": key,
-        "value": value,
-        "region": region,
-        "sequence": publication.sequence,
-    }
+        if publication is None:
+            return None
+        series = publication.publication_id.hex()
+        return reading_of(publication.topics, publication.text, series, publication.sequence, now_s())
 
 
 class BlockingSeries(BlockingReceiver[Any]):
