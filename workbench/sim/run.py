@@ -17,6 +17,7 @@ from workbench.sim import trace as trace_module
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.pipelines.live.bridge import Stream
     from workbench.sim.explain import Explanation
 
 
@@ -83,6 +84,15 @@ class Run:
         from workbench.sim import explain
 
         return explain.explain(self)
+
+    def stream(self, out: str | Path, **settings: Any) -> Stream:
+        """Capture the readings that were delivered in a folder, in the background, for others to follow.
+
+        ``settings``: those of `wb.pipelines.stream`.
+        """
+        from workbench import pipelines
+
+        return pipelines.stream(self, out, **settings)
 
     def save(self, folder: str | Path) -> Path:
         """Write scenario.json, metrics.json, record.json and (if there is a trace) trace.parquet into a folder.

@@ -17,6 +17,10 @@ Of a sweep, out of its table::
     sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
     line_chart(series, ...)               a static chart with confidence bands, of whatever is computed
 
+Of readings in windows::
+
+    windows_chart(windows, key=None)      their means over time, a line for each region
+
 A protocol has views of its own in its package ``views``, which lists those that are public. They are handed out here
 too: ``dir(workbench.views)`` has all names, the page of ``workbench.protocols.NAME.views`` says what they are.
 
@@ -41,6 +45,7 @@ _HOME = {
     "cost_chart": "sweeps.savings",
     "inspect_node": "inspector",
     "bundle": "rich",
+    "windows_chart": "windows",
 }
 
 

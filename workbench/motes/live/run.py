@@ -132,6 +132,10 @@ class LiveRun(Run):
         run.kinds = self.kinds
         return run
 
+    def rows_since(self, row: int) -> pa.Table:
+        """The rows of the trace from a number on, in the order in which they came, for who follows the run."""
+        return self._recorder.rows_since(row)
+
     @property
     def _rows(self) -> pa.Table:  # type: ignore[override]
         self.join()
