@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -180,7 +180,7 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
     last = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
     length_B = int(last - first)
     wanted = [one.column for one in form.fast if one.column]
-    names = [one.column or f"_{place}" for place, one in enumerate(form.fast)]
+    names = [one.column or f"({place})" for place, one in enumerate(form.fast)]
     try:
         table = csv.read_csv(
             pa.BufferReader(text.slice(int(first), length_B)),
@@ -215,26 +215,25 @@ def _joined(parts: list[Part], schema: pa.Schema) -> Part:
 def _checked(
     rows: pa.Table, at: np.ndarray, checks: Mapping[str, str], shown: pa.Array, first_line: int, rejected: _Rejected
 ) -> pa.Table:
-    """The rows that meet all conditions; the others are rejected by the first that they do not meet."""
+    """The rows that meet all conditions. Of the others all reasons are kept, and the first as the rule they broke."""
     broken = broken_rules(rows, checks)
-    rules = list(checks)
-    wrong = np.flatnonzero(broken >= 0)
-    if not len(wrong):
+    is_wrong = broken.any(axis=0)
+    if not is_wrong.any():
         return rows
+    wrong = np.flatnonzero(is_wrong)
+    rules = list(checks)
     for index, row in zip(wrong.tolist(), rows.take(pa.array(wrong)).to_pylist(), strict=True):
-        rule = rules[broken[index]]
+        its = [rules[number] for number in np.flatnonzero(broken[:, index]).tolist()]
         place = int(at[index])
-        rejected.add(first_line + place, rule, rule.format(**row), shown[place].as_py())
-    return rows.filter(pa.array(broken < 0))
+        rejected.add(first_line + place, its[0], "; ".join(rule.format(**row) for rule in its), shown[place].as_py())
+    return rows.filter(pa.array(~is_wrong))
 
 
-def broken_rules(rows: pa.Table, checks: Mapping[str, Any]) -> np.ndarray:
-    """For each row the number of the first condition that it does not meet, -1 if it meets all."""
+def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:
+    """Whether each condition (first axis) is broken by each row (second axis); what is unknown is broken."""
     import duckdb
 
-    cases = " ".join(
-        f"WHEN ({condition}) IS NOT TRUE THEN {number}" for number, condition in enumerate(checks.values())
-    )
+    asked = ", ".join(f"({one}) IS NOT TRUE AS broken_{number}" for number, one in enumerate(checks.values()))
     with duckdb.connect(":memory:", config={"threads": 1}) as database:
         database.register("log_rows", rows)
-        return database.sql(f"SELECT CASE {cases} ELSE -1 END AS broken FROM log_rows").fetchnumpy()["broken"]
+        return np.array(list(database.sql(f"SELECT {asked} FROM log_rows").fetchnumpy().values()), bool)

@@ -44,48 +44,50 @@ class Field(NamedTuple):
     type: pa.DataType
 
 
-def _date(column: str) -> Field:
+def date(column: str) -> Field:
     return Field(column, _DATE, pa.date32())
 
 
-def _time(column: str) -> Field:
+def time(column: str) -> Field:
     return Field(column, _TIME, pa.time64("us"))
 
 
-def _iso(column: str) -> Field:
+def iso(column: str) -> Field:
     return Field(column, f"{_DATE}T{_TIME}", pa.timestamp("us"))
 
 
-def _dotted(column: str) -> Field:
+def dotted(column: str) -> Field:
     return Field(column, rf"{_DATE}_{_HOUR}\.{_SIXTY}\.{_SIXTY}", pa.timestamp("s"))
 
 
-def _whole(column: str) -> Field:
+def whole(column: str) -> Field:
     return Field(column, _WHOLE, INT)
 
 
-def _signed(column: str) -> Field:
+def signed(column: str) -> Field:
     return Field(column, f"-?{_WHOLE}", INT)
 
 
-def _node(column: str) -> Field:
+def node(column: str) -> Field:
     return Field(column, "[0-9]{1,9}", INT)
 
 
-def _byte(column: str) -> Field:
+def byte(column: str) -> Field:
     return Field(column, "(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])", INT)
 
 
-def _decimal(column: str) -> Field:
+def decimal(column: str) -> Field:
     return Field(column, _DECIMAL, FLOAT)
 
 
-def _eui64(column: str) -> Field:
+def eui64(column: str) -> Field:
     return Field(column, "[0-9a-f]{2}(?:-[0-9a-f]{2}){7}", TEXT)
 
 
-def _word(column: str) -> Field:
-    return Field(column, r"[!-+\--~]{0,80}", TEXT)
+def word(column: str, between: str = "") -> Field:
+    """Printable ASCII without blanks and without what is between fields; "" for a column that is not wanted."""
+    some = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
+    return Field(column, f"[{some}]{'*' if between else '+'}", TEXT)
 
 
 def _as_read(table: pa.Table) -> pa.Table:
@@ -245,7 +247,7 @@ ULB_READINGS = LineFormat(
     {"time_s": FLOAT, "node": INT, "sequence": INT, **dict.fromkeys(_ULB_VALUES, FLOAT)},
     lambda: _ulb_reading,
     "time in ms, node, sequence, temperature, voltage, humidity, temperature, PAR, TSR",
-    fast=(_whole("time_ms"), _node("node"), _whole("sequence"), *map(_decimal, _ULB_VALUES)),
+    fast=(whole("time_ms"), node("node"), whole("sequence"), *map(decimal, _ULB_VALUES)),
     finish=_with_milliseconds,
     group=(2, 9),
 )
@@ -255,9 +257,9 @@ ULB_NEIGHBORS = LineFormat(
     lambda: _ulb_neighbor,
     "time in ms, packet, round, node, source node, LQI, RSSI",
     fast=(
-        *map(_whole, ("time_ms", "packet", "round")),
-        *map(_node, ("node", "source")),
-        *map(_byte, ("logged", "rssi")),
+        *map(whole, ("time_ms", "packet", "round")),
+        *map(node, ("node", "source")),
+        *map(byte, ("logged", "rssi")),
     ),
     finish=_finish_neighbors,
     group=(2, 7),
@@ -267,7 +269,7 @@ INTEL_READINGS = LineFormat(
     {"time_s": FLOAT, "epoch": INT, "node": INT, **dict.fromkeys(_INTEL_VALUES, FLOAT)},
     lambda: _intel_reading,
     "date, time, epoch, mote, temperature, humidity, light, voltage",
-    fast=(_date("date"), _time("time"), _whole("epoch"), _node("node"), *map(_decimal, _INTEL_VALUES)),
+    fast=(date("date"), time("time"), whole("epoch"), node("node"), *map(decimal, _INTEL_VALUES)),
     finish=_finish_intel,
 )
 INTEL_CONNECTIVITY = LineFormat(
@@ -303,9 +305,9 @@ MERCATOR = LineFormat(
         "own packet": "transmitter <> receiver",
     },
     fast=(
-        _dotted("time_s"), _eui64("receiver"), _whole("channel"), _whole("length_B"), _signed("rssi_dBm"),
-        _whole("crc"), _whole("expected"), _eui64("transmitter"), _whole("transaction"), _whole("packet"),
-        _whole("sent"), _signed("power_dBm"), _whole("gap_ms"), _whole("sent_length_B"), _word("fill"),
+        dotted("time_s"), eui64("receiver"), whole("channel"), whole("length_B"), signed("rssi_dBm"),
+        whole("crc"), whole("expected"), eui64("transmitter"), whole("transaction"), whole("packet"),
+        whole("sent"), signed("power_dBm"), whole("gap_ms"), whole("sent_length_B"), word("fill", ","),
     ),
     finish=_finish_mercator,
 )  # fmt: skip

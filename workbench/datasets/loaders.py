@@ -89,12 +89,12 @@ def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
             first = part.rejected.slice(0, 1).to_pylist()[0]
             first_skipped = f"line {first['line']}: {first['reason']}"
     check_share(path, form, lines, skipped, first_skipped)
-    frame = _frame(tables)
+    frame = frame_of(tables)
     frame.attrs.update(lines=lines, skipped=skipped, first_skipped=first_skipped)
     return frame
 
 
-def _frame(tables: list[pa.Table]) -> pd.DataFrame:
+def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
     """Tables as one frame, whose columns can be written to; the tables are gone then."""
     import numpy as np
     import pandas as pd
