@@ -24,29 +24,34 @@ from workbench.suggestion import meant
 
 _NEEDED = ("time_s", "transmitter", "receiver", "transaction", "packet", "sent", "rssi_dBm")
 
-_QUERY = """
-WITH heard AS (
+# What each receiver heard in each transaction: small, however long the log is.
+_COUNTED = """
+SELECT file, transmitter, transaction, {by}receiver, count(*) AS heard, CAST(sum(rssi_dBm) AS DOUBLE) AS rssi_dBm,
+  min(time_s) AS time_s, max(sent) AS sent
+FROM (
   SELECT {file} AS file, transmitter, transaction, {by}receiver, packet,
     max(rssi_dBm) AS rssi_dBm, min(time_s) AS time_s, max(sent) AS sent
   FROM {{rows}} GROUP BY {group}transmitter, transaction, {by}receiver, packet
-), burst AS (
+) AS packets
+GROUP BY file, transmitter, transaction, {by}receiver
+"""
+
+_LINKS = """
+WITH burst AS (
   SELECT file, transmitter, transaction, {by}max(sent) AS sent, min(time_s) AS time_s
-  FROM heard GROUP BY file, transmitter, {by}transaction
+  FROM {{counted}} GROUP BY file, transmitter, {by}transaction
 ), timed AS (
-  SELECT burst.*, {from_s} AS from_s FROM burst CROSS JOIN (SELECT min(time_s) AS start_s FROM heard) AS log_start
+  SELECT burst.*, {from_s} AS from_s FROM burst CROSS JOIN (SELECT min(time_s) AS start_s FROM burst) AS log_start
 ), known AS (
-  SELECT file, transmitter AS name FROM heard UNION SELECT file, receiver AS name FROM heard
+  SELECT file, transmitter AS name FROM {{counted}} UNION SELECT file, receiver AS name FROM {{counted}}
 ), numbers AS (
   SELECT name, {number} AS node FROM (SELECT DISTINCT name FROM known) AS names
-), counted AS (
-  SELECT file, transmitter, transaction, {by}receiver, count(*) AS heard, sum(rssi_dBm) AS rssi_dBm
-  FROM heard GROUP BY file, transmitter, {by}receiver, transaction
 ), link AS (
   SELECT timed.transmitter, known.name AS receiver, {of_timed}timed.from_s AS from_s,
     CAST(sum(timed.sent) AS BIGINT) AS sent, CAST(sum(coalesce(counted.heard, 0)) AS BIGINT) AS heard,
-    CAST(sum(counted.rssi_dBm) AS DOUBLE) AS rssi_dBm
+    sum(counted.rssi_dBm) AS rssi_dBm
   FROM timed JOIN known ON known.file = timed.file AND known.name <> timed.transmitter
-    LEFT JOIN counted ON counted.file = timed.file AND counted.transmitter = timed.transmitter
+    LEFT JOIN {{counted}} AS counted ON counted.file = timed.file AND counted.transmitter = timed.transmitter
       AND counted.transaction = timed.transaction AND counted.receiver = known.name {same}
   GROUP BY timed.transmitter, known.name, {of_timed}timed.from_s
 )
@@ -82,16 +87,21 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
         raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
     start = "start_s" if every_s is None else "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
     are_numbers = all(types[name] in ("bigint", "int", "integer") for name in ("transmitter", "receiver"))
-    query = _QUERY.format(
-        file="file" if "file" in types else "''",
-        group="file, " if "file" in types else "",
-        by="".join(f"{name}, " for name in by),
-        of_timed="".join(f"timed.{name}, " for name in by),
-        same="".join(f"AND counted.{name} = timed.{name} " for name in by),
-        from_s=start,
-        number="name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
-    )
-    return ask(query, rows=rows)
+    parts = {
+        "file": "file" if "file" in types else "''",
+        "group": "file, " if "file" in types else "",
+        "by": "".join(f"{name}, " for name in by),
+        "of_timed": "".join(f"timed.{name}, " for name in by),
+        "same": "".join(f"AND counted.{name} = timed.{name} " for name in by),
+        "from_s": start,
+        "number": "name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
+    }
+    counted = ask(_COUNTED.format(**parts), rows=rows)
+    if not is_spark(counted):
+        return ask(_LINKS.format(**parts), counted=counted)
+    # Spark counts; the rest is small, and would read the log again for each time that it names the counts.
+    found = answer(_LINKS.format(**parts), counted=counted.toArrow()).to_arrow_table()
+    return counted.sparkSession.createDataFrame(found)
 
 
 def column_types(table: Any) -> dict[str, str]:
