@@ -61,6 +61,7 @@ HOME = PROTOCOLS | {
     "dps_node": "protocols.dps.udp",
     "reproduce": "records.reproduction",
     "Radio": "sim.radio",
+    "Readings": "sim.readings",
     "Run": "sim.run",
     "Scenario": "sim.scenario",
     "outage": "sim.workload",

@@ -5,28 +5,15 @@ import pytest
 
 import workbench as wb
 from workbench import datasets, pipelines
-from workbench.cli import doctor
 from workbench.errors import DataError
 from workbench.pipelines.ask import ask
-from workbench.pipelines.logs import reading
-from workbench.sweeps.spark.session import session
 
-JAVA = doctor.java()
 HEADER = (
     "timestamp,mac,frequency,length,rssi,crc,expected,srcmac,transctr,pkctr,txnumpk,txpower,txifdur,txlength,txfillbyte"
 )
 READINGS = "".join(
     f"2004-02-28 00:{n // 60:02}:{n % 60:02}.5 {n} {n % 5} {20 + n % 3}.25 37.5 45.08 2.69\n" for n in range(300)
 )
-
-
-@pytest.fixture(scope="module")
-def spark():
-    if not JAVA.is_ok:
-        pytest.skip(f"Spark needs Java: {JAVA.remedy}")
-    started = session("local[2]", {"spark.sql.shuffle.partitions": "2"})
-    yield started
-    started.stop()
 
 
 def name_of(node):
@@ -59,41 +46,7 @@ def mercator(tmp_path):
     return path
 
 
-def as_frame(table, *order):
-    frame = table.toPandas() if hasattr(table, "toPandas") else table
-    frame = pd.read_parquet(frame) if not isinstance(frame, pd.DataFrame) else frame
-    return frame.sort_values(list(order)).reset_index(drop=True)
-
-
 # Reading
-
-
-def test_rows_and_reasons_are_the_same_here_in_parquet_and_on_spark(mercator, tmp_path, spark, monkeypatch):
-    monkeypatch.setattr(reading, "SPARK_PIECE_B", 800)  # several tasks
-    other = tmp_path / "other.csv"
-    other.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))
-    logs = [
-        pipelines.read_log([mercator, other], "mercator", **how)
-        for how in ({}, {"out": tmp_path / "kept"}, {"spark": spark})
-    ]
-    here = logs[0]
-    assert len(here.rows) == 15 and here.rows["file"].nunique() == 2
-    rejected = here.rejected[["line", "rule", "reason"]].to_numpy().tolist()
-    assert rejected == [
-        [13, "crc wrong", "crc wrong"],
-        [14, "packet counter {packet} of {sent}", "packet counter 9 of 4"],
-        [15, "length {length_B} of {sent_length_B}", "length 37 of 100"],
-        [19, "unreadable", "it has 2 columns, not 15"],
-        [3, "unreadable", "it has 1 columns, not 15"],
-    ]
-    for log in logs[1:]:
-        order = ["file", "time_s", "receiver", "packet"]
-        pd.testing.assert_frame_equal(as_frame(log.rows, *order), as_frame(here.rows, *order))
-        pd.testing.assert_frame_equal(as_frame(log.rejected, "file", "line"), as_frame(here.rejected, "file", "line"))
-    counts = [as_frame(log.reasons(), "file", "rule") for log in (here, logs[2])]
-    pd.testing.assert_frame_equal(*counts)
-    measured = [pipelines.links(log, by=("channel",), every_s=60) for log in (here, logs[2])]
-    pd.testing.assert_frame_equal(measured[1].toPandas(), measured[0])
 
 
 def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
@@ -102,6 +55,29 @@ def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
     log = pipelines.read_log(path, "intel-readings")
     pd.testing.assert_frame_equal(log.rows.drop(columns="file"), datasets.intel_readings(path))
     assert log.rejected["line"].tolist() == [301]
+
+
+def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
+    here, kept = (pipelines.read_log(mercator, "mercator", out=out) for out in (None, tmp_path / "kept"))
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["rejected.parquet", "rows.parquet"]
+    pd.testing.assert_frame_equal(pd.read_parquet(kept.rows), here.rows)
+    pd.testing.assert_frame_equal(pd.read_parquet(kept.rejected), here.rejected)
+    pd.testing.assert_frame_equal(kept.reasons(), here.reasons())
+    pd.testing.assert_frame_equal(pipelines.links(kept), pipelines.links(here))
+
+
+def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))
+    log = pipelines.read_log([mercator, other], "mercator")
+    assert len(log.rows) == 15 and log.rows["file"].nunique() == 2
+    assert log.rejected[["line", "rule", "reason"]].to_numpy().tolist() == [
+        [13, "crc wrong", "crc wrong"],
+        [14, "packet counter {packet} of {sent}", "packet counter 9 of 4"],
+        [15, "length {length_B} of {sent_length_B}", "length 37 of 100"],
+        [19, "unreadable", "it has 2 columns, not 15"],
+        [3, "unreadable", "it has 1 columns, not 15"],
+    ]
 
 
 def test_progress_goes_to_the_end(mercator):
@@ -116,9 +92,9 @@ def test_progress_goes_to_the_end(mercator):
     ("raw.csv", "mercato", "did you mean mercator.*intel-connectivity"),
     ("raw.csv", "intel-readings", "not in the format expected"),
 ])  # fmt: skip
-def test_what_is_no_log_is_refused_in_a_sentence(mercator, path, form, sentence, spark):
+def test_what_is_no_log_is_refused_in_a_sentence(mercator, path, form, sentence):
     paths = mercator.parent / path if path else path
-    for how in ({}, {"spark": spark}):
+    for how in ({}, {"spark": "a session, which is not asked"}):
         with pytest.raises(DataError, match=sentence):
             pipelines.read_log(paths, form, **how)
 
@@ -163,14 +139,6 @@ def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
     form = pipelines.LogFormat("times", {"sent_s": "unix_ms", "time_s": "unix_s"})
     rows = pipelines.read_log(path, form).rows
     assert rows[["sent_s", "time_s"]].to_numpy().tolist() == [[1163438041.25, 1163438041.125]]
-
-
-def test_a_format_of_the_users_own_goes_to_spark(tmp_path, spark):
-    path = tmp_path / "own.log"
-    path.write_text("h\n" + "2026-11-22T10:00:00;1;attic;x;5;2\n" * 3 + "x\n")
-    log = pipelines.read_log(path, OWN, spark=spark)
-    assert log.rows.count() == 3
-    assert log.rejected.toPandas()["line"].tolist() == [5]
 
 
 @pytest.mark.parametrize(("columns", "more", "sentence"), [
@@ -221,11 +189,10 @@ def test_nodes_of_different_logs_are_not_paired(mercator, tmp_path):
     assert frame.iloc[-1][["transmitter", "receiver", "heard", "sent"]].tolist() == [3, 4, 1, 4]
 
 
-def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path, spark):
+def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path):
     table = pipelines.links(pipelines.read_log(mercator, "mercator"))
     table.to_csv(tmp_path / "links.csv", index=False)
-    on_spark = pipelines.links(pipelines.read_log(mercator, "mercator", spark=spark))
-    for source in (table, tmp_path / "links.csv", on_spark):
+    for source in (table, tmp_path / "links.csv"):
         arcs = {(a, b): pdr for a, b, pdr in wb.topology.from_links(source).edges(data="pdr")}
         assert arcs == {(0, 1): pytest.approx(5 / 12), (0, 2): 0.5, (1, 0): 0.5}
 
