@@ -102,7 +102,7 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
     return positions
 
 
-def read_rows(source: object, columns: tuple[str, ...], what: str) -> Iterator[Row]:
+def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
     """The named columns of a CSV file (a path) or a DataFrame, row by row; DataError if one is missing."""
     if isinstance(source, str | os.PathLike):
         yield from _file_rows(Path(source), columns)
