@@ -3,9 +3,9 @@
 A log like that of the Intel lab, of 50 million lines (3.3 GB; "--tenth": 5 million), one in a hundred cut, is made in
 the folder in chunks. Each contender reads it in a process of its own: "pandas", `read_csv` in chunks that are counted
 and dropped, for a copy without cut lines, which it cannot read; "per-line", the format's parser line by line, as the
-loader once did, of a million lines; "here", `read_log` into Parquet files; "here-frame", the loader, into a frame; "spark",
-`read_log` on Spark with two tasks at a time, into Parquet. Printed: lines a second, and the most memory that the
-process and those that it started had at once. Needs Java for Spark.
+loader once did, of a million lines; "here", `read_log` into Parquet files; "here-frame", the loader, into a frame;
+"spark", `read_log` on Spark with two tasks at a time, into Parquet. Printed: lines a second, and the most memory that
+the process and those that it started had at once. Needs Java for Spark.
 """
 
 import argparse

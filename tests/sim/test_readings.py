@@ -76,7 +76,7 @@ def test_the_size_of_a_workload_counts_its_readings():
 
 
 @pytest.mark.parametrize(("times", "values", "sentence"), [
-    ([], {"TEMP": []}, "times_s has 'empty'"),
+    ([], {"TEMP": []}, "times_s has no times"),
     ([1, 1], {"TEMP": [1, 2]}, "has 1 after 1"),
     ([-1], {"TEMP": [1]}, "times_s has -1"),
     ([float("nan")], {"TEMP": [1]}, "times_s has nan"),
@@ -84,10 +84,11 @@ def test_the_size_of_a_workload_counts_its_readings():
     ([0], {"TMEP": [1]}, "no key TMEP"),
     ([0], {"TOPIC": [1]}, "TOPIC is a blob"),
     ([0], {"TEMP": [1, 2]}, "TEMP has 2 values for 1 times"),
-    ([0], {"TEMP": [None]}, "the reading at 0 s has no value"),
+    ([0], {"TEMP": [None]}, "the reading at 0.0 s has no value"),
     ([0], {"HUMIDITY": [101.0]}, "HUMIDITY is 101.0; it must be from 0 to 100"),
-    ([0], {"TEMP": ["warm"]}, "TEMP is 'warm'"),
-    ([0], {"TEMP": [True]}, "TEMP is True"),
+    ([0], {"TEMP": ["warm"]}, "TEMP has 'warm'"),
+    ([0, 1], {"TEMP": [1, True]}, "TEMP has True"),
+    ([0], {"TEMP": [[1]]}, "TEMP has .1."),
 ])  # fmt: skip
 def test_readings_that_cannot_be_are_refused_in_a_sentence(times, values, sentence):
     with pytest.raises(ScenarioError, match=sentence):

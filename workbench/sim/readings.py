@@ -14,12 +14,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from workbench import attributes
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.topology.graphs import is_number
+
+LONGEST_S = 1e9  # as of all times in a workload
 
 Column = tuple[float | None, ...]
 
@@ -39,16 +42,15 @@ class Readings:
     values: tuple[tuple[str, Column], ...]
 
     def __init__(self, times_s: Iterable[float], values: Mapping[str, Iterable[float | None]]) -> None:
-        times = tuple(times_s)
-        _check_times(times)
+        times_us = _microseconds(tuple(times_s))
         if not isinstance(values, Mapping) or not values:
             raise ScenarioError(f"values is {values!r:.60}; it must be {{key: values}}, such as {{'TEMP': [21.5, 22]}}")
-        columns = tuple((str(key), _column(key, tuple(column), len(times))) for key, column in values.items())
-        for place, here in enumerate(zip(*(column for _, column in columns), strict=True)):
-            if all(value is None for value in here):
-                raise ScenarioError(f"the reading at {times[place]} s has no value; leave it out")
-        object.__setattr__(self, "times_s", tuple(round(float(time), 6) for time in times))
-        object.__setattr__(self, "values", columns)
+        columns = {str(key): _column(str(key), tuple(column), len(times_us)) for key, column in values.items()}
+        is_missing = np.all([np.isnan(column) for column in columns.values()], axis=0)
+        if is_missing.any():
+            raise ScenarioError(f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; leave it out")
+        object.__setattr__(self, "times_s", tuple((times_us / 1e6).tolist()))
+        object.__setattr__(self, "values", tuple((key, _with_none(column)) for key, column in columns.items()))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -92,35 +94,56 @@ class Readings:
         return f"Readings({len(self.times_s):,} of {', '.join(self.keys)}, {lasts})"
 
 
-def _check_times(times: tuple[float, ...]) -> None:
-    if not times or not all(is_number(time) and 0 <= time <= 1e9 for time in times):
-        wrong = next((time for time in times if not is_number(time) or not 0 <= time <= 1e9), "empty")
-        raise ScenarioError(f"times_s has {wrong!r:.40}; it must have numbers of seconds, 0 to 1e+09")
-    for before, after in pairwise(times):
-        if round(before * 1e6) >= round(after * 1e6):
-            raise ScenarioError(f"times_s has {after} after {before}; times must ascend, by a microsecond at least")
+def _microseconds(times_s: tuple[Any, ...]) -> np.ndarray:
+    """Times in microseconds; ScenarioError for those that cannot be."""
+    wrong = next((time for time in _odd(times_s) if not is_number(time)), None)
+    if wrong is None:
+        wrong = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
+    if wrong is not None or not times_s:
+        shown = "no times" if wrong is None else repr(wrong)
+        raise ScenarioError(f"times_s has {shown:.40}; it must have numbers of seconds, 0 to {LONGEST_S:g}")
+    times_us = np.rint(np.array(times_s, float) * 1e6)
+    late = np.flatnonzero(np.diff(times_us) < 1)
+    if len(late):
+        before, after = times_s[late[0] : late[0] + 2]
+        raise ScenarioError(f"times_s has {after} after {before}; times must ascend, by a microsecond at least")
+    return times_us
 
 
-def _column(name: str, column: tuple[Any, ...], count: int) -> Column:
-    """The values of a key as they are published."""
+def _odd(column: tuple[Any, ...]) -> Iterable[Any]:
+    """What may be no number: nothing of a column whose values are all of the usual types."""
+    return () if set(map(type, column)) <= {float, int} else column
+
+
+def _column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
+    """The values of a key as they are published, NaN for those that are missing."""
     try:
         key = attributes.key_of(name)
-        if key.type == attributes.BLOB:
-            raise ScenarioError(f"{key.name} is a blob; readings are of keys with numbers")
-    except (WorkbenchError, AttributeError) as error:
+    except WorkbenchError as error:
         raise ScenarioError(f"values: {error}") from None
+    if key.type == attributes.BLOB:
+        raise ScenarioError(f"{key.name} is a blob; readings are of keys with numbers")
     if len(column) != count:
-        raise ScenarioError(
-            f"{name} has {len(column)} values for {count} times; each time has one, None if it is missing"
-        )
-    return tuple(_rounded(key, value) for value in column)
+        raise ScenarioError(f"{name} has {len(column)} values for {count} times; each has one, None if it is missing")
+    for value in _odd(column):
+        if value is not None and not is_number(value) and value == value:
+            raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")
+    # Of many values few are distinct, and each is made an attribute, which checks and rounds it, once.
+    given = np.array([math.nan if value is None else value for value in column], float)
+    distinct, places = np.unique(given, return_inverse=True)
+    return np.array([_rounded(key, value) for value in distinct.tolist()], float)[places]
 
 
-def _rounded(key: Any, value: Any) -> float | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
+def _rounded(key: Any, value: float) -> float:
+    if value != value:
+        return math.nan
     try:
-        steps = attributes.make(key.number, "IS", float(value) if is_number(value) else value).value
+        return attributes.make(key.number, "IS", value).value / key.steps
     except WorkbenchError as error:
         raise ScenarioError(str(error)) from None
-    return steps / key.steps
+
+
+def _with_none(column: np.ndarray) -> Column:
+    missing = np.isnan(column)
+    values = column.tolist()
+    return tuple(None if none else value for none, value in zip(missing.tolist(), values, strict=True))
