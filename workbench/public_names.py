@@ -78,6 +78,7 @@ HOME = PROTOCOLS | {
     "lessons": "lessons",
     "fields": "coding.fields",
     "motes": "motes",
+    "pipelines": "pipelines",
     "plans": "sweeps.plans",
     "rlnc": "coding.rlnc",
     "topics": "protocols.dps.topics",

@@ -308,7 +308,7 @@ def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) 
             for batch in some:
                 if sum(map(len, waiting)) + len(batch) > ROWS_IN_GROUP:
                     _write_group(writer, waiting)
-                waiting.append(_with_key(batch, scenario, code, rows))
+                waiting.append(with_key(batch, scenario, code, rows))
                 rows += len(batch)
             kept.append(Kept(scenario, code, place, rows))
             place += rows
@@ -323,7 +323,7 @@ def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch]) -> Non
         waiting.clear()
 
 
-def _with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.RecordBatch:
+def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.RecordBatch:
     """A batch of a trace with the columns of `BEFORE`."""
     same = np.zeros(len(batch), np.int32)
     keys = [pa.DictionaryArray.from_arrays(same, pa.array([one])) for one in (scenario, code)]
