@@ -168,6 +168,7 @@ def _asked(engine: str, folder: Path) -> dict[str, float]:
 def keep(folder: Path, is_quick: bool) -> str:
     """A sweep in this process on the reference engine, without traces and with them."""
     seeds, lines = range(4 if is_quick else 16), []
+    flood(1).run(engine="reference")  # loads what a run needs
     for how in ("metrics", "trace"):
         sweep = wb.Sweep(flood(5), {"seed": seeds}, engine="reference", keep=how)
         with tempfile.TemporaryDirectory(dir=folder) as out:

@@ -35,7 +35,7 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
     DataError for a folder without traces, and for one with a scenario that several codes have run, if none is named.
     """
     if isinstance(source, (str, Path)):
-        return _of_folder(Path(source), spark, only, code)
+        return _of_folder(Path(source).absolute(), spark, only, code)
     some = [source] if isinstance(source, (Run, Scenario)) else list(source)
     for one in some:
         if not isinstance(one, (Run, Scenario)):

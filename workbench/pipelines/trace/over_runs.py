@@ -46,3 +46,8 @@ def means(measures: Sequence[str]) -> str:
         f"avg({one}) AS {one}, percentile({one}, {LOW}) AS {one}_low, percentile({one}, {HIGH}) AS {one}_high"
         for one in measures
     )
+
+
+def double(number: float) -> str:
+    """A number as SQL of both kinds reads it: not as a decimal."""
+    return f"{float(number):.17e}"

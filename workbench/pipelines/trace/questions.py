@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.errors import ParameterError
-from workbench.pipelines.trace.over_runs import answered, band
+from workbench.pipelines.trace.over_runs import answered, band, double
 from workbench.sim.radio import Radio
 
 _FRAMES = ("sent", "received", "lost")
@@ -57,6 +57,7 @@ def losses(traces: Any, radio: Radio | None = None, over_runs: bool = False) -> 
                while it was sending, or down) or was never sent. ``radio`` says what a byte costs; that of the runs
     """
     radio = Radio() if radio is None else radio
+    mJ_per_B = radio.rx_uJ_per_B / 1000
     query = f"""
         WITH ended AS (
             SELECT scenario, event, detail AS reason, size_B AS frame_B,
@@ -71,7 +72,7 @@ def losses(traces: Any, radio: Radio | None = None, over_runs: bool = False) -> 
                 AND frame.time_us = dropped.time_us
         )
         SELECT scenario, event, reason, count(*) AS frames, CAST(sum(frame_B) AS BIGINT) AS bytes_B,
-            CAST(sum(heard * (frame_B + {radio.overhead_B})) AS BIGINT) * {radio.rx_uJ_per_B / 1000!r}e0 AS energy_mJ
+            CAST(sum(heard * (frame_B + {radio.overhead_B})) AS BIGINT) * {double(mJ_per_B)} AS energy_mJ
         FROM ended GROUP BY scenario, event, reason
     """
     answer = answered(query, ("scenario", "event", "reason"), traces=traces)
@@ -103,8 +104,9 @@ def over_time(
         raise ParameterError(
             f"over_time: every_s is {every_s!r} and until_s {until_s!r}; that must be {_MOST_STEPS} steps at most"
         )
-    steps = ", ".join(f"({step}, {step * every_s!r}e0)" for step in range(math.floor(until_s / every_s + 1e-9) + 1))
+    steps = ", ".join(f"({step}, {double(step * every_s)})" for step in range(math.floor(until_s / every_s + 1e-9) + 1))
     things = ", ".join(("scenario", *of))
+    step = f"CAST(ceil(time_us / {double(every_s * 1e6)}) AS INT)"
     is_set = f"event = '{event}'"
     query = f"""
         WITH told AS (
@@ -121,9 +123,9 @@ def over_time(
         steps AS (SELECT scenario, step, time_s FROM (SELECT DISTINCT scenario FROM {{traces}}) AS ran
             CROSS JOIN (VALUES {steps}) AS times(step, time_s)),
         summed AS (
-            SELECT scenario, CAST(ceil(time_us / {every_s * 1e6!r}e0) AS INT) AS step, sum(opened) AS opened,
+            SELECT scenario, {step} AS step, sum(opened) AS opened,
                 sum(risen) AS risen
-            FROM changes GROUP BY scenario, CAST(ceil(time_us / {every_s * 1e6!r}e0) AS INT)
+            FROM changes GROUP BY scenario, {step}
         )
         SELECT steps.scenario, steps.time_s, CAST(coalesce(sum(opened), 0) AS BIGINT) AS standing,
             CAST(coalesce(sum(risen), 0) AS BIGINT) AS total

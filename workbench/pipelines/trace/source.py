@@ -72,7 +72,7 @@ class FolderReader(DataSourceReader):
 
     def __init__(self, options: Any) -> None:
         only = [one.strip() for one in options["only"].split(",")] if "only" in options else None
-        self._runs = chosen_runs(Path(options["path"]), only, options.get("code"))
+        self._runs = chosen_runs(Path(options["path"]).absolute(), only, options.get("code"))
 
     def partitions(self) -> Sequence[InputPartition]:
         """Stretches of whole runs, of some million rows each."""
