@@ -36,7 +36,7 @@ SAMPLE_S = 0.1
 _PAGE_B = os.sysconf("SC_PAGE_SIZE")
 
 
-def flood(seconds: float = 44.0) -> wb.Scenario:
+def flood(seconds: float = 50.0) -> wb.Scenario:
     """A flood on a grid of 12 by 12, with collisions: its trace has half a million rows."""
     work = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=[80, 140], what="TEMP IS 26.5", every_s=0.2)]
     return wb.Scenario(wb.topology.grid(12, 12), wb.Flooding(), work, wb.Radio(loss=0.1, collisions=True), seconds)

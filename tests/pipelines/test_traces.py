@@ -17,6 +17,7 @@ from workbench.pipelines import (
     load_per_node,
     losses,
     over_time,
+    paths,
     traces,
 )
 from workbench.pipelines.trace.kept import plain
@@ -139,6 +140,19 @@ def test_flows_add_up_to_what_was_delivered(every, table):
         held = {(row["node"], row["origin"], row["sequence"]): row["value"] for row in rows_of(run, "held")}
         if held:
             assert mine["hops"].between(min(held.values()), max(held.values())).all()
+
+
+def test_paths_lead_from_publishers_to_sinks_by_as_many_links_as_messages_made_hops(runs, table):
+    answer = paths(table)
+    for run in runs["flooding"]:
+        mine = of(answer, run)
+        for (publisher, sink), links in mine.groupby(["publisher", "sink"]):
+            assert set(zip(links["sender"], links["receiver"], strict=True)) <= set(run.scenario.topology.edges)
+            into, out = (links.groupby(end)["delivered"].sum() for end in ("receiver", "sender"))
+            balance = into.sub(out, fill_value=0)
+            assert balance[sink] == -balance[publisher] == balance.abs().sum() / 2 > 0
+        told = of(flows(table), run)
+        assert mine["delivered"].sum() == round((told["delivered"] * told["hops"]).sum()) > 0
 
 
 def test_losses_are_those_of_the_metrics_and_cost_what_was_heard_in_vain(every, table):
@@ -292,6 +306,16 @@ def test_spark_answers_as_this_process_does(name, few, spark_table):
 
 
 @pytest.mark.spark
+def test_spark_follows_the_same_paths(spark):
+    work = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 26", every_s=0.3)]
+    run = wb.Scenario(wb.topology.line(3), wb.Flooding(), work, duration_s=1).run("reference")  # each hop costs a job
+    here, there = paths(traces(run)), paths(traces(run, spark)).toPandas()
+    keys = ["publisher", "sink", "sender", "receiver"]
+    assert here[keys].to_numpy().tolist() == [[2, 0, 1, 0], [2, 0, 2, 1]]
+    pd.testing.assert_frame_equal(here, there.sort_values(keys, ignore_index=True), check_dtype=False)
+
+
+@pytest.mark.spark
 def test_spark_has_the_same_means_and_bands(few, spark_table):
     here, there = losses(traces(few), over_runs=True), losses(spark_table, over_runs=True).toPandas()
     there = there.sort_values(["event", "reason"], ignore_index=True)
@@ -314,5 +338,31 @@ def test_the_data_source_reads_a_folder_and_simulates_on_demand(spark, tmp_path)
     ):
         found = pa.Table.from_pandas(frame.toPandas(), preserve_index=False)
         assert found.sort_by(IN_ORDER).to_pylist() == expected
-    with pytest.raises(Exception, match="write whole numbers, such as 0:200 or 1,5,7"):
-        simulated.option("seeds", "many").load().count()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, 'workbench.trace needs .load\\("results/name"\\) or .option\\("scenario"'),
+        ({"scenario": "{"}, "the option scenario is not JSON"),
+        ({"scenario": "SCENARIO", "seeds": "many"}, "the option seeds has 'many'; write whole numbers"),
+        ({"scenario": "SCENARIO", "seeds": "5:5"}, "the option seeds is '5:5', which is no seed at all"),
+        ({"scenario": "SCENARIO", "engine": "warp"}, "engine is 'warp'; it must be one of"),
+        ({"path": "nowhere"}, "nowhere is not there"),
+    ],
+)
+def test_the_data_source_says_what_is_wrong_with_its_options(options, sentence):
+    source = pytest.importorskip("workbench.pipelines.trace.source")
+    whole = wb.Scenario(wb.topology.line(2), wb.Flooding()).to_json()
+    given = {name: whole if value == "SCENARIO" else value for name, value in options.items()}
+    with pytest.raises(wb.WorkbenchError, match=sentence):
+        source.TraceSource(given).reader(None)
+
+
+def test_many_small_runs_of_a_folder_are_dealt_out_in_stretches_of_whole_runs():
+    source = pytest.importorskip("workbench.pipelines.trace.source")
+    runs = [source.Kept(f"{number:04}", "c", 100_000 * number, 100_000) for number in range(50) if number != 7]
+    stretches = list(source._stretches("file", runs))
+    assert [(one.first, one.rows) for one in stretches] == [
+        (0, 700_000), (800_000, 2_000_000), (2_800_000, 2_000_000), (4_800_000, 200_000),
+    ]  # fmt: skip

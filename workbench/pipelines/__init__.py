@@ -10,6 +10,7 @@ Traces of many runs (`trace`), kept by ``Sweep(..., keep="trace")`` or simulated
     load_per_node(traces)                 frames and bytes that each node sent, received and lost
     load_per_link(traces)                 the same of each link
     flows(traces)                         who delivered whose readings to whom
+    paths(traces)                         over which links delivered readings went
     latency(traces)                       median and 95th percentile, as in a run's metrics
     latency_distribution(traces)          at each percent of the deliveries
     over_time(traces, event, ended)       what events set: ranks, gradients
@@ -27,6 +28,7 @@ _HOME = {
     "losses": "trace.questions",
     "over_time": "trace.questions",
     "flows": "trace.arrived",
+    "paths": "trace.arrived",
     "latency": "trace.arrived",
     "latency_distribution": "trace.arrived",
 }

@@ -8,6 +8,10 @@ from workbench.sweeps.processes import cores
 from workbench.sweeps.spark.session import opened
 
 _TASKS_A_CORE = 2
+_SETTINGS = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.cteRecursionRowLimit": "-1",  # paths of many runs are more than a million hops
+}
 
 
 def spark(master: str = "local[*]", **settings: Any) -> Any:
@@ -18,7 +22,7 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
     """
     here = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
     asked = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
-    session = opened(master, {"spark.sql.execution.arrow.pyspark.enabled": "true", **here, **asked}).spark
+    session = opened(master, {**_SETTINGS, **here, **asked}).spark
     register(session)
     return session
 

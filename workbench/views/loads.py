@@ -67,12 +67,18 @@ def load_map(loads: Any, topology: nx.Graph, what: str = "sent", width: int = WI
 
 
 def latency_chart(
-    distributions: Any, title: str = "", width: int = 640, height: int = 380, dark: bool = False
+    distributions: Any,
+    title: str = "",
+    most_ms: float | None = None,
+    width: int = 640,
+    height: int = 380,
+    dark: bool = False,
 ) -> Drawing:
     """The latency that so many percent of the deliveries do not exceed: a line of means over runs in its band.
 
-    distributions: what `pipelines.latency_distribution` answers, or several such frames by name. Raises ParameterError
-    for a frame without the columns ``percent`` and ``latency_ms``.
+    distributions: what `pipelines.latency_distribution` answers, or several such frames by name. most_ms: where the
+    chart ends; what took longer is drawn at its edge. Raises ParameterError for a frame without the columns ``percent``
+    and ``latency_ms``.
     """
     several = distributions if isinstance(distributions, Mapping) else {"": distributions}
     frames = {str(name): _over_runs(one, "percent", "latency_ms", "latency_chart") for name, one in several.items()}
@@ -90,6 +96,7 @@ def latency_chart(
         x_label="deliveries (%)",
         y_label="latency (ms)",
         note=f"mean of {told} {'run' if runs[-1] == 1 else 'runs'}; band: {_BAND}",
+        y_range=None if most_ms is None else (0.0, most_ms),
         width=width,
         height=height,
     )

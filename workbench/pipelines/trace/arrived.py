@@ -17,10 +17,14 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.pipelines.ask import ask
-from workbench.pipelines.trace.over_runs import answered, band, means
+from workbench.pipelines.trace.over_runs import answered, band, means, settled
 from workbench.pipelines.trace.questions import runs_of
 
+MOST_HOPS = 90  # Spark stops at a hundred.
 _MESSAGE = "scenario, origin, sequence"
+_HELD = (
+    "held.scenario = {0}.scenario AND held.origin = {0}.origin AND held.sequence = {0}.sequence AND held.node = {0}.{1}"
+)
 _CREDITED = {
     "text": "item.detail = got.detail AND item.place = got.place",
     "place": "item.place_in_message = got.place_in_message",
@@ -160,6 +164,40 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
         return answer
     keys = ("publisher", "sink", "last_hop")
     return band(answer, runs_of(traces), keys, ("delivered",))
+
+
+def paths(traces: Any, over_runs: bool = False) -> Any:
+    """Over which links delivered readings went: publisher, sink, sender, receiver, delivered.
+
+    From each sink back along the neighbors from which nodes had the message first (rows "held"). A protocol whose
+    nodes do not tell that along the way has the last hop alone, or nothing. `MOST_HOPS` are followed.
+    """
+    query = f"WITH {_ARRIVED} SELECT {_MESSAGE}, publisher, sink FROM arrived"
+    arrived = settled(ask(query, traces=traces))
+    query = f"""
+        SELECT {_MESSAGE}, node, peer FROM (
+            SELECT {_MESSAGE}, node, peer, row_number() OVER (PARTITION BY {_MESSAGE}, node ORDER BY row) AS age
+            FROM {{traces}} WHERE event = 'held') AS every
+        WHERE age = 1 AND peer >= 0
+    """
+    held = settled(ask(query, traces=traces))
+    query = f"""
+        WITH RECURSIVE hops AS (
+            SELECT arrived.scenario, arrived.origin, arrived.sequence, publisher, sink, held.peer AS sender,
+                held.node AS receiver, 1 AS hop
+            FROM {{arrived}} AS arrived JOIN {{held}} AS held ON {_HELD.format("arrived", "sink")}
+            UNION ALL
+            SELECT hops.scenario, hops.origin, hops.sequence, hops.publisher, hops.sink, held.peer AS sender,
+                held.node AS receiver, hops.hop + 1 AS hop
+            FROM hops JOIN {{held}} AS held ON {_HELD.format("hops", "sender")}
+            WHERE hops.hop < {MOST_HOPS}
+        )
+        SELECT scenario, publisher, sink, sender, receiver, count(*) AS delivered
+        FROM hops GROUP BY scenario, publisher, sink, sender, receiver
+    """
+    keys = ("publisher", "sink", "sender", "receiver")
+    answer = answered(query, ("scenario", *keys), arrived=arrived, held=held)
+    return band(answer, runs_of(traces), keys, ("delivered",)) if over_runs else answer
 
 
 def _at(percent: int) -> str:

@@ -23,8 +23,7 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
     measure is ``absent``: 0, or NULL, which is left out. Columns: the keys, runs, and for each measure its mean, under
     its own name, and ``_low`` and ``_high``, the 5th and 95th percentile over runs.
     """
-    if is_spark(answer):
-        answer = answer.localCheckpoint()  # It is looked at twice, and small beside what it was made of.
+    answer = settled(answer)
     named = ", ".join(keys)
     same = " AND ".join(["every.scenario = per_run.scenario", *(f"every.{key} = per_run.{key}" for key in keys)])
     filled = ", ".join(f"coalesce(per_run.{one}, {absent}) AS {one}" for one in measures)
@@ -38,6 +37,11 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
         SELECT {named}, count({measures[0]}) AS runs, {means(measures)} FROM filled GROUP BY {named}
     """
     return answered(query, keys, answer=answer, runs=runs)
+
+
+def settled(answer: Any) -> Any:
+    """An answer that is looked at more than once, and is small beside what it was made of: Spark works it out once."""
+    return answer.localCheckpoint() if is_spark(answer) else answer
 
 
 def means(measures: Sequence[str]) -> str:
