@@ -34,7 +34,8 @@ def see(run: Any, event: Event | None = None) -> Seen:
 class Sight:
     """What there is to see of a run, in two steps. It raises what `see` raises.
 
-    ``glance()`` leaves out the ways of publications that nobody has asked for yet: they take as long as all the rest.
+    ``glance()`` leaves out what takes long and is not drawn: the ways of publications, which somebody has to ask for,
+    and what protocols tell in words alone.
     """
 
     def __init__(self, run: Any, event: Event | None = None) -> None:
@@ -55,6 +56,7 @@ class Sight:
 
     def whole(self) -> Seen:
         """All that there is to see."""
+        self._parts = [one.whole() if isinstance(one, Layer) else one for one in self._parts]
         if self._ways is not None:
             return self._seen(self._ways, [])
         return self._seen(*followed(self._recorded, self._sent))

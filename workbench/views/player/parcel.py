@@ -262,7 +262,10 @@ def _alive(layer: Layer, seen: Seen, panels: list[Panel], time_s: float, buffer:
     some = replace(layer, table=select(layer.table, alive))
     table, rows = _table(some, seen)
     words: Sequence[str] = ()
-    if "text" in table:
+    is_written = layer.panel is not None or "label" in (layer.mark, *(look.mark for look in layer.looks))
+    if not is_written:
+        table.pop("text", None)
+    elif "text" in table:
         used, table["text"] = np.unique(table["text"], return_inverse=True)
         words = [layer.words[one] if one >= 0 else "" for one in used.tolist()]
     return _described(some, panels, rows) | {
