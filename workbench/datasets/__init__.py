@@ -6,6 +6,8 @@ here, ``find(name)`` gives the files' paths or says where to get them and where 
 The loaders return tidy pandas DataFrames with units in the columns' names. A damaged line is skipped and counted:
 ``frame.attrs`` has ``lines`` (not blank), ``skipped`` and ``first_skipped`` ("line 17: ..."). A file in which fewer
 than one line in twenty can be read is something else: DataError.
+
+Where no data set is at hand, ``make_raw_log`` and ``make_readings`` write logs in the formats of real ones.
 """
 
 from workbench.datasets.known import DATA_SETS, DataFile, DataSet, describe, find, folder_candidates, named
@@ -16,6 +18,7 @@ from workbench.datasets.loaders import (
     ulb_neighbors,
     ulb_readings,
 )
+from workbench.datasets.made import make_raw_log, make_readings
 from workbench.datasets.neighbors import links_from_neighbors
 
 __all__ = [
@@ -29,6 +32,8 @@ __all__ = [
     "intel_positions",
     "intel_readings",
     "links_from_neighbors",
+    "make_raw_log",
+    "make_readings",
     "named",
     "ulb_neighbors",
     "ulb_readings",

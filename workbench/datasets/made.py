@@ -1,0 +1,100 @@
+"""Logs that are made here, in the formats of real ones: for lessons and tests, where no data set is at hand.
+
+They have what real logs have: foreign packets, broken checksums, counters that cannot be, cut lines, sensors that go
+wild. Each is a function of its arguments, to the byte.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from workbench import draws, purposes
+
+_BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
+_PACKET_S = 0.1
+_RAW_HEADER = (
+    "timestamp,mac,frequency,length,rssi,crc,expected,srcmac,transctr,pkctr,txnumpk,txpower,txifdur,txlength,txfillbyte"
+)
+_LENGTH_B = 100
+_FOREIGN, _BROKEN, _IMPOSSIBLE = 0.004, 0.006, 0.002  # shares of the rows of a raw log
+_CUT, _WILD = 0.002, 0.003  # shares of the lines of a log of readings
+
+
+def make_raw_log(
+    path: str | os.PathLike[str],
+    topology: Any,
+    packets: int = 50,
+    channels: tuple[int, ...] = (11, 26),
+    seed: int = 1,
+) -> Path:
+    """Write what Mercator would have logged on a topology, whose arcs have ``pdr``: a row for each packet heard.
+
+    On each channel each node sends ``packets`` packets, one node after the other, and all others log what they hear. On
+    channels above 20 a tenth of it is lost besides. Returns the path.
+    """
+    path = Path(path)
+    path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")
+    return path
+
+
+def make_readings(
+    path: str | os.PathLike[str], topology: Any, field: Any, every_s: float = 30.0, hours: float = 1.0, seed: int = 1
+) -> Path:
+    """Write readings of a field (`workbench.SensorField`) at the nodes' positions, in the Intel Lab's format.
+
+    A line is date, time, epoch, mote, temperature, humidity, light, voltage. Returns the path.
+    """
+    draw = draws.Stream(draws.make_key(seed, purposes.LOG, 1))
+    positions = dict(topology.nodes(data="pos"))
+    extent = (max(x for x, _ in positions.values()), max(y for _, y in positions.values()))
+    lines = []
+    for epoch in range(round(hours * 3600 / every_s)):
+        moment = _BEGIN + timedelta(seconds=epoch * every_s)
+        for node, (x_m, y_m) in positions.items():
+            value = field.value(node, x_m, y_m, epoch * every_s, extent)
+            value = 122.153 if draw.uniform() < _WILD else value
+            line = f"{moment:%Y-%m-%d %H:%M:%S.%f} {epoch} {node} {value:.2f} {60 - value:.2f} 45.08 2.69"
+            lines.append(line[: len(line) // 2] if draw.uniform() < _CUT else line)
+    path = Path(path)
+    path.write_text("\n".join(lines) + "\n", encoding="ascii")
+    return path
+
+
+def _rows(topology: Any, packets: int, channels: tuple[int, ...], seed: int) -> Iterator[str]:
+    draw = draws.Stream(draws.make_key(seed, purposes.LOG))
+    transaction, at_s = 0, 0.0
+    for channel in channels:
+        for sender in topology:
+            transaction += 1
+            for packet in range(packets):
+                at_s += _PACKET_S
+                for receiver, arc in topology[sender].items():
+                    if draw.uniform() < arc["pdr"] * (0.9 if channel > 20 else 1.0):
+                        rssi_dBm = round(-91 + 22 * arc["pdr"] + 3 * draw.uniform())
+                        yield _row(draw, at_s, receiver, channel, rssi_dBm, sender, transaction, packet, packets)
+
+
+def _row(
+    draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
+    packets: int,
+) -> str:  # fmt: skip
+    """A packet that was heard; now and then another one in its place, or what is left of it."""
+    moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
+    crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _name(sender), draw.uniform()
+    if flaw < _FOREIGN:
+        expected, length_B, source = 0, 27, _name(4000 + receiver)
+    elif flaw < _FOREIGN + _BROKEN:
+        crc = 0
+    elif flaw < _FOREIGN + _BROKEN + _IMPOSSIBLE:
+        packet = 0xFFFF - packet
+    told = (transaction, packet, packets, 0, round(1000 * _PACKET_S), _LENGTH_B, "0x0a")
+    return ",".join(map(str, (moment, _name(receiver), channel, length_B, rssi_dBm, crc, expected, source, *told)))
+
+
+def _name(node: int) -> str:
+    """A node's EUI-64."""
+    return f"14-15-92-00-12-91-{node >> 8:02x}-{node & 255:02x}"
