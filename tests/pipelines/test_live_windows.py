@@ -203,6 +203,7 @@ def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
         follow(tmp_path / "nowhere")
     one = Capture(tmp_path / "capture")
     one.close()
+    follow(tmp_path / "capture", every_s=4).stop()  # Without a folder, others have others.
     with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another one"):
         follow(tmp_path / "capture")
 

@@ -36,6 +36,11 @@ class Asked(NamedTuple):
         return pa.schema([("start_s", pa.float64()), ("end_s", pa.float64()), *named, ("count", pa.int64()), *numbers])
 
     @property
+    def name(self) -> str:
+        """Of a folder with these windows: "windows-60s-late-30s-region-key"."""
+        return "-".join((f"windows-{self.every_us / 1e6:g}s-late-{self.late_us / 1e6:g}s", *self.by))
+
+    @property
     def is_late(self) -> str:
         """Whether a reading came too late for its window, in SQL over time_us and newest_us."""
         return f"{self.start_of('time_us')} + {self.every_us} <= newest_us - {self.late_us}"
