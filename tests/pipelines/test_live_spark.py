@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}"),
 ]
+WITHIN_S = 400  # of a machine that is busy with other things; it takes some ten seconds
 WINDOWS = {"every_s": 3, "late_s": 1}
 # Dies when a batch's windows are written and Spark has not noted yet that the batch is done.
 KILLED = """
@@ -51,12 +52,12 @@ def test_a_query_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothi
     killed = subprocess.Popen(command, cwd=REPOSITORY)
     spark = session("local[2]", {})  # which starts meanwhile
     try:
-        assert killed.wait(120) == -signal.SIGKILL
+        assert killed.wait(WITHIN_S) == -signal.SIGKILL
         assert len(list(out.glob("part-*.parquet"))) == 1
         writer.append(readings(150, 300))
         writer.end()
         again = follow(capture, out=out, spark=spark, **WINDOWS)
-        assert again.wait(120)
+        assert again.wait(WITHIN_S)
         whole = windows(capture, **WINDOWS)
         assert whole["late"].sum() > 10
         pd.testing.assert_frame_equal(again.windows(), whole, rtol=1e-12)

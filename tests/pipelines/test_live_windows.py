@@ -107,6 +107,14 @@ def test_a_value_that_is_missing_is_in_no_window(tmp_path):
         assert windows(table, by="key")["count"].tolist() == [1]
 
 
+def test_windows_of_another_column():
+    frame = pd.DataFrame({"time_s": [0.0, 5.0, 12.0], "node": [1, 1, 2], "temperature_C": [20.0, 22.0, 30.0]})
+    found = windows(frame, every_s=10, by="node", value="temperature_C")
+    assert found[["start_s", "node", "mean"]].values.tolist() == [[0.0, 1, 21.0], [10.0, 2, 30.0]]
+    with pytest.raises(DataError, match="no column humidity_pct"):
+        windows(frame, by="node", value="humidity_pct")
+
+
 @pytest.mark.parametrize(("settings", "error", "sentence"), [
     ({"every_s": 0}, ParameterError, "every_s is 0; it must be a number of seconds"),
     ({"late_s": -1}, ParameterError, "late_s is -1"),
@@ -195,6 +203,7 @@ def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
         follow(tmp_path / "nowhere")
     one = Capture(tmp_path / "capture")
     one.close()
+    follow(tmp_path / "capture", every_s=4).stop()  # Without a folder, others have others.
     with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another one"):
         follow(tmp_path / "capture")
 

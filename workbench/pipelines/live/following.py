@@ -193,7 +193,7 @@ def follow(
     """Follow a capture in the background: its windows, as `wb.pipelines.windows` has them, as Parquet files.
 
     folder   of the capture, or the `Stream` that writes it
-    out      the folder for the windows; None: ``windows`` in that of the capture
+    out      the folder for the windows; None: one in that of the capture, named by what is asked for
     spark    a session of Spark, to have the windows made by Structured Streaming; None: here, without Java
 
     Whoever follows the same capture into the same folder again goes on where the other one was stopped or killed: no
@@ -202,10 +202,9 @@ def follow(
     """
     source = Path(getattr(folder, "folder", folder))
     about_of(source)
-    target = source / "windows" if out is None else Path(out)
     wanted = asked(every_s, by, late_s)
     if spark is None:
-        return LocalFollowing(source, target, wanted)
+        return LocalFollowing(source, source / wanted.name if out is None else Path(out), wanted)
     from workbench.pipelines.live.spark.following import SparkFollowing
 
-    return SparkFollowing(source, target, wanted, spark=spark)
+    return SparkFollowing(source, source / f"{wanted.name}-spark" if out is None else Path(out), wanted, spark=spark)

@@ -19,7 +19,6 @@ from workbench.pipelines.live.capture import ABOUT, captured
 from workbench.pipelines.live.readings import SCHEMA
 
 BY = ("node", "sink", "region", "key")
-_NEEDED = ("time_s", "value")
 
 
 class Asked(NamedTuple):
@@ -35,6 +34,11 @@ class Asked(NamedTuple):
         numbers = [("mean", pa.float64()), ("min", pa.float64()), ("max", pa.float64()), ("late", pa.int64())]
         named = [SCHEMA.field(name) for name in self.by]
         return pa.schema([("start_s", pa.float64()), ("end_s", pa.float64()), *named, ("count", pa.int64()), *numbers])
+
+    @property
+    def name(self) -> str:
+        """Of a folder with these windows: "windows-60s-late-30s-region-key"."""
+        return "-".join((f"windows-{self.every_us / 1e6:g}s-late-{self.late_us / 1e6:g}s", *self.by))
 
     @property
     def is_late(self) -> str:
@@ -75,11 +79,18 @@ def asked(every_s: float, by: Sequence[str], late_s: float) -> Asked:
     return Asked(round(every_s * 1e6), round(late_s * 1e6), columns)
 
 
-def windows(readings: Any, every_s: float = 60.0, by: Sequence[str] = ("region", "key"), late_s: float = 30.0) -> Any:
+def windows(
+    readings: Any,
+    every_s: float = 60.0,
+    by: Sequence[str] = ("region", "key"),
+    late_s: float = 30.0,
+    value: str = "value",
+) -> Any:
     """Windows of readings: a row for each window and each of ``by`` that has readings, in ascending order.
 
     ``readings``: a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
-    least time_s, value and what is in ``by``; or such a DataFrame of Spark, for which a DataFrame is returned.
+    least time_s, what is in ``by`` and the column ``value``; or such a DataFrame of Spark, for which a DataFrame is
+    returned. A value that is missing is in no window.
 
     The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. A reading is late, and counted in
     ``late`` of the newest window alone, if its window ended ``late_s`` or more before the newest reading so far. What
@@ -87,7 +98,8 @@ def windows(readings: Any, every_s: float = 60.0, by: Sequence[str] = ("region",
     is late. ParameterError for windows that cannot be, DataError for readings without a column that is needed.
     """
     wanted = asked(every_s, by, late_s)
-    return ask(_query(wanted, _columns_of(table := _table_of(readings))), readings=table)
+    table = _table_of(readings)
+    return ask(_query(wanted, value, _columns_of(table)), readings=table)
 
 
 def _table_of(readings: Any) -> Any:
@@ -105,8 +117,8 @@ def _columns_of(table: Any) -> set[str]:
     return set(ask("SELECT * FROM {readings} LIMIT 0", readings=table).columns)
 
 
-def _query(wanted: Asked, columns: set[str]) -> str:
-    for name in (*_NEEDED, *wanted.by):
+def _query(wanted: Asked, value: str, columns: set[str]) -> str:
+    for name in ("time_s", value, *wanted.by):
         if name not in columns:
             raise DataError(f"the readings have no column {name}; windows by {', '.join(wanted.by)} need it")
     if "newest_s" in columns:
@@ -115,13 +127,13 @@ def _query(wanted: Asked, columns: set[str]) -> str:
         newest_s = "max(time_s) OVER (ORDER BY arrived_s)"
     else:
         newest_s = "time_s"
-    kept = ", ".join(("time_s", "value", *wanted.by, f"{newest_s} AS newest_s"))
+    kept = ", ".join(("time_s", f"{value} AS value", *wanted.by, f"{newest_s} AS newest_s"))
     timed = ", ".join(f"{text} AS {name}" for name, text in MICROSECONDS.items())
     groups = ", ".join(("start_us", *wanted.by))
     told = ", ".join(f"{text} AS {name}" for name, text in TOLD.items())
     start_us = wanted.start_of("counted_us")
     return f"""
-        WITH ordered AS (SELECT {kept} FROM {{readings}} WHERE value IS NOT NULL AND NOT isnan(value)),
+        WITH ordered AS (SELECT {kept} FROM {{readings}} WHERE {value} IS NOT NULL AND NOT isnan({value})),
         timed AS (SELECT *, {timed} FROM ordered),
         judged AS (SELECT *, {wanted.is_late} AS is_late, {wanted.counted_us} AS counted_us FROM timed),
         placed AS (SELECT *, {start_us} AS start_us FROM judged)
