@@ -9,12 +9,15 @@
 Times are medians in milliseconds, in JupyterLab, with the fast twin's machine code loaded
     all       from the key that moves the slider to the first picture on the screen that shows the new run
     best      the shortest of these: what it takes while nobody else wants the processors
+    whole     until the whole run is on the screen: of a large one a glimpse is shown first, and counters, tables and
+              other moments after it
     kernel    of it from the slider's message to the parcel handed to the wire
     worked    of that the time that the kernel's process had a processor
     wire      of it from the key to the kernel, and from the kernel to the player
     browser   of it from the parcel to the screen
-    run, metrics, see, pack   the kernel's own parts, of the same scenario in a cell: the processor's time
-    parcel    MB of columns
+    run, glance, glimpse      the kernel's own parts, of the same scenario in a cell: the processor's time
+    metrics, see, pack        what comes after the picture
+    parcel, rest              MB of columns, of the picture and of the whole run
     late      moves that were not on the screen after ten seconds
 
 Theory of operation
@@ -59,8 +62,8 @@ SETUP = """
 import gc, json, os, statistics, threading, time
 import ipywidgets
 import workbench as wb
-from workbench.views.player.parcel import pack
-from workbench.views.seeing import see
+from workbench.views.player.parcel import glimpse, pack
+from workbench.views.seeing import Sight
 from workbench.widgets.laboratory import protocol_named
 
 def scenario(name, nodes):
@@ -98,9 +101,14 @@ def parts(seed):
     times = [time.process_time()]
     run = made.replace(seed=seed).run()
     times.append(time.process_time())
+    sight = Sight(run)
+    glance = sight.glance()
+    times.append(time.process_time())
+    glimpse(glance, lab.selection["time_s"])
+    times.append(time.process_time())
     run.metrics
     times.append(time.process_time())
-    seen = see(run)
+    seen = sight.whole()
     times.append(time.process_time())
     pack(seen)
     return [after - before for before, after in zip(times, [*times[1:], time.process_time()])]
@@ -112,15 +120,19 @@ HEAR = """
 () => {
   const player = document.querySelector(".wb-looks .wb-player").workbenchPlayer
   const now = () => performance.timeOrigin + performance.now()
-  window.labMarks = { shown: {} }
-  document.addEventListener("keydown", () => (window.labMarks = { moved: now(), shown: {} }), true)
+  window.labMarks = { shown: {}, whole: {} }
+  document.addEventListener("keydown", () => (window.labMarks = { moved: now(), shown: {}, whole: {} }), true)
   const feed = player.feed
   player.feed = (data) => {
     const came = now()
     feed.call(player, data)
     const seed = player.heading.textContent.match(/seed (\\d+)/)[1]
-    const { shown } = window.labMarks
-    requestAnimationFrame(() => setTimeout(() => (shown[seed] = [came, now()])))
+    const { shown, whole } = window.labMarks
+    const isWhole = !player.picture.is_glimpse
+    requestAnimationFrame(() => setTimeout(() => {
+      shown[seed] ??= [came, now()]
+      if (isWhole) whole[seed] = now()
+    }))
   }
 }
 """
@@ -170,21 +182,24 @@ def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -
     notebook.run(1)
     came, sent, parts = json.loads(notebook.output(1).strip().splitlines()[-1])
     rows = []
-    for seed, moved, arrived, painted in moves[1:]:
+    for seed, moved, arrived, painted, whole in moves[1:]:
         began, before = next((1000 * at, cpu) for one, at, cpu in reversed(came) if one == seed and 1000 * at < arrived)
-        at, after, size = next(told for one, *told in reversed(sent) if one == seed and 1000 * told[0] < painted)
+        sizes = [told for one, *told in sent if one == seed and began <= 1000 * told[0] < whole]
+        at, after, size = sizes[0]
         handed = min(1000 * at, arrived)
         wire = began - moved + arrived - handed
         worked = 1000 * (after - before)
-        rows.append((painted - moved, handed - began, worked, wire, painted - arrived, size / 1e6))
+        times_ms = painted - moved, whole - moved, handed - began, worked, wire, painted - arrived
+        rows.append((*times_ms, size / 1e6, sizes[-1][2] / 1e6))
     notebook.page.close()
-    whole = [statistics.median(column) for column in zip(*rows, strict=True)]
+    middle = [statistics.median(column) for column in zip(*rows, strict=True)]
     own = [1000 * statistics.median(column) for column in zip(*parts, strict=True)]
-    return [whole[0], min(row[0] for row in rows), *whole[1:5], *own, whole[5], late]
+    return [middle[0], min(row[0] for row in rows), *middle[1:6], *own, *middle[6:], late]
 
 
-def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float]], int]:
-    """Of the slider's moves (seed, when it was moved, the parcel came, it was painted); how many moves were late."""
+def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float, float]], int]:
+    """Of the slider's moves (seed, when it was moved, the parcel came, it was painted, it was whole); how many moves
+    were late."""
     hand.tab("Radio and time")
     handle = seed_slider(hand)
     hand.page.evaluate(HEAR)
@@ -195,12 +210,12 @@ def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float]
         seed = int(float(handle.get_attribute("aria-valuenow")))
         assert str(seed) != before
         try:
-            hand.page.wait_for_function("(seed) => window.labMarks.shown[seed]", arg=seed, timeout=PATIENCE_MS)
+            hand.page.wait_for_function("(seed) => window.labMarks.whole[seed]", arg=seed, timeout=PATIENCE_MS)
         except LateError:
             late += 1
             continue
         marks = hand.page.evaluate("() => window.labMarks")
-        found.append((seed, marks["moved"], *marks["shown"][str(seed)]))
+        found.append((seed, marks["moved"], *marks["shown"][str(seed)], marks["whole"][str(seed)]))
     return found, late
 
 
@@ -212,13 +227,14 @@ def seed_slider(hand: Any) -> Any:
 
 def table_of_times(chromium: Any, asked: argparse.Namespace) -> None:
     """A line for each protocol and size."""
-    names = "all", "best", "kernel", "worked", "wire", "browser", "run", "metrics", "see", "pack", "parcel", "late"
+    names = ["all", "best", "whole", "kernel", "worked", "wire", "browser"]
+    names += ["run", "glance", "glimpse", "metrics", "see", "pack", "parcel", "rest", "late"]
     print(f"| protocol | nodes | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
         for protocol in asked.protocols:
             for nodes in map(int, asked.sizes.split(",")):
-                *ms, size, late = times(jupyter, chromium, protocol, nodes, asked.rounds)
-                cells = (f"{nodes:,}", *(f"{one:,.0f}" for one in ms), f"{size:.2f}", f"{late:.0f}")
+                *ms, size, rest, late = times(jupyter, chromium, protocol, nodes, asked.rounds)
+                cells = (f"{nodes:,}", *(f"{one:,.0f}" for one in ms), f"{size:.2f}", f"{rest:.2f}", f"{late:.0f}")
                 print(f"| {protocol} | {' | '.join(cells)} |", flush=True)
 
 

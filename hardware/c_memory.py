@@ -1,9 +1,11 @@
-"""What the C library takes of a mote: code, memory by profile and sizes, the largest stack frames.
+"""What a mote in C takes: the whole image by profile and sizes, the library alone, each list, the largest stack frames.
 
     .venv/bin/python hardware/c_memory.py
 
-It is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). What an
-entry of a list costs is the difference between a node with more of it and a node without.
+It is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). The image is
+the one that `wb.motes.virtual(kind="cortex-m3")` runs: program, host link, radio, stack. How deep the stack has been is
+measured on motes that qemu-system-arm emulates, in a network whose lists fill. What an entry of a list costs is the
+difference between a node with more of it and a node without.
 """
 
 from __future__ import annotations
@@ -16,14 +18,20 @@ from typing import NamedTuple
 
 import definition_file
 
+import workbench as wb
+from workbench.motes import in_c
 from workbench.protocols.diffusion import Diffusion
 
 HERE = Path(__file__).resolve().parent
 COMPILER = "arm-none-eabi-gcc"
 OPTIONS = ("-mcpu=cortex-m3", "-mthumb", "-Os", "-std=c99", "-ffp-contract=off", "-ffunction-sections")
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")
+PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385")
 NEEDED = ("attributes", "draws", "node", "interests", "data", "reinforcement", "filtering", "interest_cache", "wire")
 PROFILES = {"strict": 29, "wide": 60}
+# A goal: with these sizes, and the definition file's for all other lists, an image is to take ten kilobytes at most.
+SMALL = {"MAX_INTERESTS": 5, "MAX_GRADIENTS": 4, "MAX_REINFORCEMENTS": 4}
+GOAL_B = 10 * 1024
 # Of a mote with next to no memory; what is not said is the definition file's.
 SMALLER = {
     "MAX_INTERESTS": 5,
@@ -45,13 +53,15 @@ class Frame(NamedTuple):
     function: str
 
 
-def compiled(defines: dict[str, int], folder: Path) -> list[Path]:
-    """The library's objects for these sizes."""
+def compiled(folder: Path, with_program: bool = False) -> list[Path]:
+    """The library's objects at the definition file's sizes; those of the program around it too, if wanted."""
     objects = []
-    for source in [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in NEEDED]:
+    sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in NEEDED]
+    named = ["-ffreestanding", "-DENFRAMER_B=258"] if with_program else []
+    folders = (*FOLDERS, *PROGRAM) if with_program else FOLDERS
+    for source in [*sources, *(path for where in folders[len(FOLDERS) :] for path in sorted(where.glob("*.c")))]:
         objects.append(folder / f"{source.stem}.o")
-        named = [f"-D{name}={value}" for name, value in defines.items()]
-        where = [f"-I{one}" for one in FOLDERS]
+        where = [f"-I{one}" for one in folders]
         command = [COMPILER, *OPTIONS, "-fstack-usage", *named, *where, "-c", str(source), "-o", str(objects[-1])]
         subprocess.run(command, check=True)
     return objects
@@ -60,15 +70,15 @@ def compiled(defines: dict[str, int], folder: Path) -> list[Path]:
 def code_B() -> int:
     """Bytes of code and constants, at the definition file's sizes."""
     with tempfile.TemporaryDirectory() as folder:
-        objects = compiled({}, Path(folder))
+        objects = compiled(Path(folder))
         said = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True, check=True).stdout
     return sum(int(line.split()[0]) for line in said.splitlines()[1:])
 
 
 def frames() -> list[Frame]:
-    """The stack frames of all functions, largest first."""
+    """The stack frames of all functions, the program's too, largest first."""
     with tempfile.TemporaryDirectory() as folder:
-        compiled({}, Path(folder))
+        compiled(Path(folder), with_program=True)
         lines = [line for path in Path(folder).glob("*.su") for line in path.read_text().splitlines()]
     found = [Frame(int(line.split("\t")[1]), line.split("\t")[0].rpartition(":")[2]) for line in lines]
     return sorted(found, reverse=True)
@@ -95,9 +105,50 @@ def entry_B(name: str, message_B: int) -> int:
     return (node_B(**more) - node_B(MESSAGE_B=message_B)) // 8
 
 
+def image(**defines: int) -> in_c.Footprint:
+    """What an image takes with these sizes."""
+    return in_c.footprint(protocol_of(defines))
+
+
+def protocol_of(defines: dict[str, int]) -> Diffusion:
+    """The protocol whose nodes have these sizes."""
+    profiles = {size: name for name, size in PROFILES.items()}
+    sizes = {name.lower(): value for name, value in defines.items() if name != "MESSAGE_B"}
+    return Diffusion(**sizes, profile=profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])], refresh_s=1)
+
+
+def deepest_stack_B(**defines: int) -> int:
+    """How much stack motes with these sizes have taken at most, in a network where each asks, answers and relays."""
+    protocol = protocol_of(defines)
+    wanted = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
+    made = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
+    scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=6)
+    with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as on:
+        scenario.run(on=on)
+        used_B = max(used_B or 0 for used_B in on.memory().allocated_B.values())
+    whole = in_c.footprint(protocol)
+    return used_B - (whole.ram_B - whole.stack_B)
+
+
+def print_images() -> None:
+    """What images take, and how much of the stack that is in it they use."""
+    if (reason := in_c.missing(in_c.CORTEX_M3)) is not None:
+        print(f"images: {reason}")
+        return
+    for name, message_B in PROFILES.items():
+        for said, sizes in (("the definition file's", {}), ("small", SMALL), ("smaller", SMALLER)):
+            whole = image(MESSAGE_B=message_B, **sizes)
+            deepest_B = deepest_stack_B(MESSAGE_B=message_B, **sizes)
+            print(
+                f"an image, {name}, {said} sizes: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, "
+                f"{whole.stack_B:,} B of it for the stack, which took {deepest_B:,} B"
+            )
+
+
 def main() -> None:
     """Print the tables."""
-    print(f"code and constants: {code_B():,} B")
+    print_images()
+    print(f"the library's code and constants: {code_B():,} B")
     for name, message_B in PROFILES.items():
         full, small = node_B(MESSAGE_B=message_B), node_B(MESSAGE_B=message_B, **SMALLER)
         print(f"a node, {name}: {full:,} B; smaller lists: {small:,} B")

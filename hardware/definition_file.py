@@ -30,9 +30,7 @@ _BEGIN = """\
 
 def sizes(protocol: Diffusion) -> dict[str, int]:
     """The sizes that a compiler has to know, by their names in C."""
-    limits = {name.upper(): value for name, value in protocol.settings.items() if name.startswith("max_")}
-    del limits["MAX_REPEATS"]  # a setting, and the size of nothing
-    return limits | {"MESSAGE_B": wire.PROFILES[protocol.profile]}
+    return protocol.sizes_in_c() or {}
 
 
 def settings(protocol: Diffusion) -> dict[str, int | float]:

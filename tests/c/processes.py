@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from tests.c_nodes import LIBRARY, WARNINGS, compile_c, defines_of, includes, scratch, sources
 
 MOTE = LIBRARY / "mote"
+BOARD = LIBRARY / "boards" / "posix"
 HOW = (*WARNINGS, "-D_POSIX_C_SOURCE=200809L", "-ffp-contract=off", f"-I{MOTE}")
 
 
@@ -15,7 +16,7 @@ def program(protocol, options=("-O1",)):
     """The program of a mote for a protocol's sizes."""
     path = scratch() / f"process-{len(list(scratch().glob('process-*')))}"
     named = [f"-D{name}={value}" for name, value in defines_of(protocol)]
-    files = [*sources("diffusion"), *(str(one) for one in sorted(MOTE.glob("*.c")))]
+    files = [*sources("diffusion"), *(str(one) for folder in (MOTE, BOARD) for one in sorted(folder.glob("*.c")))]
     compile_c([*HOW, *options, *named, *includes("diffusion"), *files, "-o", str(path)])
     return path
 

@@ -12,6 +12,8 @@ from tests.repository import REPOSITORY
 sys.path.append(str(REPOSITORY / "hardware"))
 import c_memory
 
+from workbench.motes import in_c
+
 needs_cross_compiler = pytest.mark.skipif(
     shutil.which(c_memory.COMPILER) is None,
     reason=f"{c_memory.COMPILER} is missing: apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -32,6 +34,13 @@ def test_example_delivers_what_its_filters_let_through(tmp_path):
 def test_strict_node_of_a_small_mote_leaves_half_of_ten_kilobytes():
     assert c_memory.node_B(MESSAGE_B=29, **c_memory.SMALLER) <= 5 * 1024
     assert c_memory.node_B(MESSAGE_B=29) <= 16 * 1024 < c_memory.node_B(MESSAGE_B=60) <= 24 * 1024
+
+
+@pytest.mark.skipif(in_c.missing(in_c.CORTEX_M3) is not None, reason=str(in_c.missing(in_c.CORTEX_M3)))
+def test_image_of_a_small_strict_mote_fits_ten_kilobytes_with_a_stack_that_is_never_full():
+    whole = c_memory.image(MESSAGE_B=29, **c_memory.SMALL)
+    assert whole.ram_B <= c_memory.GOAL_B and whole.flash_B <= 28 * 1024
+    assert 800 < c_memory.deepest_stack_B(MESSAGE_B=29, **c_memory.SMALL) < whole.stack_B - 256
 
 
 @needs_cross_compiler

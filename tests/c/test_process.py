@@ -1,6 +1,7 @@
 """A mote in C as a process behind the host link: in lockstep its trace is the simulator's, live it delivers, and it
 survives whatever comes over its line."""
 
+import functools
 import json
 import random
 import select
@@ -8,12 +9,12 @@ import socket
 from contextlib import ExitStack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
 from tests.c.processes import MOTE, process, program
-from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
+from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, includes, needs_compiler, scratch
 from tests.golden import renew
 from tests.until import wait_until
 from workbench.errors import LinkError
@@ -166,12 +167,21 @@ def test_configuration_cut_anywhere_is_refused_or_read_but_never_read_past(mote)
 @given(st.binary(max_size=600) | st.integers(0, 778).map(lambda size: bytes(range(1, 255)) * 5 + bytes(size)))
 def test_bodies_are_framed_as_in_python(framer, body):
     ffi, functions = framer
-    frame = ffi.new("uint8_t[]", 2 * len(body) + 3000)
-    size = functions.enframe(ffi.new("uint8_t[]", body or b"\0"), len(body), frame)
-    assert bytes(ffi.buffer(frame, size)) == framing.encode(body)
-    deframer = ffi.new("struct deframer *")
-    found = [functions.deframe(deframer, byte) for byte in framing.encode(body)]
-    assert found[:-1] == [-1] * (size - 1) and found[-1] == len(body)
+    written = bytearray()
+
+    @ffi.callback("void(void *, const uint8_t *, size_t)")
+    def write(_, data, size):
+        written.extend(ffi.buffer(data, size))
+
+    enframer = ffi.new("struct enframer *")
+    functions.enframe_begin(enframer, ffi.NULL, write)
+    for byte in body:
+        functions.enframe_put(enframer, byte)
+    functions.enframe_end(enframer)
+    assert written == framing.encode(body)
+    deframer, _memory = make_deframer(ffi)
+    found = [functions.deframe(deframer, byte) for byte in written]
+    assert found[:-1] == [-1] * (len(written) - 1) and found[-1] == len(body)
     assert bytes(ffi.buffer(deframer.bytes, len(body))) == body
 
 
@@ -179,7 +189,7 @@ def test_bodies_are_framed_as_in_python(framer, body):
 @given(st.lists(st.integers(0, 255), max_size=300), st.binary(max_size=40))
 def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
     ffi, functions = framer
-    reference, deframer = framing.Deframer(), ffi.new("struct deframer *")
+    reference, (deframer, _memory) = framing.Deframer(), make_deframer(ffi)
     for data in (bytes(noise), framing.encode(body)):
         bodies = []
         for byte in data:
@@ -190,15 +200,22 @@ def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
         assert deframer.spoilt == reference.spoilt
 
 
-@pytest.fixture(scope="module")
-def framer():
-    """The C of framing alone."""
+def make_deframer(ffi):
+    """A deframer, and the memory that it needs."""
+    memory = ffi.new("uint8_t[3000]")
+    return ffi.new("struct deframer *", {"room": 3000, "bytes": memory}), memory
+
+
+@pytest.fixture(scope="module", params=[258, 1024], ids=["written block by block", "written at once"])
+def framer(request):
+    """The C of framing alone, with as little room for what goes out as there may be, and with some."""
     import cffi
 
-    path = scratch() / "framing.so"
-    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", str(MOTE / "framing.c"), "-o", str(path)])
+    path = scratch() / f"framing-{request.param}.so"
+    room = f"-DENFRAMER_B={request.param}"
+    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", room, str(MOTE / "framing.c"), "-o", str(path)])
     ffi = cffi.FFI()
-    ffi.cdef(declarations([f"-I{MOTE}"], ["framing.h"]))
+    ffi.cdef(declarations([room, f"-I{MOTE}"], ["framing.h"]))
     return ffi, ffi.dlopen(str(path))
 
 
@@ -213,3 +230,35 @@ def test_mote_that_is_reset_or_restarted_is_greeted_anew():
         with process(path, port, boot=4):
             wait_until(lambda: one.greeting.boot == 4)
             one.close()
+
+
+DECIMALS = st.floats(0, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
+
+
+@settings(max_examples=400)
+@given(DECIMALS)
+@example(0.30000000000000004)
+def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):
+    ffi, functions = freestanding()
+    text = json.loads(configuration(1, protocol_on_a_mote(wb.Diffusion()), 2**64 - 1))
+    text["settings"]["blacklist_loss"] = number
+    made = ffi.new("struct configuration *")
+    said = functions.configuration_read(json.dumps(text, separators=(",", ":")).encode(), made)
+    digits = len(repr(number).partition("e")[0].replace(".", "").lstrip("0"))
+    if said == ffi.NULL:
+        assert made.settings.blacklist_loss == number and made.key == 2**64 - 1
+    else:
+        assert ffi.string(said) == b"blacklist_loss" and (digits > 15 or not 1e-8 < number < 1e22)
+
+
+@functools.cache
+def freestanding():
+    """The C that reads a configuration, as a small board has it."""
+    import cffi
+
+    path = scratch() / "configuration.so"
+    how = [*WARNINGS, "-O1", "-ffreestanding", "-fPIC", "-shared", *includes("diffusion"), f"-I{MOTE}"]
+    compile_c([*how, str(MOTE / "configuration.c"), "-o", str(path)])
+    ffi = cffi.FFI()
+    ffi.cdef(declarations([*includes("diffusion"), f"-I{MOTE}"], ["configuration.h"]))
+    return ffi, ffi.dlopen(str(path))

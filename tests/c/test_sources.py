@@ -5,11 +5,13 @@ import sys
 
 import pytest
 
-from tests.c.processes import HOW, MOTE
+from tests.c.processes import BOARD, HOW, MOTE
 from tests.c_nodes import LIBRARY, WARNINGS, compile_c, includes, needs_compiler, sources
 from tests.repository import REPOSITORY
+from workbench.motes import in_c
 
 PROTOCOLS = ("flooding", "diffusion")
+NO_CORTEX_M3 = in_c.missing(in_c.CORTEX_M3)
 
 
 def test_definition_file_is_what_the_parameters_and_the_registry_of_keys_make_of_it():
@@ -30,5 +32,26 @@ def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name
 
 @needs_compiler
 def test_mote_compiles_without_a_warning_of_the_compiler_or_its_analyzer():
-    for source in sorted(MOTE.glob("*.c")):
+    for source in sorted([*MOTE.glob("*.c"), *BOARD.glob("*.c")]):
         compile_c([*HOW, "-O2", "-fanalyzer", *includes("diffusion"), "-c", str(source), "-o", "/dev/null"])
+
+
+@pytest.mark.skipif(NO_CORTEX_M3 is not None, reason=str(NO_CORTEX_M3))
+def test_mote_compiles_for_a_small_board_without_a_warning():
+    chip = ["-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-DENFRAMER_B=258", f"-I{MOTE}"]
+    for source in sorted([*MOTE.glob("*.c"), *(LIBRARY / "boards" / "mps2_an385").glob("*.c")]):
+        how = [*WARNINGS, *chip, *includes("diffusion"), "-c", str(source), "-o", "/dev/null"]
+        compile_c(how, "arm-none-eabi-gcc")
+
+
+@needs_compiler
+@pytest.mark.parametrize("byte", ["INTERESTS", "GRADIENTS", "REINFORCEMENTS", "ATTRIBUTES", "SINKS", "NEXT_HOPS"])
+def test_size_that_its_count_does_not_hold_is_refused(byte):
+    for name, most in ((f"MAX_{byte}", 255), ("MAX_DATA", 65535), ("MESSAGE_B", 255)):
+        for size, is_refused in ((most, False), (most + 1, True)):
+            source = "attributes.c" if name == "MESSAGE_B" else "node.c"
+            path = next(one for one in sources("diffusion") if one.endswith(f"/{source}"))
+            command = ["gcc", "-std=c99", "-fsyntax-only", f"-D{name}={size}", *includes("diffusion"), path]
+            ran = subprocess.run(command, capture_output=True, text=True)
+            assert (ran.returncode != 0) is is_refused, ran.stderr
+            assert not is_refused or f"{name.lower()}_fits" in ran.stderr

@@ -28,6 +28,18 @@ def test_versions_are_compared_number_by_number(version, bounds, is_within):
     assert doctor.is_within(version, bounds) is is_within
 
 
+def test_tools_for_motes_that_are_missing_each_name_their_package(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    lines = {finding.what: finding.remedy for finding in doctor.examine() if not finding.is_ok}
+    for what, package in [
+        ("gcc", "gcc"),
+        ("arm-none-eabi-gcc", "gcc-arm-none-eabi"),
+        ("libnewlib-arm-none-eabi", "libnewlib-arm-none-eabi"),
+        ("qemu-system-arm", "qemu-system-arm"),
+    ]:
+        assert lines[what].startswith(f"apt-get install {package}")
+
+
 def test_library_that_is_not_installed_names_its_remedy():
     finding = doctor.library('no-such-library>=1.2; extra == "test"')
     assert finding == Finding("no-such-library", "", False, False, "pip install 'no-such-library>=1.2' (for test)")

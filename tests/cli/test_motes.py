@@ -37,9 +37,10 @@ def scenario_file(tmp_path):
 
 def test_listing_says_whether_virtual_motes_can_be_had(capsys):
     assert cli.main(["motes", "list"]) == 0
-    *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith("virtual")
-    assert (rack.missing() or "as many as a scenario has nodes") in last
+    last = capsys.readouterr().out.splitlines()[-3:]
+    for kind, said in zip(("micropython", "c", "cortex-m3"), last, strict=True):
+        assert said.startswith(f"virtual, {kind} ")
+        assert (motes.missing(kind) or "as many as a scenario has nodes") in said
 
 
 @needs_node

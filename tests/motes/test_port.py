@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import LinkError
-from workbench.motes import messages, port, rack
+from workbench.motes import framing, messages, port, rack
 from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote
 from workbench.motes.program import program_files
@@ -168,3 +168,36 @@ def test_a_pty_without_a_mote_is_lost_when_its_other_end_goes():
     with pytest.raises(LinkError, match="is lost: "):
         line.read()
     line.close()
+
+
+def test_radio_on_a_line_of_its_own_hears_what_is_meant_for_it_and_is_read_with_the_host_link():
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        numbers = [one.getsockname()[1] for one in listeners]
+        line = port.open_port(f"socket://127.0.0.1:{numbers[0]}?radio={numbers[1]}")
+        host, radio = (stack.enter_context(one.accept()[0]) for one in listeners)
+        ping, heard = (framing.encode(messages.encode(kind, bytes(8), 0, *more)) for kind, *more in SENT)
+        for frame in (heard, ping):
+            line.write(frame)
+        assert host.recv(100) == ping and radio.recv(100) == heard
+        # Half a frame of one line does not end up within one of the other's.
+        host.sendall(ping[:-3])
+        assert line.read() == b"\0"
+        radio.sendall(heard)
+        assert line.read() == heard
+        host.sendall(ping[-3:])
+        assert line.read() == ping[1:]
+        radio.close()
+        with pytest.raises(LinkError, match=f"{numbers[1]} is lost"):
+            line.read()
+        line.close()
+        with pytest.raises(LinkError):
+            line.read()
+
+
+SENT = ((messages.PING,), (messages.HEARD, 3, 1))
+
+
+def test_radio_that_is_not_there_is_said():
+    with socket.create_server(("127.0.0.1", 0)) as host, pytest.raises(LinkError, match=":9 cannot be opened"):
+        port.open_port(f"socket://127.0.0.1:{host.getsockname()[1]}?radio=9")

@@ -30,3 +30,11 @@ def test_a_question_is_answered_here_over_any_table(kind, tmp_path):
 def test_what_is_no_table_is_refused_in_a_sentence(heard, sentence):
     with pytest.raises(DataError, match=sentence):
         ask(QUERY, heard=heard)
+
+
+def test_a_folder_is_read_as_other_readers_of_parquet_do_without_what_begins_with_an_underscore(tmp_path):
+    (tmp_path / "_more").mkdir()
+    for name in ("a.parquet", "_draft.parquet", "_more/b.parquet"):
+        pq.write_table(pa.Table.from_pandas(HEARD), tmp_path / name)
+    assert ask("SELECT count(*) AS rows FROM {heard}", heard=tmp_path)["rows"].tolist() == [len(HEARD)]
+    assert ask("SELECT count(*) AS rows FROM {heard}", heard=tmp_path / "_more")["rows"].tolist() == [len(HEARD)]

@@ -6,13 +6,16 @@ import threading
 from contextlib import nullcontext
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import workbench as wb
 from tests.sweeps.made import scenario
 from workbench.cli import doctor
+from workbench.sim import trace
 from workbench.sweeps import LocalRunner, SparkRunner
 from workbench.sweeps.spark.session import session
+from workbench.sweeps.store import traces
 
 JAVA = doctor.java()
 pytestmark = [
@@ -188,3 +191,16 @@ def test_spark_reads_a_folder_of_results_without_knowing_more(spark, tmp_path):
     frame = pd.concat([table.to_pandas(), other.to_pandas().assign(protocol="Diffusion")])
     sums = frame[frame["radio.loss"] != "links"].groupby("protocol")["transmissions"].sum()
     assert found == [("Diffusion", 5, sums["Diffusion"]), ("Flooding", 4, sums["Flooding"])]
+
+
+def test_traces_come_from_workers_too(tmp_path):
+    line = scenario(protocol=wb.Flooding(), radio=wb.Radio(loss=0.2))
+    sweep = wb.Sweep(line, {"seed": range(5)}, engine="reference", keep="trace")
+    sweep.run(out=tmp_path, runner=SparkRunner(), progress=False)
+    (path,) = traces.files(tmp_path)
+    file = traces.File(path).checked()
+    found = {run.scenario: pa.Table.from_batches(file.batches(run)).select(trace.SCHEMA.names) for run in file.runs}
+    runs = [line.replace(seed=seed).run("reference") for seed in range(5)]
+    assert {one: trace.digest(table.unify_dictionaries()) for one, table in found.items()} == {
+        run.scenario.hash: run.trace_hash for run in runs
+    }

@@ -9,8 +9,8 @@ from PIL import Image
 import workbench as wb
 from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
-from workbench.views.player.parcel import pack, poster_us
-from workbench.views.seeing import see
+from workbench.views.player.parcel import glimpse, pack, poster_us
+from workbench.views.seeing import Sight, see
 
 pytestmark = pytest.mark.browser
 SECOND = 1_000_000
@@ -482,6 +482,38 @@ def test_a_player_that_is_fed_is_not_made_anew_and_nothing_grows(chromium, runs,
     assert after["documents"] == before["documents"]
     assert after["nodes"] <= before["nodes"] + 40 and after["jsEventListeners"] <= before["jsEventListeners"] + 4
     assert heap() < used + 2_000_000
+    assert opened.complaints == []
+    opened.page.close()
+
+
+CANVASES = "[...p.root.querySelectorAll('canvas')].map((one) => one.toDataURL())"
+
+
+@pytest.mark.parametrize("name", ["diffusion", "coded diffusion", "TinyMQ", "DPS", "flooding"])
+def test_a_glimpse_is_painted_as_the_whole_run_and_leaves_the_words_as_they_were(chromium, runs, tmp_path, name):
+    run = runs[name]
+    other = run.scenario.replace(seed=run.scenario.seed + 1).run(engine="reference")
+    path = tmp_path / "glimpse.html"
+    path.write_text(f"<!doctype html><body>{player_html(pack(see(run)))}</body>", encoding="utf-8")
+    opened = Player(chromium, path)
+
+    def feed(parcel):
+        opened.page.evaluate(f"(bytes) => {PLAYER}.feed(Uint8Array.from(bytes).buffer)", list(parcel))
+        opened.ask("p.paint()")
+        return opened.ask(CANVASES), opened.text(".wb-side"), opened.text(".wb-totals")
+
+    # Of any moment at which something is in the air, as at the poster's of the first run.
+    before, shown_s = opened.ask(CANVASES), opened.ask("p.time")
+    words = opened.text(".wb-side"), opened.text(".wb-totals")
+    of_moment = glimpse(Sight(other).glance(), shown_s)
+    painted, *said = feed(of_moment)
+    assert painted != before and tuple(said) == words
+    assert f"seed {other.scenario.seed}" in opened.text(".wb-heading")
+    assert feed(pack(see(other)))[0] == painted
+    # One of another moment than is looked at is none of this player's.
+    opened.jump(0.5)
+    standing = opened.ask(CANVASES)
+    assert feed(of_moment)[0] == standing and not opened.ask("!!p.picture.is_glimpse")
     assert opened.complaints == []
     opened.page.close()
 

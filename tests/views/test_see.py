@@ -78,7 +78,7 @@ def assert_ranks_are_those_of_the_rows(run, columns, duration_us):
     layers = of_coded_diffusion.layers(SimpleNamespace(run=run, columns=columns, duration_us=duration_us))
     spans = replay_by_rows.decoding_spans(columns, duration_us)
     assert bool(layers) == bool(spans)
-    for layer in layers:
+    for layer in (one.whole() for one in layers):
         told = [columns[name][columns.where(event="originated")].tolist() for name in ("origin", "sequence", "time_us")]
         made = list(zip(*told, strict=True))
         sizes = replay_by_rows.generation_sizes(columns)

@@ -1,11 +1,14 @@
 """The lab without a browser: parts offer, the state changes, all parts and the run follow."""
 
+import json
+import struct
 import threading
 
 import pytest
 from ipywidgets.widgets import widget as ipywidgets
 
 import workbench as wb
+from workbench.views.player import living
 from workbench.widgets import filters, laboratory, run_panel, runs, sweep, why_not
 from workbench.widgets.laboratory import Lab
 
@@ -54,6 +57,55 @@ def test_undo_brings_all_parts_back(lab):
     assert lab.run.scenario.protocol == lab._filters.value == wb.Diffusion()
     lab._redo.click()
     assert lab.wait() and type(lab.run.scenario.protocol) is wb.Gossip
+
+
+@pytest.fixture
+def shown(lab, monkeypatch):
+    """What the lab's player is sent, of runs that count as large: (seed, whether it is a glimpse), in order."""
+    monkeypatch.setattr(living, "LARGE", 0)
+    player, sent = lab._players.players[0], []
+    player.wire.selection = {"node": None, "row": None, "time_s": 3.0}
+
+    def note(change):
+        if not change.new:  # the player is closed
+            return
+        (length,) = struct.unpack("<I", change.new[4:8])
+        header = json.loads(change.new[8 : 8 + length])
+        sent.append((int(header["workload"].rpartition(" ")[2]), header.get("is_glimpse", False)))
+
+    player.wire.observe(note, "parcel")
+    return sent
+
+
+def test_of_a_large_run_a_glimpse_is_shown_first(lab, shown):
+    lab.change(seed=8)
+    assert lab.wait() and shown == [(8, True), (8, False)]
+
+
+def test_of_a_run_that_is_outdated_no_more_than_a_glimpse_is_shown(lab, shown, monkeypatch):
+    player = lab._players.players[0]
+    player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "parcel")
+    cards, told = lab._cards.value, []
+    lab._cards.observe(lambda _: told.append(lab.run.scenario.seed), "value")
+    lab.change(seed=8, duration_s=50)
+    assert lab.wait() and shown == [(8, True), (9, True), (9, False)]
+    assert told == [9] and lab._cards.value != cards
+
+
+def test_a_glimpse_is_completed_where_the_newer_run_fails(lab, shown, monkeypatch):
+    played = wb.Scenario.run
+
+    def run(scenario, **how):
+        if scenario.seed == 9:
+            raise wb.ScenarioError("this one cannot be")
+        return played(scenario, **how)
+
+    monkeypatch.setattr(wb.Scenario, "run", run)
+    player = lab._players.players[0]
+    player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "parcel")
+    lab.change(seed=8)
+    assert lab.wait() and "cannot be" in lab._panel.said.value
+    assert shown == [(8, True), (8, False)]
 
 
 def test_what_cannot_be_is_told_and_the_run_stays(lab):

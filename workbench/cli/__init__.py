@@ -1,4 +1,4 @@
-"""The ``workbench`` command: demo, run, reproduce, motes, warm, lab, doctor, and what protocols bring.
+"""The ``workbench`` command: demo, run, reproduce, data, motes, warm, lab, doctor, and what protocols bring.
 
 What protocols bring stands in `public_names.COMMANDS`.
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
+from workbench.cli import data as cli_data
 from workbench.cli import lab as cli_lab
 from workbench.cli import motes as cli_motes
 from workbench.cli import reproduce as cli_reproduce
@@ -60,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_scenario)
 
     cli_reproduce.add_parser(commands)
+    cli_data.add_parser(commands)
     cli_motes.add_parser(commands)
     cli_warm.add_parser(commands)
     for module in COMMANDS.values():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench as wb
+from workbench import java
 from workbench.cli.lab import FIRST_NOTEBOOK, notebooks
 
 SINK = 0
@@ -105,10 +106,12 @@ def say_metrics(metrics: Any) -> None:
 
 
 def sweep_chart(out: Path) -> tuple[str, str, Any]:
-    """Run the sweep on Spark; its chart as a section of the demo's page."""
+    """Run the sweep, on Spark if there is Java for it; its chart as a section of the demo's page."""
     plan = sweep()
-    print(f"\nA sweep on Spark: {len(plan)} runs. What is a black list of bad neighbors worth?", flush=True)
-    table = plan.run(out=out / "results")
+    is_on_spark = java.find_java().is_ok
+    where = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"
+    print(f"\nA sweep {where}: {len(plan)} runs. What is a black list of bad neighbors worth?", flush=True)
+    table = plan.run(out=out / "results", runner=wb.SparkRunner() if is_on_spark else None)
     x, by = "protocol.blacklist_loss", "radio.retries"
     means = table.to_pandas().pivot_table(index=x, columns=by, values="delivery_ratio")
     print(means.to_string(float_format=lambda value: f"{value:.3f}"))

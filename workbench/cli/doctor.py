@@ -1,7 +1,7 @@
 """What is installed, what is missing, and how to get it: the table that ``workbench doctor`` prints.
 
-Nothing heavy is imported and nothing is started but ``java -version``: versions come from the packages'
-metadata, so the doctor answers in a broken environment too.
+Nothing heavy is imported, and nothing is started but ``java -version`` and a compiler that is asked where its library
+is: versions come from the packages' metadata, so the doctor answers in a broken environment too.
 """
 
 import re
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from workbench import datasets
 from workbench.errors import DataError
 from workbench.java import REMEDY, find_java
+from workbench.motes import in_c
 
 DISTRIBUTION = "sensor-pubsub-workbench"
 OLDEST_PYTHON = (3, 11)
@@ -32,16 +33,14 @@ PROGRAMS = {
         ("node",),
         "apt-get install nodejs, or brew install node (virtual motes run in it, version 18 or newer)",
     ),
-    "gcc": (("gcc",), "apt-get install gcc, or xcode-select --install (tests of the C library for motes use it)"),
+    "gcc": (("gcc",), "apt-get install gcc libc6-dev, or xcode-select --install (compiles virtual motes in C)"),
     "arm-none-eabi-gcc": (
         ("arm-none-eabi-gcc",),
-        "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi (measures what the C library takes of a mote)",
+        "apt-get install gcc-arm-none-eabi (compiles motes for a Cortex-M3, and measures what they take)",
     ),
-    "qemu-system-arm": (
-        ("qemu-system-arm",),
-        "apt-get install qemu-system-arm (tests of the C library run on a Cortex-M3 that it emulates)",
-    ),
+    "qemu-system-arm": (("qemu-system-arm",), "apt-get install qemu-system-arm (emulates motes with a Cortex-M3)"),
 }
+NEWLIB = "libnewlib-arm-none-eabi"
 
 
 class Finding(NamedTuple):
@@ -111,7 +110,14 @@ def _programs() -> list[Finding]:
     for what, (names, remedy) in PROGRAMS.items():
         found = next((path for path in map(shutil.which, names) if path), "")
         findings.append(Finding(what, found, bool(found), False, "" if found else remedy))
-    return findings
+    return [*findings, _newlib()]
+
+
+def _newlib() -> Finding:
+    """The C library that arm-none-eabi-gcc needs: a package of its own, which has no program."""
+    found = in_c.newlib()
+    remedy = f"apt-get install {NEWLIB} (the C library of motes with a Cortex-M3)"
+    return Finding(NEWLIB, found, bool(found), False, "" if found else remedy)
 
 
 def _data_sets() -> list[Finding]:

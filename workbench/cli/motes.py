@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,13 @@ def add_parser(commands: Any) -> None:
         help="a board's line (/dev/ttyUSB0, socket://host:port, rfc2217://host:port); one for each node in ascending "
         "order (default: virtual motes)",
     )
+    run.add_argument(
+        "--kind",
+        default="micropython",
+        type=_kind,
+        help="of virtual motes: micropython (default), c or cortex-m3; or by node, as 3=c,5=cortex-m3, the others "
+        "simulated",
+    )
     run.add_argument("--speed", type=float, default=1.0, help="of virtual motes' clocks (default: 1, real time)")
     run.add_argument("--lockstep", action="store_true", help="in the simulator's time: the trace is the simulator's")
     run.add_argument("--out", type=Path, help="folder for the results (default: out/ and the file's name)")
@@ -52,14 +60,25 @@ def add_parser(commands: Any) -> None:
 
 
 def show_motes(_: argparse.Namespace) -> int:
-    """The serial ports, and a line on virtual motes."""
+    """The serial ports, and a line on each kind of virtual motes."""
     from workbench import motes
-    from workbench.motes import rack
 
     for url, what in motes.listing():
         print(f"{url:30} {what}")
-    print(f"{'virtual':30} {rack.missing() or 'as many as a scenario has nodes'}")
+    for kind in (motes.MICROPYTHON, motes.C, motes.CORTEX_M3):
+        print(f"{f'virtual, {kind}':30} {motes.missing(kind) or 'as many as a scenario has nodes'}")
     return 0
+
+
+def _kind(text: str) -> Any:
+    """A kind of mote, or {node: kind} of "3=c,5=cortex-m3"."""
+    if "=" not in text:
+        return text
+    try:
+        parts = [part.partition("=") for part in text.split(",")]
+        return {int(node): kind.strip() for node, _, kind in parts}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a kind nor a list such as 3=c,5=cortex-m3") from None
 
 
 def run_on_motes(options: argparse.Namespace) -> int:
@@ -70,15 +89,19 @@ def run_on_motes(options: argparse.Namespace) -> int:
     from workbench import cli, motes
 
     scenario = cli.read_scenario(options.scenario)
-    if options.on and (options.lockstep or options.speed != 1.0):
-        raise LinkError("--speed and --lockstep are for virtual motes; leave them out with --on")
-    where = motes.boards(options.on) if options.on else motes.virtual(options.speed, options.lockstep)
+    if options.on and (options.lockstep or options.speed != 1.0 or options.kind != motes.MICROPYTHON):
+        raise LinkError("--speed, --lockstep and --kind are for virtual motes; leave them out with --on")
+    virtual = motes.virtual(options.speed, options.lockstep, options.kind)
+    where = motes.boards(options.on) if options.on else virtual
     try:
         run = scenario.run(on=where, progress=_progress(scenario.duration_s) if sys.stderr.isatty() else None)
     except KeyboardInterrupt:
         print("workbench motes run: interrupted, with nothing to write yet", file=sys.stderr)
         return INTERRUPTED
     code = 0 if where.lockstep else _wait(run)
+    if len(set(run.kinds.values())) > 1:
+        counts = Counter(run.kinds.values())
+        print("nodes: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
     cli.write_results(run, options.out or Path("out", options.scenario.stem))
     for note in getattr(run, "notes", ()):
         print(f"workbench motes run: {note}", file=sys.stderr)

@@ -8,8 +8,8 @@ stays right when a class changes the scenario. An answer of None is not answered
 
 Cost: a check runs a few small scenarios, each below a second; the same scenario runs once in a process.
 
-Each lesson has a module here: ``interest``, ``combinations``, ``places``, ``topics``, ``filtering``. It lists its
-exercises in `EXERCISES`. The teacher's answers stand in ``notebooks/teachers``; a test checks them.
+Each lesson has a module here: ``interest``, ``combinations``, ``places``, ``topics``, ``filtering``, ``memory``. It
+lists its exercises in `EXERCISES`. The teacher's answers stand in ``notebooks/teachers``; a test checks them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workbench.suggestion import meant
 __all__ = ["Exercise", "Verdict", "check", "numbers"]
 
 # Lesson -> the module of its exercises.
-_LESSONS = {"01": "interest", "02": "combinations", "03": "places", "04": "topics", "05": "filtering"}
+_LESSONS = {"01": "interest", "02": "combinations", "03": "places", "04": "topics", "05": "filtering", "07": "memory"}
 
 
 def check(number: str, answer: Any, *given: Any) -> Verdict:

@@ -22,7 +22,8 @@ Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
 
 class Crew:
-    """Motes by node number. ``tell(node, kind, value)`` hears what they say, from their reading threads.
+    """Motes by node number; nodes without a URL are simulated. ``tell(node, kind, value)`` hears what the motes say,
+    from their reading threads.
 
     ``radio``: settings for radios of the motes' own, besides what the scenario says of them.
     """
@@ -56,8 +57,12 @@ class Crew:
 
     def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
         """``do(node, mote)`` for all motes at the same time; what came of it, by node, or the first failure."""
-        with ThreadPoolExecutor(min(_AT_ONCE, len(self.motes))) as pool:
+        with ThreadPoolExecutor(max(1, min(_AT_ONCE, len(self.motes)))) as pool:
             return dict(zip(self.motes, pool.map(do, self.motes, self.motes.values()), strict=True))
+
+    def boards(self) -> dict[int, str]:
+        """What each mote's board calls itself, by node."""
+        return {node: mote.greeting.board for node, mote in self.motes.items() if mote.greeting is not None}
 
     @property
     def has_radios(self) -> bool:

@@ -105,7 +105,10 @@ class LockstepNode(Node):
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
-    """Run a scenario in lockstep on motes; ``urls``: where they are, by node. Returns what was recorded."""
+    """Run a scenario in lockstep on motes; ``urls``: where they are, by node. Nodes without one are simulated.
+
+    Returns what was recorded.
+    """
     nodes: dict[int, LockstepNode] = {}
 
     def take(node: int, kind: str, value: Any) -> None:
@@ -117,11 +120,12 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
         crew.open()
         if crew.has_radios:
             raise LinkError("these motes have radios of their own, which no simulator's time can hold; use them live")
-        for address in sorted(scenario.topology.nodes):
+        for address in sorted(urls):
             mote, configuration = crew.motes[address], crew.configuration(address)
             nodes[address] = LockstepNode(address, scenario.protocol, mote, configuration)
         recorder = Recorder()
-        engine.play(scenario, recorder, progress, list(nodes.values()))
+        everyone = [nodes.get(node.address, node) for node in engine.make_nodes(scenario)]
+        engine.play(scenario, recorder, progress, everyone)
     except ScenarioError as error:
         raise LinkError(str(error)) if isinstance(error.__cause__, LinkError) else error from error
     finally:

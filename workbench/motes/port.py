@@ -2,6 +2,7 @@
 
     /dev/ttyUSB0, COM3      a serial port, or a pty; nobody else may open it meanwhile
     socket://host:port      a TCP connection
+    socket://host:port?radio=port    two: the second is the line of the mote's radio, which the host plays
     rfc2217://host:port     a serial port of another machine, with its settings
 
 A write that fails may have left half a frame on the line: from then on a read fails too, so that whoever reads the line
@@ -12,13 +13,15 @@ Sockets are read here and not through pyserial, which hands them out byte by byt
 
 from __future__ import annotations
 
+import selectors
 import socket
 import threading
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from workbench.errors import LinkError
+from workbench.motes import messages
 
 BAUD = 115200
 _WAIT_S = 0.2
@@ -104,6 +107,53 @@ class _SocketPort(Port):
         self._socket.close()
         self._out.close()
 
+    @property
+    def descriptor(self) -> int:
+        """The number of its open file."""
+        return self._socket.fileno()
+
+
+class _RadioPort(Port):
+    """A host link and, on a line of its own, a radio. Messages of the two are read as if they came on one line."""
+
+    def __init__(self, url: str, radio_port: str) -> None:
+        super().__init__(url)
+        parts = urlsplit(url)
+        self._host = _SocketPort(f"socket://{parts.netloc}")
+        try:
+            self._radio = _SocketPort(f"socket://{parts.hostname}:{radio_port}")
+        except LinkError:
+            self._host.close()
+            raise
+        self._selector = selectors.DefaultSelector()
+        self._begun: dict[_SocketPort, bytes] = {self._host: b"", self._radio: b""}
+        for line in self._begun:
+            self._selector.register(line.descriptor, selectors.EVENT_READ, line)
+
+    def _read(self) -> bytes:
+        whole = b""
+        try:
+            ready = self._selector.select(_WAIT_S)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:  # It was closed meanwhile.
+            raise LinkError(f"{self.url} is lost: {error}") from None
+        for key, _ in ready:
+            data = self._begun[key.data] + key.data.read()
+            # A zero ends a frame: what is behind the last one waits for the rest of it.
+            end = data.rfind(b"\0") + 1
+            whole += data[:end]
+            self._begun[key.data] = data[end:]
+        return whole
+
+    def _write(self, data: bytes) -> None:
+        # A frame is a zero, the length of a block, and the block, which begins with the kind of the message.
+        line = self._radio if data[2:3] == bytes((messages.HEARD,)) else self._host
+        line.write(data)
+
+    def close(self) -> None:
+        self._selector.close()
+        for line in self._begun:
+            line.close()
+
 
 class _SerialPort(Port):
     def __init__(self, url: str, serial: Any) -> None:
@@ -142,7 +192,8 @@ class _SerialPort(Port):
 def open_port(url: str) -> Port:
     """Open a line by its URL; LinkError, in a sentence, if that fails."""
     if url.startswith("socket://"):
-        return _SocketPort(url)
+        radio = parse_qs(urlsplit(url).query).get("radio")
+        return _RadioPort(url, radio[0]) if radio else _SocketPort(url)
     try:
         import serial
     except ImportError:

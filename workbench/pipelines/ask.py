@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MACROS = ("CREATE MACRO percentile(x, share) AS quantile_cont(x, share)",)
 _PARQUET = "*.parquet"
+# Settings of DuckDB for all questions: {"memory_limit": "1GB", "threads": "2", "temp_directory": "/tmp"}, say.
+LIMITS: dict[str, str] = {}
 
 
 def is_spark(table: Any) -> bool:
@@ -47,7 +49,7 @@ def answer(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
     """DuckDB's answer, not fetched yet: for what is too large to be a frame at once."""
     import duckdb
 
-    database = duckdb.connect(":memory:")
+    database = duckdb.connect(":memory:", config=dict(LIMITS))
     for macro in _MACROS:
         database.execute(macro)
     for name, table in tables.items():
@@ -67,7 +69,13 @@ def _lay_out(database: duckdb.DuckDBPyConnection, name: str, table: Any) -> None
     path = Path(table)
     if not path.exists():
         raise DataError(f"{path} is not there")
-    files = sorted(path.rglob(_PARQUET)) if path.is_dir() else [path]
+    files = _files(path) if path.is_dir() else [path]
     if not files:
         raise DataError(f"{path} has no Parquet file")
     database.read_parquet([str(one) for one in files]).create_view(name)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The Parquet files below a folder, without what begins with an underscore: readers of Parquet pass over that."""
+    found = sorted(folder.rglob(_PARQUET))
+    return [path for path in found if not any(part[0] in "_." for part in path.relative_to(folder).parts)]

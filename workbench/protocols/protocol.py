@@ -168,6 +168,13 @@ class Protocol:
         """
         return readings
 
+    def sizes_in_c(self):
+        """What the program of a mote in C is compiled for, {name in C: number}; None: these nodes are not written in C.
+
+        Their C is in the folder ``c`` beside the node's module.
+        """
+        return None
+
     def on_a_mote(self):
         """What the settings of a node on a mote are: {name: plain value}, which goes there as JSON."""
         return {name: plain(value) for name, value in self.settings.items()}

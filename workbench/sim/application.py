@@ -31,7 +31,7 @@ def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
 
 
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
-    """What a publication says: its text, or what the sensor field is at the node's position and this time."""
+    """What a publication says: its text, or what was measured or the sensor field is, there and at this time."""
     text = action.item.what
     if not isinstance(text, str):
         x_m, y_m = scenario.topology.nodes[action.node]["pos"]

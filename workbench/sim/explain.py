@@ -33,6 +33,7 @@ from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.missing import Missing, Owed, accounts, by_text
+from workbench.sim.readings import Readings
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
@@ -156,7 +157,9 @@ def _actions(scenario: Any) -> list[workload.Action]:
 
 
 def _shown(item: Any) -> str:
-    return item.what if isinstance(item.what, str) else "readings of a sensor field"
+    if isinstance(item.what, str):
+        return item.what
+    return "readings that were measured" if isinstance(item.what, Readings) else "readings of a sensor field"
 
 
 def _after_the_end(scenario: Any) -> Iterator[str]:

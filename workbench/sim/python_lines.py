@@ -21,6 +21,7 @@ from workbench import public_names, topology
 from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
+from workbench.sim.readings import Readings
 
 _WIDTH = 116
 _VERBS = {workload.Subscribe: "subscribe", workload.Publish: "publish", workload.Outage: "outage"}
@@ -100,4 +101,6 @@ def _value(value: Any) -> str:
         return f"[{', '.join(_value(one) for one in value)}]"
     if isinstance(value, SensorField):
         return _call("wb.SensorField", _changed(value))
+    if isinstance(value, Readings):
+        return _call("wb.Readings", value.to_dict())
     return f"wb.{value!r}" if hasattr(value, "user_code") else repr(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,18 @@ from workbench.sim import trace as trace_module
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.pipelines.live.bridge import Stream
     from workbench.sim.explain import Explanation
 
 
 class Run:
     """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
-    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one.
+    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one. ``kinds``: what each node
+    ran on, where some ran on motes.
     """
+
+    kinds: Mapping[int, str] = {}
 
     def __init__(self, scenario: Any, engine: str, recorder: Any, engine_reason: str = "") -> None:
         self.scenario = scenario
@@ -80,6 +84,15 @@ class Run:
         from workbench.sim import explain
 
         return explain.explain(self)
+
+    def stream(self, out: str | Path, **settings: Any) -> Stream:
+        """Capture the readings that were delivered in a folder, in the background, for others to follow.
+
+        ``settings``: those of `wb.pipelines.stream`.
+        """
+        from workbench import pipelines
+
+        return pipelines.stream(self, out, **settings)
 
     def save(self, folder: str | Path) -> Path:
         """Write scenario.json, metrics.json, record.json and (if there is a trace) trace.parquet into a folder.

@@ -26,6 +26,7 @@ from workbench.protocols.protocol import Protocol, plain
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
 from workbench.sim.radio import Radio
+from workbench.sim.readings import Readings
 from workbench.sim.run import Run
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
@@ -186,11 +187,7 @@ class Scenario:
         """The user's own keys that workload and protocol speak of: a file that uses them has to say what they mean."""
         used = set()
         for item in self.workload:
-            what = getattr(item, "what", None)
-            if isinstance(what, str):
-                used |= {attribute.key for attribute in attributes.parse(what)}
-            elif what is not None:
-                used.add(attributes.key_of(what.key).number)
+            used |= workload.keys_of(item)
         for part in self.protocol.parts():
             used.update(part.keys())
         mine = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
@@ -387,7 +384,7 @@ def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
         raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
     index = int(number)
     kind, fields_ = next(iter(workload.to_dict(value[index]).items()))
-    if isinstance(new, SensorField):
+    if isinstance(new, SensorField | Readings):
         new = new.to_dict()
     elif isinstance(new, bytes):
         new = new.hex()

@@ -14,6 +14,7 @@ from workbench import draws, purposes
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.sensor_field import SensorField
+from workbench.sim.readings import Readings
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
@@ -62,12 +63,13 @@ class Subscribe:
 class Publish:
     """Node(s) ``at`` publish ``what`` at ``start_s`` and, if ``every_s`` is given, again and again until ``stop_s``.
 
-    ``what`` is text ("TEMP IS 26.5") or a SensorField, which says what each node reads at its place and time.
+    ``what`` is text ("TEMP IS 26.5"), a SensorField, which says what each node reads at its place and time, or
+    Readings that were measured, which have times of their own: those from ``start_s`` to before ``stop_s`` count.
     ``stagger`` gives each node its own phase within ``every_s``, so that many sources do not speak at once.
     """
 
     at: At
-    what: str | SensorField
+    what: str | SensorField | Readings
     every_s: float | None = None
     start_s: float = 0.0
     stop_s: float | None = None
@@ -79,6 +81,12 @@ class Publish:
         stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
         period_us = None if self.every_s is None else _microseconds(self.every_s)
         for node in _nodes(self.at, nodes):
+            if isinstance(self.what, Readings):
+                start_us = _microseconds(self.start_s)
+                for at_us in self.what.times_us:
+                    if start_us <= at_us < stop_us:
+                        yield Action(at_us, PUBLISH, node, self, index)
+                continue
             time_us = _microseconds(self.start_s)
             if self.stagger and period_us:
                 time_us += draws.below(draws.make_key(seed, purposes.JITTER, index, node), 0, period_us)
@@ -91,10 +99,13 @@ class Publish:
     def most_readings(self, nodes: int, duration_us: int) -> int:
         """How many actions there are in a network of that many nodes; ``stagger`` may leave out each node's last."""
         stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
-        lasts_us = stop_us - _microseconds(self.start_s)
-        if lasts_us <= 0:
+        start_us = _microseconds(self.start_s)
+        if stop_us <= start_us:
             return 0
-        each = 1 if self.every_s is None else -(-lasts_us // _microseconds(self.every_s))
+        if isinstance(self.what, Readings):
+            each = self.what.count(start_us, stop_us)
+        else:
+            each = 1 if self.every_s is None else -(-(stop_us - start_us) // _microseconds(self.every_s))
         return each * (nodes if isinstance(self.at, str) else len(self.at))
 
 
@@ -145,7 +156,7 @@ def subscribe(
 @checked
 def publish(
     at: int | Iterable[int] | str,
-    what: str | SensorField,
+    what: str | SensorField | Readings,
     every_s: float | None = None,
     start_s: float = 0.0,
     stop_s: float | None = None,
@@ -157,7 +168,10 @@ def publish(
     if _flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
     item = Publish(_at(at), what, *times, _payload(payload), stagger)
-    if isinstance(what, SensorField):
+    if isinstance(what, Readings):
+        if every_s is not None:
+            raise ScenarioError("every_s is for what is published again; readings have times of their own")
+    elif isinstance(what, SensorField):
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:
             raise ScenarioError(f"what is a SensorField of {key.name}, which is a blob; it must be a key with numbers")
@@ -196,7 +210,7 @@ def to_dict(item: Item) -> dict[str, Any]:
             continue
         if isinstance(value, bytes):
             value = value.hex()
-        elif isinstance(value, SensorField):
+        elif isinstance(value, SensorField | Readings):
             value = value.to_dict()
         elif isinstance(value, tuple):
             value = list(value) if len(value) != 1 else value[0]
@@ -217,7 +231,8 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
         if "payload" in arguments:
             arguments["payload"] = _from_hex(arguments["payload"])
         if isinstance(arguments.get("what"), Mapping):
-            arguments["what"] = SensorField.from_dict(arguments["what"])
+            kind_of = Readings if "times_s" in arguments["what"] else SensorField
+            arguments["what"] = kind_of.from_dict(arguments["what"])
         return _MAKERS[kind](**arguments)
     except WorkbenchError as error:
         raise ScenarioError(f"{where}: {error}") from None
@@ -233,6 +248,15 @@ def _check_fields(where: str, kind: str, given: Mapping) -> None:
     for name, default in known.items():
         if default is MISSING and name not in given:
             raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")
+
+
+def keys_of(item: Item) -> set[int]:
+    """The numbers of the keys that an item speaks of."""
+    what = getattr(item, "what", None)
+    if isinstance(what, str):
+        return {attribute.key for attribute in attributes_module.parse(what)}
+    names = what.keys if isinstance(what, Readings) else (what.key,) if what is not None else ()
+    return {attributes_module.key_of(name).number for name in names}
 
 
 def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:

@@ -47,7 +47,7 @@ class Plan:
 
     ``protocols`` are examples of all user code that takes part, for runners that have to ship it. ``measure`` is a
     function that is given a run with its trace, and answers with metrics of its own: name -> number. ``codes`` has
-    digests of the code of its points.
+    digests of the code of its points. ``keeps_traces``: rows carry the traces of their runs.
     """
 
     scenario: Scenario
@@ -56,6 +56,7 @@ class Plan:
     protocols: tuple[Protocol, ...] = ()
     measure: Measure | None = None
     codes: Codes = field(default_factory=Codes)
+    keeps_traces: bool = False
     # What is known of objects that are varied: id -> (object, its words); (words of) objects -> digest of the code.
     _words: dict[int, tuple[Any, str]] = field(default_factory=dict, repr=False)
     _code: dict[Any, str] = field(default_factory=dict, repr=False)
@@ -170,7 +171,13 @@ class Points(Sequence[Point]):
         return map(self._plan.point, range(len(self._plan)))
 
 
-def checked(scenario: Scenario, over: Mapping[str, Any] | Design, engine: str, measure: Measure | None) -> Plan:
+def checked(
+    scenario: Scenario,
+    over: Mapping[str, Any] | Design,
+    engine: str,
+    measure: Measure | None,
+    keeps_traces: bool = False,
+) -> Plan:
     """A plan of which some points were built: ScenarioError names the path whose value cannot be used."""
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"a sweep is over a Scenario, not over {scenario!r:.80}")
@@ -179,7 +186,7 @@ def checked(scenario: Scenario, over: Mapping[str, Any] | Design, engine: str, m
     design = over if isinstance(over, Design) else grid(over)
     if not len(design):
         raise ScenarioError("the design has no points; a sweep needs at least one")
-    plan = Plan(scenario, design, checked_engine(engine), measure=measure)
+    plan = Plan(scenario, design, checked_engine(engine), measure=measure, keeps_traces=keeps_traces)
     protocols = _examples(_build(plan, number).protocol for number in design.probes())
     return replace(plan, protocols=protocols).fresh()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
-from workbench.sim.scenario import Scenario
+from workbench.sim.scenario import RECORDS, Scenario
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure, Plan, Points, checked
 from workbench.sweeps.progress import Progress, display_for, duration
@@ -28,13 +28,23 @@ class Sweep:
     ``measure`` is a function of a run that answers with metrics of its own, as {name: number}; they stand in the table
     beside the others. Its runs keep their traces as long as it looks at them, which takes time and memory.
 
+    ``keep`` is "metrics", or "trace": then ``run(out=folder)`` keeps the traces of all runs beside the results, for
+    `workbench.pipelines.traces`.
+
     Raises ScenarioError at once if a point cannot be run, naming the path whose value is wrong.
     """
 
     def __init__(
-        self, scenario: Scenario, over: Mapping[str, Any] | Design, engine: str = "auto", measure: Measure | None = None
+        self,
+        scenario: Scenario,
+        over: Mapping[str, Any] | Design,
+        engine: str = "auto",
+        measure: Measure | None = None,
+        keep: str = "metrics",
     ) -> None:
-        self.plan = checked(scenario, over, engine, measure)
+        if keep not in RECORDS:
+            raise ScenarioError(f"keep is {keep!r:.60}; it must be one of {', '.join(RECORDS)}")
+        self.plan = checked(scenario, over, engine, measure, keep == "trace")
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:
@@ -73,6 +83,8 @@ class Sweep:
         """
         if runner is not None and not callable(getattr(runner, "run", None)):
             raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner(), a SparkRunner() or the like")
+        if out is None and self.plan.keeps_traces:
+            raise ScenarioError('a sweep with keep="trace" needs a folder for the traces: run(out="results/name")')
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
         rows = store.open(plan, retry)
@@ -85,8 +97,8 @@ class Sweep:
             shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
             for some in _handed_out(plan, runner, todo, shown):
                 store.add(some)
-                # A document may be long, and stands in the store.
-                rows.update((row.number, row._replace(document="")) for row in some)
+                # Documents and traces are long, and stand in the store.
+                rows.update((row.number, row._replace(document="", trace=b"")) for row in some)
         except BaseException as error:
             trouble = _closed(store)
             raise (_told(error, shown, store.place, trouble) if shown else error) from error.__cause__

@@ -22,6 +22,7 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
 from workbench.sweeps import user_code
+from workbench.sweeps.payload import pack
 from workbench.sweeps.plan import Measure, Plan
 
 _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
@@ -41,6 +42,7 @@ class Row(NamedTuple):
     error      None, or in one sentence why there are no metrics
     metrics    name -> number
     versions   of package, Python and libraries, and the platform, where the point ran
+    trace      its trace, packed (`payload`), if the sweep keeps traces; else b""
     """
 
     number: int
@@ -54,6 +56,7 @@ class Row(NamedTuple):
     error: str | None
     metrics: dict[str, float]
     versions: str = ""
+    trace: bytes = b""
 
     @property
     def version(self) -> str:
@@ -76,6 +79,7 @@ ROW_SCHEMA = pa.schema(
         ("error", pa.string()),
         ("metrics", pa.map_(pa.string(), pa.float64())),
         ("versions", pa.string()),
+        ("trace", pa.large_binary()),
     ]
 )
 
@@ -100,11 +104,12 @@ def run_point(plan: Plan, number: int) -> Row:
         return row
     begin, loaded_s = time.perf_counter(), kept.loading_s()
     try:
-        run = scenario.run(engine=plan.engine, record="metrics" if plan.measure is None else "trace")
+        run = scenario.run(engine=plan.engine, record="trace" if plan.measure or plan.keeps_traces else "metrics")
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
         if plan.measure is not None:
             metrics.update(_measured(plan.measure, run, metrics))
-        row = row._replace(engine=run.engine, metrics=metrics)
+        trace = pack(run.trace) if plan.keeps_traces else b""
+        row = row._replace(engine=run.engine, metrics=metrics, trace=trace)
     except Exception as error:
         row = row._replace(error=_sentence(error))
     loaded_s = kept.loading_s() - loaded_s

@@ -18,7 +18,13 @@ class Row(NamedTuple):
 
 
 def read_links(source: object) -> list[tuple[int, int, float]]:
-    """[(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order."""
+    """[(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order.
+
+    A table that counts, with the columns heard and sent too, may have a link in several rows, such as one for each
+    channel: its pdr is then what was heard in all of them by what was sent.
+    """
+    if _COUNTS.issubset(column_names(source)):
+        return _counted_links(source)
     links: list[tuple[int, int, float]] = []
     seen: dict[tuple[int, int], str] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr"), "links"):
@@ -36,6 +42,39 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
             f"{_name(source, 'links')} has no rows; it needs a row transmitter, receiver, pdr for each link."
         )
     return links
+
+
+_COUNTS = {"heard", "sent"}
+
+
+def _counted_links(source: object) -> list[tuple[int, int, float]]:
+    """The links of a table that counts frames, one of each however many rows it has."""
+    counts: dict[tuple[int, int], list[float]] = {}
+    for row in read_rows(source, ("transmitter", "receiver", "heard", "sent"), "links"):
+        transmitter = node_in(row, "transmitter", row.values[0])
+        receiver = node_in(row, "receiver", row.values[1])
+        if transmitter == receiver:
+            raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
+        heard, sent = map(_float, row.values[2:])
+        if heard is None or sent is None or not 0 <= heard <= sent or sent == 0:
+            raise DataError(f"{row.place}: heard {row.values[2]!r:.30} of {row.values[3]!r:.30} sent is no share.")
+        of_link = counts.setdefault((transmitter, receiver), [0.0, 0.0])
+        of_link[0] += heard
+        of_link[1] += sent
+    if not counts:
+        raise DataError(f"{_name(source, 'links')} has no rows; it needs a row for each link.")
+    return [(*link, heard / sent) for link, (heard, sent) in counts.items()]
+
+
+def column_names(source: object) -> list[str]:
+    """The columns of a CSV file or a DataFrame; none of anything else, or of a file that cannot be read."""
+    if not isinstance(source, str | os.PathLike):
+        return [str(name) for name in getattr(source, "columns", ())]
+    try:
+        with open(source, newline="", encoding="utf-8-sig") as file:
+            return [name.strip() for name in next(csv.reader(file), [])]
+    except (OSError, ValueError, csv.Error):
+        return []
 
 
 def read_positions(source: object) -> dict[int, tuple[float, float]]:
@@ -63,10 +102,12 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
     return positions
 
 
-def read_rows(source: object, columns: tuple[str, ...], what: str) -> Iterator[Row]:
+def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
     """The named columns of a CSV file (a path) or a DataFrame, row by row; DataError if one is missing."""
     if isinstance(source, str | os.PathLike):
         yield from _file_rows(Path(source), columns)
+    elif hasattr(source, "toPandas"):  # a DataFrame of Spark
+        yield from _frame_rows(source.select(*columns).toPandas(), columns, what)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
         yield from _frame_rows(source, columns, what)
     else:

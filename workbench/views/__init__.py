@@ -17,6 +17,15 @@ Of a sweep, out of its table::
     sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
     line_chart(series, ...)               a static chart with confidence bands, of whatever is computed
 
+Of readings in windows::
+
+    windows_chart(windows, key=None)      their means over time, a line for each region
+
+Of many runs, out of the answers of `workbench.pipelines` about their traces::
+
+    load_map(loads, topology, what="sent")      the load of each node: mean over runs, and band
+    latency_chart(distributions)                latency at each percent of the deliveries, likewise
+
 A protocol has views of its own in its package ``views``, which lists those that are public. They are handed out here
 too: ``dir(workbench.views)`` has all names, the page of ``workbench.protocols.NAME.views`` says what they are.
 
@@ -35,12 +44,15 @@ _HOME = {
     "save_html": "export",
     "network_drawing": "figure",
     "line_chart": "chart",
+    "load_map": "loads",
+    "latency_chart": "loads",
     "equal_parameter_savings": "sweeps.savings",
     "equal_coverage_savings": "sweeps.savings",
     "sweep_chart": "sweeps.savings",
     "cost_chart": "sweeps.savings",
     "inspect_node": "inspector",
     "bundle": "rich",
+    "windows_chart": "windows",
 }
 
 

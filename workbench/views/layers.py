@@ -43,7 +43,7 @@ Marks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -164,7 +164,8 @@ class Layer:
 
     table, looks, words, mark: see above. is_detail: drawn only where there is room between nodes. level: the order of
     drawing, None for that of its mark (`LEVELS`). of_way: only rows of the message that is followed are drawn. notes:
-    what was left out, in sentences.
+    what was left out, in sentences. told: makes the layer with what is told of it in words, where that takes long and
+    nothing of it is drawn; None: it is there.
     """
 
     name: str
@@ -180,9 +181,14 @@ class Layer:
     of_way: bool = False
     level: int | None = None
     notes: tuple[str, ...] = ()
+    told: Callable[[], Layer] | None = None
 
     def __len__(self) -> int:
         return len(self.table["from_us"])
+
+    def whole(self) -> Layer:
+        """The layer with all that is told of it."""
+        return self if self.told is None else self.told()
 
     def column(self, name: str) -> np.ndarray:
         """A column of the table, shape (rows,); its neutral value where the table has none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from workbench.views import palette
@@ -22,8 +24,11 @@ SUBSCRIPTIONS = Section(
 )
 
 
+RUNS_ON = Section("Runs on", (("kind", "text", "word"),))
+
+
 def node_layers(recorded: Recorded) -> list[Layer]:
-    """What nodes are, and, for the inspector, what they subscribed to."""
+    """What nodes are, and, for the inspector, what they subscribed to and what they ran on."""
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, wants = subscribed(columns, duration_us)
     held, notes = thinned(holding(columns, duration_us), MOST, "changes of who holds an event")
@@ -38,7 +43,18 @@ def node_layers(recorded: Recorded) -> list[Layer]:
     found = [Layer("nodes", table(**told), LOOKS, "node", notes=notes)]
     if len(subscriptions["from_us"]):
         found.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=wants))
+    if recorded.run.kinds:
+        kinds, words = running_on(recorded.run.kinds, duration_us)
+        found.append(Layer("nodes", kinds, section=RUNS_ON, words=words))
     return found
+
+
+def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
+    """(what each node runs on, all the time; words)."""
+    words = sorted(set(kinds.values()))
+    until = np.full(len(kinds), duration_us)
+    text = [words.index(kind) for kind in kinds.values()]
+    return table(len(kinds), node=list(kinds), until_us=until, text=text), words
 
 
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:

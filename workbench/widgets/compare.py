@@ -16,6 +16,8 @@ from workbench.widgets.skin import skins
 class Compare(widgets.HBox):
     """Players of one or two runs: ``show(runs)`` feeds them. Two have one clock, and the selection of the last used.
 
+    ``glimpse(runs)`` and ``complete()`` are the same in two steps: first a picture of each, then the runs.
+
     ``selection``: what is picked: node, row (of the trace: a frame), time_s, as `PlayerView.selection` has it.
     """
 
@@ -33,8 +35,18 @@ class Compare(widgets.HBox):
 
     def show(self, runs: tuple[Run, ...], **live: Any) -> None:
         """Show one or two runs in the players that are there. ``live``: as for `PlayerView.feed`."""
+        self.glimpse(runs, **live)
+        self.complete()
+
+    def complete(self) -> None:
+        """Show the whole runs of which glimpses are shown."""
+        for player in self.players:
+            player.complete()
+
+    def glimpse(self, runs: tuple[Run, ...], **live: Any) -> None:
+        """Show what is to be seen of one or two runs at the time that is looked at."""
         for run, player in zip(runs, self.players, strict=False):
-            player.feed(run, **live)
+            player.glimpse(run, **live)
         for run in runs[len(self.players) :]:
             player = PlayerView(run, **live)
             player.wire.observe(self._picked, "selection")

@@ -213,6 +213,7 @@ class Lab(widgets.VBox):
         self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
+        self._panel.observe(lambda _: self._players.complete(), "failed")
         self._players.observe(self._say_again, "selection")
         self._below.observe(lambda _: self._look_below(), "selected_index")
         self._look_below()
@@ -294,10 +295,13 @@ class Lab(widgets.VBox):
     def _show_runs(self, runs: tuple[Run, ...]) -> None:
         if not runs:
             return
-        self._players.show(runs)
+        self._players.glimpse(runs)
+        if self._panel.is_outdated:
+            return  # What takes longer is made of the run that comes.
         metrics = runs[0].metrics
         self._cards.show(metrics, self._before, runs[0].scenario.protocol)
         self._before = metrics
+        self._players.complete()
         self._filters.told(runs[0])
         self._why_not.show(runs[0])
         if len(runs) == 2:

@@ -29,11 +29,13 @@ class RunPanel(widgets.HBox):
     """Runs a scenario, and says how it goes. ``runs``: the runs of the state that was played last, one or two.
 
     ``live``: (run, seconds so far) of a run on motes while it goes on, else None. ``busy``: whether something runs.
+    ``failed``: how many runs here came to nothing.
     """
 
     runs = traitlets.Tuple()
     live = traitlets.Any(allow_none=True)
     busy = traitlets.Bool(False)
+    failed = traitlets.Int()
 
     def __init__(self, scenario: Scenario | State | None = None) -> None:
         self.state = State(scenario) if isinstance(scenario, Scenario) else scenario
@@ -72,6 +74,11 @@ class RunPanel(widgets.HBox):
             self._begin()
             self._is_on_motes, self._is_stopping = True, False
             threading.Thread(target=self._play_on_motes, args=(self.state,), name="lab-motes", daemon=True).start()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a run of something newer than ``runs`` is on its way."""
+        return self._runs.is_outdated
 
     def stop(self) -> None:
         """End the run under way, and keep what there is of it."""
@@ -138,6 +145,7 @@ class RunPanel(widgets.HBox):
             return
         self._end()
         self.say(sentence, is_error=True)
+        self.failed += 1
 
     # On motes
 

@@ -52,6 +52,11 @@ class Runs:
                 self._thread.start()
             self._condition.notify_all()
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether something newer is wished than what was played last."""
+        return self._wish is not None or self._is_closed
+
     def stop(self) -> None:
         """End the run under way, and keep what there is of it."""
         self._is_stopping = True
@@ -108,7 +113,7 @@ class Runs:
 
     def _run(self, scenario: Scenario, share: float, count: int) -> Run:
         def progress(part: float) -> bool:
-            if self._wish is not None or self._is_closed:
+            if self.is_outdated:
                 raise _Superseded
             self._told(share + part / count)
             return self._is_stopping

@@ -18,6 +18,7 @@ from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField, parameters
 from workbench.sim import workload
+from workbench.sim.readings import Readings
 from workbench.sim.workload import ALL, Item, Outage, Publish, Subscribe
 from workbench.widgets.attributes import PUBLICATION, SUBSCRIPTION, Attributes
 from workbench.widgets.controls import (
@@ -213,6 +214,8 @@ def line_of(item: Item) -> str:
         lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
         return f"{_at(item)} {_verb('subscribe', item)} to {_what(item)}, {start}{stop}{lasts}"
     says = f"{_at(item)} {_verb('publish', item)} {_what(item)}"
+    if isinstance(item.what, Readings):
+        return f"{says}, {start}{stop}"
     if item.every_s is None:
         return f"{says}, at {item.start_s:g} s"
     return f"{says} every {item.every_s:g} s, {start}{stop}"
@@ -231,11 +234,19 @@ def _at(item: Item) -> str:
 
 
 def _what(item: Any) -> str:
+    if isinstance(item.what, Readings):
+        return _measured(item.what)
     return f"readings of a field of {item.what.key}" if isinstance(item.what, SensorField) else item.what or "all"
 
 
+def _measured(what: Readings) -> str:
+    return f"{len(what.times_s):,} measured readings of {', '.join(what.keys)}"
+
+
 def _text_of(item: Any) -> str:
-    """What an item is compared by: of a sensor field its mean."""
+    """What an item is compared by: of a sensor field its mean, of readings the first."""
+    if isinstance(item.what, Readings):
+        return item.what.attributes(0, 0.0, 0.0, 0.0)
     if isinstance(item.what, SensorField):
         return f"{item.what.key} IS {item.what.base:g}"
     return item.what
@@ -396,7 +407,10 @@ def _flag(kind: str) -> widgets.Checkbox | None:
 
 
 class _What(widgets.VBox):
-    """What an item is about: attributes, or for publications the readings of a sensor field."""
+    """What an item is about: attributes, or for publications the readings of a sensor field.
+
+    Readings that were measured are shown as what they are, and left as they are.
+    """
 
     match_all = traitlets.Bool()
 
@@ -411,13 +425,18 @@ class _What(widgets.VBox):
         )
         self.field: dict[str, Field] = {}  # made when it is looked at
         self._fields, self._value = widgets.VBox(), SensorField()
+        self._readings: Readings | None = None
         self._above = (self.source,) if kind == "publish" else ()
         super().__init__((*self._above, self.attributes))
         self.attributes.observe(self._changed, "value")
         self.source.observe(self._source_picked, "value")
 
-    def show(self, what: str | SensorField) -> None:
+    def show(self, what: str | SensorField | Readings) -> None:
         """Show what an item has."""
+        self._readings = what if isinstance(what, Readings) else None
+        if isinstance(what, Readings):
+            self.children = (words(_measured(what)),)
+            return
         with quiet(self):
             self.source.value = isinstance(what, SensorField)
             if isinstance(what, SensorField):
@@ -436,6 +455,8 @@ class _What(widgets.VBox):
 
     def plain(self) -> str | Mapping[str, Any]:
         """What stands here as the plain values of a file."""
+        if self._readings is not None:
+            return self._readings.to_dict()
         return self._value.to_dict() if self.source.value else self.attributes.value
 
     def _place(self) -> None:

@@ -1,7 +1,9 @@
 /* What a host makes of a mote: a part of JSON that is read where it stands, without memory of its own. */
 #include "configuration.h"
 
+#if __STDC_HOSTED__
 #include <stdlib.h>
+#endif
 #include <string.h>
 
 #include "rules.h"
@@ -63,22 +65,80 @@ static bool begins_with(const char *at, const char *text)
     return at != NULL && strncmp(at, text, strlen(text)) == 0;
 }
 
-static bool read_number(const char *object, const char *name, double *number)
+static bool is_digit(char character)
 {
-    const char *at = member(object, name);
-    if (at == NULL)
-        return false;
+    return character >= '0' && character <= '9';
+}
+
+#if __STDC_HOSTED__
+static bool read_decimal(const char *at, double *number)
+{
     char *end;
     *number = strtod(at, &end);
     return end != at;
+}
+#else
+enum { MOST_TENS = 22, MOST_EXPONENT = 99 };
+/* Up to here one more digit leaves a whole number that a double holds. */
+static const uint64_t MOST_BEFORE_A_DIGIT = 100000000000000;
+
+static int read_exponent(const char *at)
+{
+    bool is_negative = at[1] == '-';
+    int exponent = 0;
+    for (at += at[1] == '-' || at[1] == '+' ? 2 : 1; is_digit(*at) && exponent <= MOST_EXPONENT; at++)
+        exponent = 10 * exponent + (*at - '0');
+    return is_negative ? -exponent : exponent;
+}
+
+/* A small board has no strtod, which would need a heap. Fifteen digits and a power of ten that is exact are rounded once,
+ * so that the number is the one that Python reads; others are refused. */
+static bool read_decimal(const char *at, double *number)
+{
+    uint64_t digits = 0;
+    int exponent = 0;
+    bool is_behind_point = false;
+    if (!is_digit(*at))
+        return false;
+    for (; is_digit(*at) || (*at == '.' && !is_behind_point); at++) {
+        if (*at == '.') {
+            is_behind_point = true;
+            continue;
+        }
+        if (digits >= MOST_BEFORE_A_DIGIT)
+            return false;
+        digits = 10 * digits + (uint64_t)(*at - '0');
+        exponent -= is_behind_point;
+    }
+    if (*at == 'e')
+        exponent += read_exponent(at);
+    if (exponent > MOST_TENS || exponent < -MOST_TENS)
+        return false;
+    double tens = 1;
+    for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--)
+        tens *= 10;
+    *number = exponent < 0 ? (double)digits / tens : (double)digits * tens;
+    return true;
+}
+#endif
+
+static bool read_number(const char *object, const char *name, double *number)
+{
+    const char *at = member(object, name);
+    return at != NULL && read_decimal(at, number);
 }
 
 static bool read_integer(const char *object, const char *name, uint64_t most, uint64_t *number)
 {
     const char *at = member(object, name);
-    if (at == NULL || *at < '0' || *at > '9')
+    if (at == NULL || !is_digit(*at))
         return false;
-    *number = strtoull(at, NULL, 10);
+    for (*number = 0; is_digit(*at); at++) {
+        uint64_t digit = (uint64_t)(*at - '0');
+        if (*number > (UINT64_MAX - digit) / 10)
+            return false;
+        *number = 10 * *number + digit;
+    }
     return *number <= most;
 }
 
@@ -189,8 +249,9 @@ const char *configuration_read(const char *text, struct configuration *configura
     configuration->address = (uint32_t)number;
     if (!read_integer(text, "key", UINT64_MAX, &configuration->key))
         return "key";
-    if (member(text, "keys") != NULL && strstr(member(text, "keys"), "\"blob\"") != NULL)
-        return "keys";
+    for (const char *at = member(text, "keys"); at != NULL && *at != '\0'; at++)
+        if (begins_with(at, "\"blob\""))
+            return "keys";
     if (member(text, "sensor") != NULL && !begins_with(member(text, "sensor"), "null"))
         return "sensor";
     configuration->has_boot = read_integer(text, "boot", UINT32_MAX, &number);

@@ -2,7 +2,8 @@
  * them. */
 #include "framing.h"
 
-enum { LONGEST_BLOCK = 254 };
+/* A block, the byte before it, and the zeros around them. */
+typedef char enframer_b_fits[ENFRAMER_B >= LONGEST_BLOCK + 4 ? 1 : -1];
 
 static uint32_t add_to_checksum(uint32_t checksum, uint8_t byte)
 {
@@ -10,14 +11,6 @@ static uint32_t add_to_checksum(uint32_t checksum, uint8_t byte)
     for (int bit = 0; bit < 8; bit++)
         checksum = checksum & 1 ? checksum >> 1 ^ 0xEDB88320u : checksum >> 1;
     return checksum;
-}
-
-static uint32_t checksum_of(const uint8_t *body, size_t size)
-{
-    uint32_t checksum = UINT32_MAX;
-    for (size_t i = 0; i < size; i++)
-        checksum = add_to_checksum(checksum, body[i]);
-    return ~checksum;
 }
 
 /* Take the stuffing out, in place; returns the size, or NO_BODY. */
@@ -45,9 +38,11 @@ static int body_size(struct deframer *deframer)
     if (deframer->is_too_long || size < CHECKSUM_B)
         return NO_BODY;
     size_t end = (size_t)size - CHECKSUM_B;
-    uint32_t checksum = checksum_of(deframer->bytes, end);
+    uint32_t checksum = UINT32_MAX;
+    for (size_t i = 0; i < end; i++)
+        checksum = add_to_checksum(checksum, deframer->bytes[i]);
     for (size_t i = 0; i < CHECKSUM_B; i++)
-        if (deframer->bytes[end + i] != (uint8_t)(checksum >> 8 * i))
+        if (deframer->bytes[end + i] != (uint8_t)(~checksum >> 8 * i))
             return NO_BODY;
     deframer->bytes[end] = 0;
     return (int)end;
@@ -56,7 +51,7 @@ static int body_size(struct deframer *deframer)
 int deframe(struct deframer *deframer, uint8_t byte)
 {
     if (byte != 0) {
-        if (deframer->size < LONGEST_FRAME)
+        if (deframer->size < deframer->room)
             deframer->bytes[deframer->size++] = byte;
         else
             deframer->is_too_long = true;
@@ -72,40 +67,49 @@ int deframe(struct deframer *deframer, uint8_t byte)
     return size;
 }
 
-/* A frame that is being written: `block` is the place of the byte that says how long the present block is. */
-struct writer {
-    uint8_t *frame;
-    size_t size;
-    size_t block;
-};
-
-static void end_block(struct writer *writer)
+static void end_block(struct enframer *enframer)
 {
-    writer->frame[writer->block] = (uint8_t)(writer->size - writer->block);
-    writer->block = writer->size++;
+    enframer->bytes[enframer->block] = (uint8_t)(enframer->size - enframer->block);
+    if (enframer->size + LONGEST_BLOCK + 2 > ENFRAMER_B) {
+        enframer->write(enframer->context, enframer->bytes, enframer->size);
+        enframer->size = 0;
+    }
+    enframer->block = enframer->size++;
 }
 
-static void put(struct writer *writer, uint8_t byte)
+static void stuff(struct enframer *enframer, uint8_t byte)
 {
     if (byte == 0) {
-        end_block(writer);
+        end_block(enframer);
         return;
     }
-    writer->frame[writer->size++] = byte;
-    if (writer->size - writer->block > LONGEST_BLOCK)
-        end_block(writer);
+    enframer->bytes[enframer->size++] = byte;
+    if (enframer->size - enframer->block > LONGEST_BLOCK)
+        end_block(enframer);
 }
 
-size_t enframe(const uint8_t *body, size_t size, uint8_t frame[LONGEST_FRAME + 2])
+void enframe_begin(struct enframer *enframer, void *context,
+                   void (*write)(void *context, const uint8_t *bytes, size_t size))
 {
-    struct writer writer = {.frame = frame, .size = 2, .block = 1};
-    uint32_t checksum = checksum_of(body, size);
-    frame[0] = 0;
-    for (size_t i = 0; i < size; i++)
-        put(&writer, body[i]);
+    enframer->context = context;
+    enframer->write = write;
+    enframer->checksum = UINT32_MAX;
+    enframer->bytes[0] = 0;
+    enframer->block = 1;
+    enframer->size = 2;
+}
+
+void enframe_put(struct enframer *enframer, uint8_t byte)
+{
+    enframer->checksum = add_to_checksum(enframer->checksum, byte);
+    stuff(enframer, byte);
+}
+
+void enframe_end(struct enframer *enframer)
+{
     for (size_t i = 0; i < CHECKSUM_B; i++)
-        put(&writer, (uint8_t)(checksum >> 8 * i));
-    end_block(&writer);
-    frame[writer.block] = 0;
-    return writer.block + 1;
+        stuff(enframer, (uint8_t)(~enframer->checksum >> 8 * i));
+    enframer->bytes[enframer->block] = (uint8_t)(enframer->size - enframer->block);
+    enframer->bytes[enframer->size++] = 0;
+    enframer->write(enframer->context, enframer->bytes, enframer->size);
 }

@@ -7,27 +7,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    LONGEST_BODY = 2048,
-    CHECKSUM_B = 4,
-    /* One byte more in 254, so that no byte is zero; and a zero before and behind. */
-    LONGEST_FRAME = LONGEST_BODY + CHECKSUM_B + (LONGEST_BODY + CHECKSUM_B) / 254 + 1,
-    NO_BODY = -1
-};
+/* The most that a host's message takes, and what is kept of the mote's own until it is written. A small board has less. */
+#ifndef LONGEST_BODY
+#define LONGEST_BODY 2048
+#endif
+#ifndef ENFRAMER_B
+#define ENFRAMER_B 1024
+#endif
 
-/* What has come of a frame so far. `spoilt` counts what was none. */
+enum { CHECKSUM_B = 4, LONGEST_BLOCK = 254, NO_BODY = -1 };
+/* One byte more in 254, so that no byte is zero. */
+#define STUFFED_B(body) ((body) + CHECKSUM_B + ((body) + CHECKSUM_B) / LONGEST_BLOCK + 1)
+
+/* What has come of a frame so far, in somebody else's memory. `spoilt` counts what was none. */
 struct deframer {
     uint32_t spoilt;
     bool is_too_long;
     size_t size;
-    uint8_t bytes[LONGEST_FRAME];
+    size_t room;
+    uint8_t *bytes;
 };
 
 /* Take a byte of the line. If it completes a frame: the size of the body, which is at `bytes` until the next byte, with a
  * zero behind it. Otherwise NO_BODY. */
 int deframe(struct deframer *deframer, uint8_t byte);
 
-/* The frame of a body of up to LONGEST_BODY bytes; returns its size. */
-size_t enframe(const uint8_t *body, size_t size, uint8_t frame[LONGEST_FRAME + 2]);
+/* A frame on its way out: it is written whenever the next block might not fit. */
+struct enframer {
+    void *context;
+    void (*write)(void *context, const uint8_t *bytes, size_t size);
+    uint32_t checksum;
+    size_t size;
+    size_t block; /* the place of the byte that says how long the present block is */
+    uint8_t bytes[ENFRAMER_B];
+};
+
+void enframe_begin(struct enframer *enframer, void *context,
+                   void (*write)(void *context, const uint8_t *bytes, size_t size));
+void enframe_put(struct enframer *enframer, uint8_t byte);
+void enframe_end(struct enframer *enframer);
 
 #endif

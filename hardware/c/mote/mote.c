@@ -45,37 +45,23 @@ static const uint8_t LEAST_B[] = {
 
 /* Bytes */
 
-/* A message that is being written; what does not fit is left out, and the message is not sent. */
-struct message {
-    size_t size;
-    bool is_too_long;
-    uint8_t bytes[LONGEST_BODY];
-};
-
-static void put_bytes(struct message *message, const void *bytes, size_t size)
+static void put_bytes(struct enframer *message, const uint8_t *bytes, size_t size)
 {
-    if (size > LONGEST_BODY - message->size) {
-        message->is_too_long = true;
-        return;
-    }
-    if (size > 0)
-        memcpy(message->bytes + message->size, bytes, size);
-    message->size += size;
+    for (size_t i = 0; i < size; i++)
+        enframe_put(message, bytes[i]);
 }
 
 /* A number in so many bytes, little-endian. */
-static void put(struct message *message, int64_t number, size_t size)
+static void put(struct enframer *message, int64_t number, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        uint8_t byte = (uint8_t)((uint64_t)number >> 8 * i & 0xFF);
-        put_bytes(message, &byte, 1);
-    }
+    for (size_t i = 0; i < size; i++)
+        enframe_put(message, (uint8_t)((uint64_t)number >> 8 * i & 0xFF));
 }
 
-static void put_text(struct message *message, const char *text)
+static void put_text(struct enframer *message, const char *text)
 {
-    size_t size = strlen(text);
-    put_bytes(message, text, size > LONGEST_TEXT ? LONGEST_TEXT : size);
+    for (size_t i = 0; i < LONGEST_TEXT && text[i] != '\0'; i++)
+        enframe_put(message, (uint8_t)text[i]);
 }
 
 static uint64_t get(const uint8_t *at, size_t size)
@@ -109,19 +95,16 @@ static int64_t now_of(const struct mote *mote)
     return mote->is_held ? mote->held_us : mote->board->now_us(mote->board->context) + mote->offset_us;
 }
 
-static void write_message(const struct mote *mote, const struct message *message)
+static void begin(struct enframer *message, const struct mote *mote, uint8_t kind)
 {
-    uint8_t frame[LONGEST_FRAME + 2];
-    if (message->is_too_long)
-        return;
-    size_t size = enframe(message->bytes, message->size, frame);
-    mote->board->write(mote->board->context, frame, size);
+    enframe_begin(message, mote->board->context, mote->board->write);
+    enframe_put(message, kind);
 }
 
 static void write_event(const struct mote *mote, const struct event *event)
 {
-    struct message message = {0};
-    put(&message, EVENT, 1);
+    struct enframer message;
+    begin(&message, mote, EVENT);
     put(&message, now_of(mote), 8);
     put(&message, event->kind, 1);
     put(&message, event->peer, 4);
@@ -139,7 +122,7 @@ static void write_event(const struct mote *mote, const struct event *event)
         put(&message, IS_TEXT, 1);
         put_text(&message, event->detail);
     }
-    write_message(mote, &message);
+    enframe_end(&message);
 }
 
 /* Tell of an event of the mote's own. */
@@ -176,36 +159,40 @@ static void take_frame(void *context, uint32_t destination, const struct frame *
 {
     struct mote *mote = context;
     announce(mote);
-    struct message message = {0};
-    put(&message, SEND, 1);
+    const struct board *board = mote->board;
+    struct enframer message;
+    /* A held clock is a simulator's, which wants frames and answers in their order: on one line. */
+    enframe_begin(&message, board->context,
+                  board->write_radio != NULL && !mote->is_held ? board->write_radio : board->write);
+    enframe_put(&message, SEND);
     put(&message, destination == BROADCAST ? NOBODY : (int64_t)destination, 4);
     put_bytes(&message, frame->head, frame->head_size);
     put_bytes(&message, frame->body, frame->body_size);
-    write_message(mote, &message);
+    enframe_end(&message);
 }
 
 static void greet(const struct mote *mote, uint32_t session)
 {
-    struct message message = {0};
-    put(&message, READY, 1);
+    struct enframer message;
+    begin(&message, mote, READY);
     put_text(&message, "WB");
     put(&message, VERSION, 1);
     put(&message, session, 4);
     put(&message, mote->board->boot, 4);
     put(&message, false, 1); /* it has no radio of its own */
     put_text(&message, mote->board->name);
-    write_message(mote, &message);
+    enframe_end(&message);
 }
 
 static void refuse(const struct mote *mote, uint32_t session, uint8_t reason)
 {
-    struct message message = {0};
-    put(&message, REFUSED, 1);
+    struct enframer message;
+    begin(&message, mote, REFUSED);
     put_text(&message, "WB");
     put(&message, VERSION, 1);
     put(&message, session, 4);
     put(&message, reason, 1);
-    write_message(mote, &message);
+    enframe_end(&message);
 }
 
 /* What the host asks for */
@@ -255,7 +242,7 @@ static struct outcome publish(struct mote *mote, const uint8_t *at, size_t size,
     struct attributes reading;
     if (!read_attributes(at, size, &reading))
         return wrong(sentence(WRONG_ATTRIBUTES));
-    int64_t number = mote->node.first_number + mote->node.readings;
+    int64_t number = diffusion_next_reading(&mote->node);
     mote->announcement = (struct announcement){!mote->is_held, PUBLISHED, number, 0, reading};
     return checked(diffusion_publish(&mote->node, &reading, now));
 }
@@ -268,26 +255,17 @@ static struct outcome subscribe(struct mote *mote, const uint8_t *at, size_t siz
         return wrong(sentence(WRONG_ATTRIBUTES));
     bool is_for_ever = !(seconds >= 0 && seconds < 1e12);
     int64_t lasts_us = is_for_ever ? NEVER : (int64_t)(seconds * SECOND_US);
-    int64_t number = mote->node.first_number + mote->node.subscribed;
+    int64_t number = diffusion_next_subscription(&mote->node);
     int64_t ends_us = is_for_ever ? NOBODY : now + lasts_us;
     mote->announcement = (struct announcement){!mote->is_held, SUBSCRIBED, number, ends_us, attributes};
     return checked(diffusion_subscribe(&mote->node, &attributes, now, lasts_us, at[8] == 1));
 }
 
-static bool is_open(const struct diffusion *node, int64_t number)
-{
-    for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number)
-            return true;
-    return false;
-}
-
 static struct outcome unsubscribe(struct mote *mote, int64_t number, int64_t now)
 {
-    const struct diffusion *node = &mote->node;
-    if (number < node->first_number || number >= node->first_number + node->subscribed)
+    if (!diffusion_was_made(&mote->node, number))
         return wrong("there is no such subscription at this node");
-    if (!is_open(node, number))
+    if (!diffusion_is_open(&mote->node, number))
         return (struct outcome){0}; /* It has ended, or expired: that is no error. */
     mote->announcement = (struct announcement){.is_pending = !mote->is_held, .kind = UNSUBSCRIBED, .number = number};
     diffusion_unsubscribe(&mote->node, number, now);
@@ -331,7 +309,7 @@ static struct outcome act(struct mote *mote, uint8_t kind, const uint8_t *at, si
 {
     switch (kind) {
     case PING:
-        return (struct outcome){.number = sizeof *mote};
+        return (struct outcome){.number = mote->board->used_B(mote->board->context)};
     case CONFIGURE:
         return configure(mote, at);
     case SET_TIME:
@@ -351,8 +329,8 @@ static struct outcome act(struct mote *mote, uint8_t kind, const uint8_t *at, si
 static void answer(struct mote *mote, uint16_t token, const struct outcome *outcome)
 {
     bool is_planned = mote->is_configured && diffusion_next_wake(&mote->node) != NEVER;
-    struct message message = {0};
-    put(&message, ANSWER, 1);
+    struct enframer message;
+    begin(&message, mote, ANSWER);
     put(&message, token, 2);
     put(&message, outcome->wrong == NULL, 1);
     put(&message, outcome->number, 8);
@@ -362,7 +340,7 @@ static void answer(struct mote *mote, uint16_t token, const struct outcome *outc
         put_text(&message, outcome->wrong);
         put_text(&message, outcome->what);
     }
-    write_message(mote, &message);
+    enframe_end(&message);
 }
 
 static void command(struct mote *mote, const uint8_t *body, size_t size)
@@ -430,22 +408,43 @@ void mote_start(struct mote *mote, const struct board *board)
 {
     memset(mote, 0, sizeof *mote);
     mote->board = board;
+    mote->line = (struct deframer){.room = sizeof mote->line_bytes, .bytes = mote->line_bytes};
+    mote->radio = (struct deframer){.room = sizeof mote->radio_bytes, .bytes = mote->radio_bytes};
     greet(mote, 0);
+}
+
+/* Tell of what has come that was no message, if there is more than was told. */
+static void tell_noise(struct mote *mote)
+{
+    uint32_t spoilt = mote->line.spoilt + mote->radio.spoilt;
+    if (mote->spoilt != spoilt)
+        tell_text(mote, NOISE, spoilt, "");
+    mote->spoilt = spoilt;
 }
 
 void mote_feed(struct mote *mote, const uint8_t *bytes, size_t size)
 {
     uint32_t contested = mote->contested;
     for (size_t i = 0; i < size; i++) {
-        int body_size = deframe(&mote->deframer, bytes[i]);
-        if (body_size != NO_BODY && !take_message(mote, mote->deframer.bytes, (size_t)body_size))
-            mote->deframer.spoilt++;
+        int body_size = deframe(&mote->line, bytes[i]);
+        if (body_size != NO_BODY && !take_message(mote, mote->line_bytes, (size_t)body_size))
+            mote->line.spoilt++;
     }
-    if (mote->spoilt != mote->deframer.spoilt)
-        tell_text(mote, NOISE, mote->deframer.spoilt, "");
-    mote->spoilt = mote->deframer.spoilt;
+    tell_noise(mote);
     if (mote->contested != contested)
         tell_text(mote, CONTESTED, mote->contested, "another host greeted or commanded this mote, and was refused");
+}
+
+void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        int body_size = deframe(&mote->radio, bytes[i]);
+        if (body_size == NO_BODY || mote->is_held)
+            continue;
+        if (body_size == 0 || mote->radio_bytes[0] != HEARD || !take_message(mote, mote->radio_bytes, (size_t)body_size))
+            mote->radio.spoilt++;
+    }
+    tell_noise(mote);
 }
 
 int64_t mote_step(struct mote *mote)
@@ -460,4 +459,15 @@ int64_t mote_step(struct mote *mote)
         return NEVER;
     now = now_of(mote);
     return wake_us > now ? wake_us - now : 0;
+}
+
+int64_t mote_clock_us(int64_t real_us, uint32_t speed_ppm)
+{
+    return real_us / SECOND_US * speed_ppm + real_us % SECOND_US * speed_ppm / REAL_TIME_PPM;
+}
+
+int32_t mote_pause_us(int64_t wait_us, uint32_t speed_ppm)
+{
+    /* In a second of the wall clock the mote's goes on by so many µs. */
+    return wait_us >= speed_ppm ? SECOND_US : (int32_t)(wait_us * REAL_TIME_PPM / speed_ppm);
 }

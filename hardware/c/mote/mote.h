@@ -1,4 +1,5 @@
-/* The program of a mote in C: one node of TinyDiffusion behind the host link, whose host plays the radio.
+/* The program of a mote in C: one node of TinyDiffusion behind the host link. Whoever plays the radio does so over the
+ * host link, or over a line of its own.
  * `hardware/mote/mote.py` defines it, and `workbench/motes/messages.py` the messages. */
 #ifndef MOTE_H
 #define MOTE_H
@@ -7,6 +8,8 @@
 #include "framing.h"
 
 enum { SECRET_B = 8 };
+/* The most that comes over the radio's line: a frame of 802.15.4 behind the head of HEARD. */
+enum { LONGEST_HEARD = 16 + 127 };
 
 /* What a board has. All functions are given `context`. */
 struct board {
@@ -14,7 +17,9 @@ struct board {
     const char *name;
     uint32_t boot;                    /* how often the mote began before */
     int64_t (*now_us)(void *context); /* a clock that never goes back */
+    int64_t (*used_B)(void *context); /* memory in use */
     void (*write)(void *context, const uint8_t *bytes, size_t size);
+    void (*write_radio)(void *context, const uint8_t *bytes, size_t size); /* NULL: frames go over the host link */
     void (*reset)(void *context);
 };
 
@@ -42,7 +47,10 @@ struct mote {
     struct configuration configuration;
     struct driver driver;
     struct diffusion node;
-    struct deframer deframer;
+    struct deframer line;
+    struct deframer radio;
+    uint8_t line_bytes[STUFFED_B(LONGEST_BODY)];
+    uint8_t radio_bytes[STUFFED_B(LONGEST_HEARD)];
 };
 
 void mote_start(struct mote *mote, const struct board *board);
@@ -50,7 +58,18 @@ void mote_start(struct mote *mote, const struct board *board);
 /* Bytes that came over the host link. */
 void mote_feed(struct mote *mote, const uint8_t *bytes, size_t size);
 
+/* Bytes that came over the radio's line. While the clock is held they are thrown away. */
+void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size);
+
 /* Do what is due; returns in how many µs to be stepped again, NEVER if nothing is planned. */
 int64_t mote_step(struct mote *mote);
+
+enum { REAL_TIME_PPM = 1000000 };
+
+/* What a clock shows after so many µs that goes `speed_ppm` millionths as fast as time. */
+int64_t mote_clock_us(int64_t real_us, uint32_t speed_ppm);
+
+/* How long a step's answer is on the wall clock, a second at most. */
+int32_t mote_pause_us(int64_t wait_us, uint32_t speed_ppm);
 
 #endif

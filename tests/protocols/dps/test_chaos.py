@@ -18,6 +18,7 @@ NODES = 25
 MOST_LINKS = 12
 HEALED_S = 90  # three times link_loss_s
 DRAINED_S = 150  # until what the dead asked for has gone from node to node, too
+# Of seeds 0 to 122 two are not well in the end, 28 and 88: interests of the dead stay, as the page of DPS says.
 SEEDS = range(3)
 
 
@@ -138,6 +139,7 @@ class Chaos:
         for address, node in self.network.nodes.items():
             node.publish_topics(f"all/{address}", b"%d" % address, self.network.now)
             self.network.settle()
+        self.network.advance(1)  # in a crowd publications wait for their turn
         found = []
         for address, (all_of_them, _) in self.subscriptions.items():
             heard = {int(arrival.data) for arrival in all_of_them}
@@ -146,7 +148,7 @@ class Chaos:
 
 
 def rounds_of(seed):
-    """What is not well at the start and after each of two rounds: (whether it is the start's, ghosts, unheard)."""
+    """What is not well at the start and after each of two rounds: (number of the round, ghosts, unheard)."""
     chaos, found = Chaos(seed), []
     for number in range(3):
         if number:
@@ -154,7 +156,7 @@ def rounds_of(seed):
         chaos.network.advance(HEALED_S)
         unheard = chaos.unheard()
         chaos.network.advance(DRAINED_S - HEALED_S)
-        found.append((number == 0, chaos.ghosts(), unheard))
+        found.append((number, chaos.ghosts(), unheard))
         if found[-1][1] or unheard:
             break
     return found
@@ -162,10 +164,7 @@ def rounds_of(seed):
 
 def test_after_deaths_restarts_and_strangers_all_hear_all_and_nobody_asks_for_the_dead():
     found = {seed: rounds_of(seed) for seed in SEEDS}
-    failed = {seed: rounds[-1] for seed, rounds in found.items() if rounds[-1][1] or rounds[-1][2]}
-    assert not any(is_start for is_start, _, _ in failed.values()), failed
-    # In 2 of 100 rounds the id of a dead node goes round in a loop, as the page of DPS says.
-    assert len(failed) <= 1, failed
+    assert not {seed: rounds[-1] for seed, rounds in found.items() if rounds[-1][1] or rounds[-1][2]}
 
 
 def test_the_same_over_sockets():

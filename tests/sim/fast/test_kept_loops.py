@@ -7,8 +7,11 @@ import sys
 
 import pytest
 
+import workbench as wb
 from tests.repository import REPOSITORY
-from workbench.sim.fast import loop
+from workbench.sim.fast import kept, loop
+
+TWINS = ("coded_diffusion", "diffusion", "dps", "flooding", "gossip", "tinymq")
 
 TWIN = """
 from collections import namedtuple
@@ -117,6 +120,15 @@ def test_change_of_a_part_outside_the_workbench_changes_the_name(folder, change)
     before = loop.name_of(load(folder))
     assert loop.name_of(load(folder)) == before
     assert loop.name_of(load(folder, **change)) != before
+
+
+@pytest.mark.parametrize("protocol", TWINS)
+def test_the_name_stays_while_the_process_loads_and_runs(protocol):
+    twin = importlib.import_module(f"workbench.protocols.{protocol}.fast")
+    name = loop.name_of(twin)
+    with kept.loading():
+        wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.subscribe(0, "TEMP GE 25")]).run(engine="fast")
+    assert loop.name_of(twin) == name
 
 
 def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():

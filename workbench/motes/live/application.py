@@ -17,7 +17,7 @@ from workbench.motes.live.subscriptions import Subscriptions
 from workbench.motes.mote import configuration
 from workbench.protocols.contract import NOBODY
 from workbench.sim import workload
-from workbench.sim.application import Outages, reading
+from workbench.sim.application import Application, Outages, reading
 from workbench.sim.kernel import ACTION, Kernel
 
 
@@ -87,19 +87,34 @@ class MoteOutages:
 
 
 class MoteApplication:
-    """Does what the workload asks for, on motes. What cannot be done is noted, and the run goes on."""
+    """Does what the workload asks for, on motes. What cannot be done is noted, and the run goes on.
+
+    ``simulated`` does what is asked of nodes that are simulated.
+    """
 
     def __init__(
-        self, scenario: Any, kernel: Kernel, outages: MoteOutages, commands: Commands, subscriptions: Subscriptions
+        self,
+        scenario: Any,
+        kernel: Kernel,
+        outages: MoteOutages,
+        commands: Commands,
+        subscriptions: Subscriptions,
+        simulated: Application,
     ) -> None:
         self.scenario, self.kernel, self.outages = scenario, kernel, outages
         self._commands, self._subscriptions = commands, subscriptions
+        self._simulated = simulated
         kernel.handlers[ACTION] = self.act
 
     def act(self, now: int, action: workload.Action) -> None:
         """Do what the workload asks for. A node that is down is asked for nothing."""
         node = action.node
-        if action.kind == workload.FAIL:
+        if node not in self._commands.crew.motes:
+            try:
+                self._simulated.act(now, action)
+            except WorkbenchError as error:
+                self._commands.notes.add(node, "refused", str(error), now)
+        elif action.kind == workload.FAIL:
             self.outages.fail(node, now)
         elif action.kind == workload.RECOVER:
             self.outages.recover(node, now)

@@ -19,8 +19,9 @@ from workbench.motes.live.recorder import Notes, RunClock
 from workbench.motes.live.subscriptions import Subscriptions
 from workbench.motes.mote import Mote
 from workbench.protocols.contract import NOBODY, Node
+from workbench.sim import engine
 from workbench.sim.air import Air
-from workbench.sim.application import Outages, plan
+from workbench.sim.application import Application, Outages, plan
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
 
@@ -52,7 +53,7 @@ class LiveNode(Node):
 
 
 class Conductor:
-    """Plays kernel and air by the wall clock, with a crew's motes for nodes.
+    """Plays kernel and air by the wall clock, with a crew's motes for nodes; nodes without a mote are simulated.
 
     ``inbox`` brings what the motes report and answer, (node, kind, value); ``notes`` gets a sentence for whatever goes
     wrong. Set ``stopped`` to end the run early.
@@ -67,13 +68,19 @@ class Conductor:
         self.notes = Notes(recorder, clock, notes)
         self.commands = Commands(crew, self.notes, inbox)
         self.subscriptions = Subscriptions(self.commands.post, self.commands.answered)
-        nodes = [LiveNode(node, scenario.protocol, self.commands.post) for node in sorted(scenario.topology.nodes)]
-        self.kernel = Kernel(nodes, recorder)
+        self.kernel = Kernel([self._live(node) for node in engine.make_nodes(scenario)], recorder)
         self.air = Air(scenario, self.kernel)
-        self.outages = MoteOutages(Outages(self.kernel, self.air), self.commands, self.subscriptions)
-        MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions)
+        outages = Outages(self.kernel, self.air)
+        self.outages = MoteOutages(outages, self.commands, self.subscriptions)
+        simulated = Application(scenario, self.kernel, outages)
+        MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions, simulated)
         self._next_sync_s = 0.0
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
+
+    def _live(self, node: Node) -> Node:
+        """The node itself, which is simulated; or what stands for it where it is on a mote."""
+        on_a_mote = node.address in self.crew.motes
+        return LiveNode(node.address, self.scenario.protocol, self.commands.post) if on_a_mote else node
 
     def prepare(self) -> None:
         """Make all motes their nodes; LinkError if one cannot be.

@@ -58,6 +58,16 @@ class LiveRecorder(Recorder):
         table = pa.Table.from_batches(batches, schema=SCHEMA).unify_dictionaries()
         return table.take(pc.sort_indices(table, [("time_us", "ascending")]))
 
+    def rows_since(self, row: int) -> pa.Table:
+        """The rows from a number on, in the order in which they came."""
+        with self._flushing:
+            batches, cells = self._batches[:], self._cells[:]
+        found = []
+        for batch in (*batches, to_batch(cells)):
+            found.append(batch.slice(min(row, len(batch))))
+            row -= min(row, len(batch))
+        return pa.Table.from_batches(found, schema=SCHEMA)
+
     def so_far(self) -> LiveRecorder:
         """What is recorded until now, to be kept while the run goes on."""
         copy = LiveRecorder()

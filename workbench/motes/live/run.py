@@ -51,6 +51,7 @@ class LiveRun(Run):
                 motes.radio,
             )
             self._crew.open()
+            self.kinds = dict(sorted({**self._crew.boards(), **motes.kinds}.items()))
             self._conductor = Conductor(scenario, self._recorder, self._crew, self._clock, inbox, self._notes)
             self._conductor.prepare()
         except BaseException:
@@ -127,7 +128,13 @@ class LiveRun(Run):
 
     def so_far(self) -> Run:
         """What has happened until now, as a run like any other."""
-        return Run(self.scenario, self.engine, self._recorder.so_far())
+        run = Run(self.scenario, self.engine, self._recorder.so_far())
+        run.kinds = self.kinds
+        return run
+
+    def rows_since(self, row: int) -> pa.Table:
+        """The rows of the trace from a number on, in the order in which they came, for who follows the run."""
+        return self._recorder.rows_since(row)
 
     @property
     def _rows(self) -> pa.Table:  # type: ignore[override]

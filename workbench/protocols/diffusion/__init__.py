@@ -72,6 +72,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.diffusion.events import REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
+from workbench.protocols.diffusion.wire import PROFILES
 from workbench.protocols.protocol import Parameter, Protocol
 
 PARAMETERS = (
@@ -140,6 +141,15 @@ class Diffusion(Protocol):
                     % (one.messages, one.key)
                 )
             taken.append((one.messages, one.key))
+
+    def sizes_in_c(self):
+        """The sizes of the definition file; None where these settings make nodes of another class."""
+        if self.kind_of_node() is not DiffusionNode:
+            return None
+        limits = {name.upper(): value for name, value in self.settings.items() if name.startswith("max_")}
+        del limits["MAX_REPEATS"]  # a setting, and the size of nothing
+        limits["MESSAGE_B"] = PROFILES[self.profile]
+        return limits
 
     @classmethod
     def settings_from_plain(cls, values):

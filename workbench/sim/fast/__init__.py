@@ -156,9 +156,7 @@ def is_worth_it(scenario: Any) -> bool:
     readings, subscriptions = 0.0, 0
     for item in scenario.workload:
         if isinstance(item, workload.Publish):
-            end_s = scenario.duration_s if item.stop_s is None else min(item.stop_s, scenario.duration_s)
-            times = 1.0 if item.every_s is None else max(0.0, end_s - item.start_s) / item.every_s
-            readings += times * _nodes_at(item, scenario)
+            readings += item.most_readings(len(scenario.topology), round(scenario.duration_s * 1e6))
         elif isinstance(item, workload.Subscribe):
             subscriptions += _nodes_at(item, scenario)
     on_an_arc = scenario.protocol.receptions_on_an_arc(readings, subscriptions, scenario.duration_s)

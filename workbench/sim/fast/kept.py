@@ -25,7 +25,8 @@ except ImportError:  # Windows: two processes may compile the same twin there
     fcntl = None  # type: ignore[assignment]
 
 _loaded: set[str] = set()  # the twins whose machine code this process has
-_loading_s = 0.0
+# Seconds, in a list: a number of a module that changes would change the names of the loops (`loop.name_of`).
+_loading_s = [0.0]
 # What else holds while something is loaded. Whoever limits the time of runs has the clock rest.
 around_loading: Callable[[], AbstractContextManager] = nullcontext
 
@@ -33,18 +34,17 @@ around_loading: Callable[[], AbstractContextManager] = nullcontext
 @contextmanager
 def loading() -> Iterator[None]:
     """What is done within counts as loading, not as playing."""
-    global _loading_s
     begin = time.perf_counter()
     try:
         with around_loading():
             yield
     finally:
-        _loading_s += time.perf_counter() - begin
+        _loading_s[0] += time.perf_counter() - begin
 
 
 def loading_s() -> float:
     """Seconds that this process has spent on importing the engine and its twins, and on their machine code."""
-    return _loading_s
+    return _loading_s[0]
 
 
 def is_kept(twin: str) -> bool:

@@ -119,8 +119,11 @@ def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
 def _is_part(module: str, twin: ModuleType) -> bool:
     """Whether a module that a part names is one too: a twin's, one with a function for numba, one of its package.
 
-    A protocol of the workbench's has nodes in its package, with which its machine code has nothing to do.
+    A protocol of the workbench's has nodes in its package, with which its machine code has nothing to do. The door of
+    the fast engine has no function for numba, and knows what a process happens to have loaded.
     """
+    if module == __package__:
+        return False
     package = _package(twin.__name__)
     is_at_home = package != _package(__name__) and _package(module) == package
     return is_at_home or "fast" in module.split(".") or module in COMPILED_MODULES

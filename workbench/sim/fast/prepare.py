@@ -19,7 +19,6 @@ from workbench.attributes.model import (
 )
 from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
-from workbench.sensor_field import SensorField
 from workbench.sim import workload
 from workbench.sim.fast.layout import ACTION, CONTENT, NONE, SAMPLE, SUBSCRIPTION
 from workbench.sim.fast.network import Network
@@ -118,7 +117,7 @@ class Preparation:
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
-            if isinstance(text, SensorField):
+            if not isinstance(text, str):
                 x_m, y_m = self._positions_m[index].tolist()
                 text = text.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
             content = self._content_of.get((text, item.payload))

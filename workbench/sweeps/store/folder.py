@@ -27,6 +27,7 @@ from workbench.sweeps.plan import Plan
 from workbench.sweeps.store import files, journal
 from workbench.sweeps.store.columns import FIRST, METRIC, Columns, stored_seed
 from workbench.sweeps.store.lease import Lease
+from workbench.sweeps.store.traces import TraceStore
 from workbench.sweeps.values import WRONG
 from workbench.sweeps.work import Row
 
@@ -60,6 +61,7 @@ class FolderStore:
         self._waiting_B = self._told_columns = 0
         self._written = time.perf_counter()
         self._lease: Lease | None = None
+        self._traces: TraceStore | None = None  # of a plan that keeps them
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
         """number -> row of those points that are here; DataError for a folder or file that is something else.
@@ -67,6 +69,9 @@ class FolderStore:
         With ``retry`` points that failed count as not here.
         """
         self._plan, self._retry = plan, retry
+        if plan.keeps_traces:
+            self._traces = TraceStore(self._folder, self._check_lease)
+            self._traces.open()
         return self._found()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
@@ -82,8 +87,9 @@ class FolderStore:
         try:
             self._lease.take()
             self._journal = journal.Journal(self._folder, self._lease.owner)
+            had_traces = self._traces is not None and self._traces.begin(self._lease.owner)
             is_as_it_was = not self._tidied() and set(self._folder.glob("*.parquet")) == set(self._files)
-            found = rows if is_as_it_was else self._found()
+            found = rows if is_as_it_was and not had_traces else self._found()
             self._describe()
         except BaseException:
             self._release()
@@ -94,6 +100,9 @@ class FolderStore:
         """Keep rows; one whose key is here already is dropped. DataError if another driver has the folder by now."""
         if self._lease is not None:
             self._lease.check()
+        rows = list(rows)
+        if self._traces is not None:
+            self._traces.add(rows)  # First: a point whose row is there counts as done.
         lines: list[Any] = []
         for row in rows:
             point = self._plan.point_key(row.number)
@@ -117,6 +126,8 @@ class FolderStore:
         try:
             self._flush()
             self._unify()
+            if self._traces is not None:
+                self._traces.close()
         finally:
             self._release()
 
@@ -200,8 +211,10 @@ class FolderStore:
                 for what, values, is_count in metrics
                 if values[place] is not None and (values[place] or not is_count)
             }
-            seed = self._plan.seed_of(number) if seed is None else seed
             scenario, code, engine, versions, wall_s, compile_s, error = same
+            if self._traces is not None and error is None and (scenario, code) not in self._traces.keys:
+                continue  # It was run without keeping its trace.
+            seed = self._plan.seed_of(number) if seed is None else seed
             yield number, Row(number, scenario, "", seed, code, engine, wall_s, compile_s, error, own, versions)
 
     # Tidying
@@ -248,6 +261,7 @@ class FolderStore:
             "version": workbench.__version__,
             "engine": plan.engine,
             **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
+            **({"keep": "trace"} if plan.keeps_traces else {}),
             **plan.design.describe(),
             "scenario": json.loads(plan.scenario.to_json()),
         }
@@ -267,8 +281,7 @@ class FolderStore:
         self._written = time.perf_counter()
 
     def _write(self, table: pa.Table, instead_of: list[Path]) -> None:
-        if self._lease is not None:
-            self._lease.check()
+        self._check_lease()
         path = files.write(self._folder, table, instead_of)
         for old in instead_of:
             del self._files[old]
@@ -292,6 +305,10 @@ class FolderStore:
         if len(paths) > 1 or any(self._files[path].columns < len(self._columns) for path in paths):
             tables = [self._columns.widened(files.File(path).table()) for path in paths]
             self._write(pa.concat_tables(tables).combine_chunks(), paths)
+
+    def _check_lease(self) -> None:
+        if self._lease is not None:
+            self._lease.check()
 
     def _release(self) -> None:
         if self._lease is not None:

@@ -34,7 +34,8 @@ class Columns:
     def part(self, rows: np.ndarray) -> "Columns":
         """The same with some rows alone; ``rows``: their numbers, ascending."""
         part = copy(self)
-        part.__dict__.pop("_by_event", None)
+        for known in ("_found", "_short_codes"):
+            part.__dict__.pop(known, None)
         part.rows, part.at = len(rows), self.at[rows]
         part.numbers = {name: column[rows] for name, column in self.numbers.items()}
         part.codes = {name: codes[rows] for name, codes in self.codes.items()}
@@ -71,22 +72,28 @@ class Columns:
         return codes, [self.words[name][code] for code in occurring.tolist()]
 
     def _of_events(self, events: set[str]) -> np.ndarray:
-        order, begins = self._by_event
         known = [code for code, word in enumerate(self.words["event"]) if word in events]
-        pieces = [order[begins[code] : begins[code + 1]] for code in known]
+        pieces = [self._of_event(code) for code in known]
         if len(pieces) == 1:
             return pieces[0]
         # A stable sort of ascending pieces merges them.
         return np.sort(np.concatenate(pieces), kind="stable") if pieces else np.arange(0)
 
+    def _of_event(self, code: int) -> np.ndarray:
+        """The rows of an event, looked for once; most runs have more kinds of events than anybody asks for."""
+        if code not in self._found:
+            self._found[code] = np.flatnonzero(self._short_codes == code)
+        return self._found[code]
+
     @cached_property
-    def _by_event(self) -> tuple[np.ndarray, np.ndarray]:
-        """All rows, those of each event together and ascending, and where those of each code begin."""
+    def _found(self) -> dict[int, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _short_codes(self) -> np.ndarray:
+        """The codes of events in a type that is compared fast."""
         words = len(self.words["event"])
-        short = np.uint8 if words < 1 << 8 else np.uint16 if words < 1 << 16 else np.int64
-        codes = self.codes["event"].astype(short)  # short keys sort fast
-        begins = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=max(words, 1)))])
-        return np.argsort(codes, kind="stable"), begins
+        return self.codes["event"].astype(np.uint8 if words < 1 << 8 else np.int64)
 
 
 def read(trace: pa.Table) -> Columns:

@@ -21,8 +21,10 @@ import anywidget
 import traitlets
 
 from workbench.views.player.embed import module, new_id, part, player_html
-from workbench.views.player.parcel import pack
-from workbench.views.seeing import see
+from workbench.views.player.parcel import glimpse, pack
+from workbench.views.seeing import Sight, see
+
+LARGE = 20_000  # rows of a trace: a run of fewer is sent as quickly as a picture of it
 
 # The output below the player's is the wire's, which has no face; without a kernel there would be an error in its place.
 _NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"
@@ -51,13 +53,32 @@ class PlayerView:
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
+        self._coming: Sight | None = None
         self.wire = Wire(parcel=pack(see(run, event), **live))
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         """Show another run in the same player. ScenarioError if it kept no trace."""
-        parcel = pack(see(run, event), **live)
-        self.run = run
+        self.glimpse(run, event, **live)
+        self.complete()
+
+    def glimpse(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
+        """Show of another run what is to be seen at the time that the player shows; `complete` sends the rest.
+
+        A run that is small or goes on is shown whole, and so is one whose player no browser shows.
+        """
+        sight, time_s = Sight(run, event), self.wire.selection.get("time_s")
+        if time_s is None or live or run.trace.num_rows < LARGE:
+            parcel, coming = pack(sight.whole(), **live), None
+        else:
+            parcel, coming = glimpse(sight.glance(), time_s), sight
+        self.run, self._coming = run, coming
         self.wire.parcel = parcel
+
+    def complete(self) -> None:
+        """Show the whole run of which a glimpse is shown; nothing if it is shown already."""
+        sight, self._coming = self._coming, None
+        if sight is not None:
+            self.wire.parcel = pack(sight.whole())
 
     @property
     def selection(self) -> dict[str, Any]:
@@ -66,6 +87,7 @@ class PlayerView:
 
     def close(self) -> None:
         """End the connection to the browser; the player stays as it is."""
+        self._coming = None
         self.wire.close()
 
     def _ipython_display_(self) -> None:

@@ -6,13 +6,17 @@ Theory of operation
     that is what stands in every row. Nodes become indices of the plan, times become whole ticks, and of integers the
     shortest type is taken that holds them all. Rows about nodes that are not in the plan are left out, and so are
     columns that only repeat their neutral value.
+
+    Of a large run a tenth of that is enough for a picture of one moment (`glimpse`): what is alive then, and the marks
+    of the timeline. The player shows it while the rest is on its way.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +24,7 @@ import numpy as np
 from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
 from workbench.views.ground import Plan, hops_to
-from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen
+from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen, Table, select
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
 from workbench.views.player.columns import Columns
 from workbench.views.player.counters import counted, running
@@ -31,8 +35,10 @@ FEW = 64  # rows of a column that is sent as it is
 TICKS = (1 << 32) - 2
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
+PAINTED = ("node", "peer", "from", "until", "look", "weight", "way", "text", "low", "high", "lane")
 FRAMES, NODES = "frames", "nodes"
 ON_TIMELINE = (FRAMES, "losses", "deliveries")
+_TOTALS = ("transmissions", "deliveries", "energy")
 _COLOURS = {
     "ground": palette.BACKGROUND,
     "text": palette.TEXT,
@@ -85,30 +91,67 @@ def pack(
     notes: sentences besides those of what is seen.
     """
     buffer, columns = Buffer(), seen.trace or Columns(seen.run.trace)
-    tick_us = max(1, -(-seen.duration_us // TICKS))
     panels = _panels(seen)
     header = {
-        **_caption(seen),
-        "duration_s": seen.duration_us / 1e6,
-        "tick_s": tick_us / 1e6,
+        **_frame(seen, buffer),
+        "numbers": caption.key_numbers(seen.run),
         "poster_s": poster_us(seen) / 1e6,
         "picked": _first_picked(seen),
-        **ground_of(seen.plan, buffer),
         "film": {"time": buffer.column(seen.film.knots_us / 1e6), "moment": buffer.column(seen.film.knots_s)},
         "running": _running(columns, seen, buffer),
         "counts": (counts := _counts(columns, seen, buffer)),
-        "timeline": _timeline(seen, buffer),
-        "layers": [_layer(layer, seen, panels, tick_us, buffer) for layer in seen.layers],
-        "panels": [_panel(panel) for panel in panels],
-        "chips": _chips(seen),
-        "curves": [_curves(one, buffer) for one in seen.curves],
-        "ways": [{"said": way.said, "from_s": way.from_us / 1e6, "told": way.told} for way in seen.ways.ways],
-        "is_newest": seen.ways.is_newest,
+        "layers": [_layer(layer, seen, panels, buffer) for layer in seen.layers],
         "bytes": frames_bytes,
         "now_s": now_s,
         "notes": [*notes, *seen.notes, *_rounded(counts["step"])],
     }
     return written(header, buffer)
+
+
+def glimpse(seen: Seen, time_s: float) -> bytes:
+    """A parcel of what is seen at a time: it has what map and timeline show then, and nothing that is told in words."""
+    buffer, panels, film = Buffer(), _panels(seen), seen.film
+    duration_s = seen.duration_us / 1e6
+    time_s = min(time_s, duration_s)
+    times_us = np.array([0.0, time_s * 1e6, seen.duration_us])
+    layers = [_alive(layer, seen, panels, time_s, buffer) for layer in seen.layers]
+    nothing = np.zeros(0)
+    header = {
+        **_frame(seen, buffer),
+        "is_glimpse": True,
+        "numbers": [],
+        "poster_s": time_s,
+        "picked": -1,
+        "film": {"time": buffer.column(times_us / 1e6), "moment": buffer.column(film.at(times_us))},
+        "running": dict.fromkeys(("time", *_TOTALS), buffer.column(nothing)),
+        "counts": {**dict.fromkeys(("first", "time", "kind"), buffer.column(nothing)), "words": [], "step": 1},
+        "layers": [one for one in layers if one["is_drawn"] or one["panel"] is not None]
+        + [_marks(layer, seen, buffer) for layer in seen.layers if layer.name in ON_TIMELINE],
+        "bytes": None,
+        "now_s": None,
+        "notes": [],
+    }
+    return written(header, buffer)
+
+
+def _frame(seen: Seen, buffer: Buffer) -> dict[str, Any]:
+    """What every parcel of a run has."""
+    return {
+        **_caption(seen),
+        "duration_s": seen.duration_us / 1e6,
+        "tick_s": _tick_us(seen) / 1e6,
+        **ground_of(seen.plan, buffer),
+        "timeline": _timeline(seen, buffer),
+        "panels": [_panel(panel) for panel in _panels(seen)],
+        "chips": _chips(seen),
+        "curves": [_curves(one, buffer) for one in seen.curves],
+        "ways": [{"said": way.said, "from_s": way.from_us / 1e6, "told": way.told} for way in seen.ways.ways],
+        "is_newest": seen.ways.is_newest,
+    }
+
+
+def _tick_us(seen: Seen) -> int:
+    return max(1, -(-seen.duration_us // TICKS))
 
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
@@ -119,7 +162,7 @@ def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
 
 def _caption(seen: Seen) -> dict[str, Any]:
     said = " · ".join(part for part in (caption.workload(seen.run), caption.conditions(seen.run)) if part)
-    return {"title": caption.title(seen.run), "workload": said, "numbers": caption.key_numbers(seen.run)}
+    return {"title": caption.title(seen.run), "workload": said}
 
 
 def _rounded(step: int) -> list[str]:
@@ -201,8 +244,49 @@ def _timeline(seen: Seen, buffer: Buffer) -> dict[str, Any]:
 # Layers
 
 
-def _layer(layer: Layer, seen: Seen, panels: list[Panel], tick_us: int, buffer: Buffer) -> dict[str, Any]:
-    table, rows = _table(layer, seen, tick_us)
+def _layer(layer: Layer, seen: Seen, panels: list[Panel], buffer: Buffer) -> dict[str, Any]:
+    table, rows = _table(layer, seen)
+    return _described(layer, panels, rows) | {
+        "section": layer.section and layer.section._asdict(),
+        "words": list(layer.words),
+        "table": {name: buffer.column(column) for name, column in table.items()},
+    }
+
+
+def _alive(layer: Layer, seen: Seen, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
+    """What of a layer is to be painted at a time."""
+    tick_us = _tick_us(seen)
+    tick = min(time_s, seen.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as the player reckons
+    began, ends = (layer.table[name] // tick_us for name in ("from_us", "until_us"))
+    alive = np.flatnonzero((began <= tick) & (ends > tick))
+    some = replace(layer, table=select(layer.table, alive))
+    table, rows = _table(some, seen)
+    words: Sequence[str] = ()
+    is_written = layer.panel is not None or "label" in (layer.mark, *(look.mark for look in layer.looks))
+    if not is_written:
+        table.pop("text", None)
+    elif "text" in table:
+        used, table["text"] = np.unique(table["text"], return_inverse=True)
+        words = [layer.words[one] if one >= 0 else "" for one in used.tolist()]
+    return _described(some, panels, rows) | {
+        "on_timeline": False,
+        "section": None,
+        "words": words,
+        "table": {name: buffer.column(table[name]) for name in PAINTED if name in table},
+    }
+
+
+def _marks(layer: Layer, seen: Seen, buffer: Buffer) -> dict[str, Any]:
+    """What the timeline has of a layer: a mark for each row."""
+    marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
+    table, rows = _table(replace(layer, table=marks | {"until_us": marks["from_us"]}), seen)
+    del table["until"]
+    hidden = {"panel": None, "is_drawn": False, "is_moving": False, "is_frames": False, "section": None, "words": []}
+    return _described(layer, [], rows) | hidden | {"table": {name: buffer.column(table[name]) for name in table}}
+
+
+def _described(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
+    """What the player is told of a layer, but for its table and words; ``rows``: those that it gets."""
     marks = {look.mark or layer.mark for look in layer.looks}
     level = min((LEVELS[mark] for mark in marks if mark), default=0) if layer.level is None else layer.level
     looks = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
@@ -212,8 +296,6 @@ def _layer(layer: Layer, seen: Seen, panels: list[Panel], tick_us: int, buffer: 
         "looks": [look_of(look) for look in layer.looks],
         "used": np.unique(looks).tolist() if layer.looks else [],
         "scale": _scale(layer.scale),
-        "section": layer.section and layer.section._asdict(),
-        "words": list(layer.words),
         "panel": None if layer.panel is None else panels.index(layer.panel),
         "is_detail": layer.is_detail,
         "of_way": layer.of_way,
@@ -223,16 +305,15 @@ def _layer(layer: Layer, seen: Seen, panels: list[Panel], tick_us: int, buffer: 
         "is_moving": bool(marks & MOVING),
         "is_frames": layer.name == FRAMES,
         "on_timeline": layer.name in ON_TIMELINE,
-        "table": {name: buffer.column(column) for name, column in table.items()},
     }
 
 
-def _table(layer: Layer, seen: Seen, tick_us: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _table(layer: Layer, seen: Seen) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The columns that say something, of the rows whose nodes are in the plan; and the numbers of these rows."""
     places = {name: seen.plan.place(layer.column(name)) for name in ("node", "peer")}
     node = layer.column("node")
     rows = np.flatnonzero((places["node"] >= 0) | (node < 0))
-    made = {}
+    made, tick_us = {}, _tick_us(seen)
     for name in layer.table:
         neutral = COLUMNS[name][1]
         column = places[name][rows] if name in places else layer.column(name)[rows]
@@ -280,12 +361,8 @@ def _curves(curves: Curves, buffer: Buffer) -> dict[str, Any]:
 
 def _running(columns: Columns, seen: Seen, buffer: Buffer) -> dict[str, Any]:
     totals = running(columns, getattr(seen.run.scenario, "radio", None))
-    return {
-        "time": buffer.column(totals["time_us"] / 1e6),
-        "transmissions": buffer.column(totals["transmissions"]),
-        "deliveries": buffer.column(totals["deliveries"]),
-        "energy": buffer.column(totals["energy_mJ"].astype(np.float32)),
-    }
+    totals["energy"] = totals.pop("energy_mJ").astype(np.float32)
+    return {"time": buffer.column(totals["time_us"] / 1e6), **{name: buffer.column(totals[name]) for name in _TOTALS}}
 
 
 def _counts(columns: Columns, seen: Seen, buffer: Buffer) -> dict[str, Any]:
@@ -293,10 +370,9 @@ def _counts(columns: Columns, seen: Seen, buffer: Buffer) -> dict[str, Any]:
     counts = counted(columns)
     place = seen.plan.place(counts.node)
     known = place >= 0
-    tick_us = max(1, -(-seen.duration_us // TICKS))
     return {
         "first": buffer.column(np.searchsorted(place[known], np.arange(len(seen.plan.ids)))),
-        "time": buffer.column(np.clip(counts.time_us[known] // tick_us, 0, TICKS)),
+        "time": buffer.column(np.clip(counts.time_us[known] // _tick_us(seen), 0, TICKS)),
         "kind": buffer.column(counts.kind[known]),
         "words": counts.words,
         "step": counts.step,

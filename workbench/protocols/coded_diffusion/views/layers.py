@@ -9,6 +9,8 @@ Theory of operation
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from workbench.protocols.coded_diffusion.views.ranks import generation_sizes, lasting, pivots
@@ -37,21 +39,28 @@ def layers(recorded: Recorded) -> list[Layer]:
     if not len(rows):
         return []
     size = generation_sizes(columns, rows)
-    text, words = pivots(columns, rows, follows)
-    notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
-    section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
     found = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    weight = found["value"] / size
+    weight, numbers = found["value"] / size, np.arange(len(rows))
     start, newest = columns["time_us"][rows], _next_event_us(columns, rows)
     # Shaded until its origin makes the next event; for the inspector from then on.
     both = {
-        name: np.concatenate([column, column]) for name, column in {**found, "text": text, "weight": weight}.items()
+        name: np.concatenate([column, column]) for name, column in {**found, "text": numbers, "weight": weight}.items()
     }
     both["from_us"] = np.concatenate([start, np.maximum(start, newest)])
     both["until_us"] = np.concatenate([np.minimum(until, newest), until])
     both["look"] = np.repeat([0, 1], len(rows))
     shown = table(**within(both, recorded.duration_us))
-    return [Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, section=section, words=words, notes=notes)]
+    number = shown.pop("text")
+
+    def told() -> Layer:
+        text, words = pivots(columns, rows, follows)
+        notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
+        section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
+        written = {**shown, "text": text[number].astype(np.int32)}
+        return replace(drawn, table=written, section=section, words=words, notes=notes, told=None)
+
+    drawn = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=told)
+    return [drawn]
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:

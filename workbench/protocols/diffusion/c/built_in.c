@@ -189,28 +189,26 @@ enum filter_answer running_mean(void *state, const struct filtered *message)
     return replace_value(message, filter->key, mean(sum, window->count));
 }
 
-enum filter_answer running_minimum(void *state, const struct filtered *message)
+/* Replace the value by the window's lowest, or by its highest. */
+static enum filter_answer replace_by_extreme(struct running_window *filter, const struct filtered *message,
+                                             bool is_lowest)
 {
-    struct running_window *filter = state;
     const struct window *window = noted_window(filter, message);
     if (window == NULL)
         return FILTER_PASS;
-    int16_t lowest = window->values[0];
+    int16_t extreme = window->values[0];
     for (size_t i = 1; i < window->count; i++)
-        if (window->values[i] < lowest)
-            lowest = window->values[i];
-    return replace_value(message, filter->key, lowest);
+        if (is_lowest ? window->values[i] < extreme : window->values[i] > extreme)
+            extreme = window->values[i];
+    return replace_value(message, filter->key, extreme);
+}
+
+enum filter_answer running_minimum(void *state, const struct filtered *message)
+{
+    return replace_by_extreme(state, message, true);
 }
 
 enum filter_answer running_maximum(void *state, const struct filtered *message)
 {
-    struct running_window *filter = state;
-    const struct window *window = noted_window(filter, message);
-    if (window == NULL)
-        return FILTER_PASS;
-    int16_t highest = window->values[0];
-    for (size_t i = 1; i < window->count; i++)
-        if (window->values[i] > highest)
-            highest = window->values[i];
-    return replace_value(message, filter->key, highest);
+    return replace_by_extreme(state, message, false);
 }

@@ -139,6 +139,13 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
 void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now);
 int64_t diffusion_publish(struct diffusion *node, const struct attributes *attributes, int64_t now);
 
+/* The numbers that the next subscription and the next reading get. Whether a subscription was made, and has neither been
+ * ended nor expired. */
+int64_t diffusion_next_subscription(const struct diffusion *node);
+int64_t diffusion_next_reading(const struct diffusion *node);
+bool diffusion_was_made(const struct diffusion *node, int64_t number);
+bool diffusion_is_open(const struct diffusion *node, int64_t number);
+
 /* Reinforce the paths of a subscription's sources, or of those that `attributes` (NULL: none) constrain it to. Returns to
  * how many neighbors a reinforcement was sent, or an error. */
 int64_t diffusion_reinforce(struct diffusion *node, int64_t number, const struct attributes *attributes, int64_t now);

@@ -5,6 +5,20 @@
 
 #include "rules.h"
 
+/* Lists are counted in a byte, the long ones in two: a size that does not fit is a size that no compiler takes. */
+#define FITS(size, most) [(size) >= 1 && (size) <= (most) ? 1 : -1]
+typedef char max_interests_fits FITS(MAX_INTERESTS, UINT8_MAX);
+typedef char max_gradients_fits FITS(MAX_GRADIENTS, UINT8_MAX);
+typedef char max_reinforcements_fits FITS(MAX_REINFORCEMENTS, UINT8_MAX);
+typedef char max_attributes_fits FITS(MAX_ATTRIBUTES, UINT8_MAX);
+typedef char max_sinks_fits FITS(MAX_SINKS, UINT8_MAX);
+typedef char max_next_hops_fits FITS(MAX_NEXT_HOPS, UINT8_MAX);
+typedef char max_data_fits FITS(MAX_DATA, UINT16_MAX);
+typedef char max_subscriptions_fits FITS(MAX_SUBSCRIPTIONS, UINT16_MAX);
+typedef char max_black_fits FITS(MAX_BLACK, UINT16_MAX);
+typedef char max_seen_interests_fits FITS(MAX_SEEN_INTERESTS, UINT16_MAX);
+#undef FITS
+
 static const char *const REASON_NAMES[DIFFUSION_REASONS] = {
     [DIFFUSION_MALFORMED] = "malformed",
     [DIFFUSION_PREVIOUS_HOP] = "previous_hop",
@@ -111,7 +125,8 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
             return place;
     }
     struct diffusion_subscription *one = &node->subscriptions[node->subscription_count++];
-    one->number = node->first_number + node->subscribed++;
+    one->number = diffusion_next_subscription(node);
+    node->subscribed++;
     one->expires_us = lasts_us == NEVER ? NEVER : now + lasts_us;
     one->own = node->own_order[place];
     int64_t number = one->number;
@@ -153,6 +168,29 @@ void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now)
     plan_wake(node);
 }
 
+int64_t diffusion_next_subscription(const struct diffusion *node)
+{
+    return node->first_number + node->subscribed;
+}
+
+int64_t diffusion_next_reading(const struct diffusion *node)
+{
+    return node->first_number + node->readings;
+}
+
+bool diffusion_was_made(const struct diffusion *node, int64_t number)
+{
+    return number >= node->first_number && number < diffusion_next_subscription(node);
+}
+
+bool diffusion_is_open(const struct diffusion *node, int64_t number)
+{
+    for (size_t i = 0; i < node->subscription_count; i++)
+        if (node->subscriptions[i].number == number)
+            return true;
+    return false;
+}
+
 int64_t diffusion_publish(struct diffusion *node, const struct attributes *attributes, int64_t now)
 {
     struct attributes reading;
@@ -164,7 +202,8 @@ int64_t diffusion_publish(struct diffusion *node, const struct attributes *attri
         return TOO_MANY_ATTRIBUTES;
     if (reading.size > ATTRIBUTES_ROOM)
         return TOO_LONG;
-    int64_t number = node->first_number + node->readings++;
+    int64_t number = diffusion_next_reading(node);
+    node->readings++;
     drop_old_samples(node, now);
     offer_sample(node, number, reading, now);
     send_samples(node, now);

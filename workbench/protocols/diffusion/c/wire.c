@@ -4,6 +4,8 @@
  *     data       type, sequence u32, source u16, previous hop u16, ttl u8, aggregate and AttNum u8 */
 #include "wire.h"
 
+#include "bytes.h"
+
 enum { AGGREGATE = 0x80 }; /* of a data message's AttNum */
 
 /* Both headers begin alike: type, sequence, sink or source. */
@@ -11,28 +13,6 @@ enum { TYPE_AT = 0, SEQUENCE_AT = 1, ORIGIN_AT = 5 };
 enum { INTEREST_ROUND_AT = 7, INTEREST_HOP_AT = 8, INTEREST_TTL_AT = 10, INTEREST_EXPIRATION_AT = 11 };
 enum { INTEREST_COUNT_AT = 13 };
 enum { DATA_HOP_AT = 7, DATA_TTL_AT = 9, DATA_COUNT_AT = 10 };
-
-static void put_u16(uint8_t *at, uint16_t value)
-{
-    at[0] = (uint8_t)(value & 0xFF);
-    at[1] = (uint8_t)(value >> 8);
-}
-
-static void put_u32(uint8_t *at, uint32_t value)
-{
-    put_u16(at, (uint16_t)(value & 0xFFFF));
-    put_u16(at + 2, (uint16_t)(value >> 16));
-}
-
-static uint16_t get_u16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] | at[1] << 8);
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-    return get_u16(at) | (uint32_t)get_u16(at + 2) << 16;
-}
 
 bool interest_decode(const uint8_t *frame, size_t size, struct interest *interest)
 {

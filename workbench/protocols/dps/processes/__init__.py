@@ -37,6 +37,7 @@ from workbench.errors import LinkError, ParameterError
 from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import LENGTH
 from workbench.protocols.dps.processes.process import MeshProcess
+from workbench.protocols.dps.udp.readings import reading_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -45,6 +46,7 @@ TIMERS = {"update_s": 0.3, "link_loss_s": 1.5, "relink_s": 0.5}
 MOST_NODES = 200
 _END_S = 3.0
 _POLL_S = 0.25
+_LOOK_S = 0.02
 _QUIET_S = 1.2  # four update periods without a change
 
 
@@ -145,6 +147,32 @@ class DPSMesh:
         # Each process has a reader of its own: the publisher's may be ahead of the subscribers'.
         self._each([(one, "catch_up", {}) for one in answers if self.nodes[one].is_alive])
         return Outcome(node, topic, wanted, answers)
+
+    # For `wb.pipelines.stream`: what the subscriptions were given, until the mesh is closed
+
+    lost = 0  # all publications are kept
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come: the mesh is closed."""
+        return not self.nodes
+
+    def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
+        """A publication that a node was given as `readings.reading_of` has it, with that node as the sink.
+
+        None if none has come within ``timeout_s``.
+        """
+        end_s = time.perf_counter() + timeout_s
+        while True:
+            for node, process in list(self.nodes.items()):
+                if process.read < len(process.publications):
+                    process.read += 1
+                    line = process.publications[process.read - 1]
+                    fields = [line[name] for name in ("topics", "text", "series", "sequence", "at_s")]
+                    return {**reading_of(*fields), "sink": node}
+            if time.perf_counter() >= end_s:
+                return None
+            time.sleep(_LOOK_S)
 
     def _is_sent(self, topic: str, node: int, is_here: bool) -> bool:
         """Whether a node has asked for a topic, and its neighbors for it: a wildcard alone asks them for nothing."""

@@ -48,7 +48,8 @@ class MeshNode:
 
     def _got(self, publication: Any) -> None:
         topics = list(publication.topics)
-        say(event="publication", topics=topics, text=publication.text, hops=publication.hops)
+        numbered = {"series": publication.publication_id.hex(), "sequence": publication.sequence}
+        say(event="publication", topics=topics, text=publication.text, hops=publication.hops, **numbered)
         if publication.wants_answer:  # after its line: who has the answer can read the publication
             publication.acknowledge(str(self.node))
 

@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Any
 
 from workbench.errors import LinkError
+from workbench.protocols.dps.udp.readings import now_s
 
 _START_S = 60.0
 _ANSWER_S = 30.0
@@ -31,6 +32,7 @@ class MeshProcess:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.address = ""
         self.publications: list[dict[str, Any]] = []
+        self.read = 0  # of the publications, by who follows the mesh
         self.answers: dict[int, list[tuple[float, str]]] = {}  # to which order: (when, of whom)
         self._replies: Queue[dict[str, Any]] = Queue()
         self._ids = itertools.count(1)
@@ -48,7 +50,7 @@ class MeshProcess:
             line = json.loads(text)
             event = line.get("event")
             if event == "publication":
-                self.publications.append(line)
+                self.publications.append({**line, "at_s": now_s()})
             elif event == "answer":
                 self.answers.setdefault(line["to"], []).append((time.perf_counter(), line["sender"]))
             else:

@@ -23,6 +23,7 @@ from workbench.errors import LinkError
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, Receiver
 from workbench.protocols.dps.udp.discovery import DiscoveredNode
+from workbench.protocols.dps.udp.readings import now_s, reading_of
 from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT
 
 if TYPE_CHECKING:
@@ -241,6 +242,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     def __init__(self, node: BlockingNode, subscription: DPSSubscription) -> None:
         super().__init__(node, subscription)
         self._subscription = subscription
+        self._is_ended = False
 
     def __enter__(self) -> BlockingSubscription:
         return self
@@ -263,6 +265,27 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     def unsubscribe(self) -> None:
         """End it; what has come can still be taken."""
         self.node.call(self._subscription.unsubscribe())
+        self._is_ended = True
+
+    # For `wb.pipelines.stream`
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come, and all that came is taken."""
+        return (self._is_ended or self.node.is_ended) and not self.waiting
+
+    def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next publication as `readings.reading_of` has it; None if none has come within ``timeout_s``."""
+        try:
+            publication = self.next(timeout_s)
+            while publication is not None and publication.is_expiry:
+                publication = self.next(0.0)
+        except LinkError:  # It has been closed meanwhile: what waits is taken by the next call.
+            return None
+        if publication is None:
+            return None
+        series = publication.publication_id.hex()
+        return reading_of(publication.topics, publication.text, series, publication.sequence, now_s())
 
 
 class BlockingSeries(BlockingReceiver[Any]):

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "bytes.h"
+
 /* type u8, origin u32, sequence u32, ttl u16, AttNum u8; little-endian */
 enum { TYPE_AT = 0, ORIGIN_AT = 1, SEQUENCE_AT = 5, TTL_AT = 9, COUNT_AT = 11, HEADER_B = 12 };
 enum { FLOOD_TYPE = 0x46, MOST_ATTRIBUTES = 255 };
@@ -17,28 +19,6 @@ struct flood {
 };
 
 /* Frames */
-
-static void put_u16(uint8_t *at, uint16_t value)
-{
-    at[0] = (uint8_t)(value & 0xFF);
-    at[1] = (uint8_t)(value >> 8);
-}
-
-static void put_u32(uint8_t *at, uint32_t value)
-{
-    put_u16(at, (uint16_t)(value & 0xFFFF));
-    put_u16(at + 2, (uint16_t)(value >> 16));
-}
-
-static uint16_t get_u16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] | at[1] << 8);
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-    return get_u16(at) | (uint32_t)get_u16(at + 2) << 16;
-}
 
 static bool decode_header(const uint8_t *frame, size_t size, struct flood *flood)
 {

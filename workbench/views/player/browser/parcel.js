@@ -24,7 +24,7 @@ function prepareLayer(layer) {
   const { from, until } = layer.table
   layer.rows = from.length
   layer.longest = 0
-  for (let i = 0; i < from.length; i++) layer.longest = Math.max(layer.longest, until[i] - from[i])
+  for (let i = 0; until && i < from.length; i++) layer.longest = Math.max(layer.longest, until[i] - from[i])
 }
 
 // The rows of a layer with from <= tick < until, ascending.

@@ -213,8 +213,10 @@ class Player {
   // Pictures
 
   // A run's picture in place of the last one. The first one opens at a telling moment, others where the last one was.
+  // A glimpse is a picture of one moment; the run itself follows, and the words that it has not stay as they were.
   feed(data) {
     const picture = readParcel(data)
+    if (picture.is_glimpse && !this.isWaitingAt(picture)) return
     const isFirst = !this.picture
     const isGoingOn = !isFirst && this.picture.now_s !== null && this.duration == picture.duration_s
     this.picture = picture
@@ -244,14 +246,21 @@ class Player {
     this.timeline.feed(picture)
     this.feedBelow()
     this.writeHeading()
-    this.writeChips()
-    this.writeLegend()
-    this.messages.feed()
-    this.notes.textContent = picture.notes.join(" ")
+    if (!picture.is_glimpse) {
+      this.writeChips()
+      this.writeLegend()
+      this.messages.feed()
+      this.notes.textContent = picture.notes.join(" ")
+    }
     this.steppedTo = null
     this.resize()
     this.paint()
     this.fedAt = performance.now() // benchmarks/player.py asks for it
+  }
+
+  // Whether a run is shown, and stands at the moment of a glimpse.
+  isWaitingAt({ poster_s: time, duration_s: duration }) {
+    return this.picture && !this.isPlaying && Math.min(this.time, duration) == time
   }
 
   // Curves and lanes: as many boxes as this picture needs; those that are there already are fed.
@@ -274,9 +283,9 @@ class Player {
   }
 
   writeHeading() {
-    const { title, workload, numbers } = this.picture
-    const said = numbers.map(([name, number]) => `${escapeText(name)} <b>${escapeText(number)}</b>`).join(" · ")
-    this.heading.innerHTML = `<h2>${escapeText(title)}</h2><p title="${escapeText(workload)}">${escapeText(workload)}</p><p>${said}</p>`
+    const { title, workload, numbers, is_glimpse: isGlimpse } = this.picture
+    if (!isGlimpse) this.numbers = numbers.map(([name, number]) => `${escapeText(name)} <b>${escapeText(number)}</b>`).join(" · ")
+    this.heading.innerHTML = `<h2>${escapeText(title)}</h2><p title="${escapeText(workload)}">${escapeText(workload)}</p><p${isGlimpse ? ' class="wb-before"' : ""}>${this.numbers}</p>`
     this.root.setAttribute("role", "region")
     this.root.setAttribute("aria-label", `${title}; press ? for the keys`)
   }
@@ -527,7 +536,7 @@ class Player {
     if (!this.onSelect || (this.isPlaying && now - (this.selectionToldAt ?? 0) < 250)) return
     const { node, frame } = this.selection
     const { table } = this.frames
-    const selection = { node: node < 0 ? null : this.plan.id[node], row: frame < 0 ? null : table.row[frame], time_s: this.time }
+    const selection = { node: node < 0 ? null : this.plan.id[node], row: table.row?.[frame] ?? null, time_s: this.time }
     const text = JSON.stringify(selection)
     if (text == this.selectionTold) return
     this.selectionTold = text
@@ -540,13 +549,15 @@ class Player {
     const i = countUpTo(running.time, this.time) - 1
     const total = (name, digits = 0) => (i < 0 ? 0 : running[name][i]).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
     this.clock.innerHTML = `${writeTime(this.time)}<span> s of ${this.duration.toLocaleString("en")} s</span>`
+    this.slider.setAttribute("aria-valuetext", `${writeTime(this.time)} s`)
+    if (this.picture.is_glimpse) return
     this.totals.innerHTML = [["deliveries", 0, "deliveries"], ["transmissions", 0, "transmissions"], ["energy", 1, "mJ radio"]]
       .map(([name, digits, said]) => `<span><b>${total(name, digits)}</b> ${said}</span>`)
       .join("")
-    this.slider.setAttribute("aria-valuetext", `${writeTime(this.time)} s`)
   }
 
   writeSide() {
+    if (this.picture.is_glimpse) return
     const { node, frame } = this.selection
     const way = this.wayNow >= 0 ? this.picture.ways[this.wayNow] : null
     const told = way ? `${way.said}${way.told ? `: ${way.told}` : ""}` : ""

@@ -1,7 +1,7 @@
 /* A mote in C that is a process of this machine: its line is a TCP port on loopback, which hosts share as they would share
  * a wire. `hardware/mote/boards/process.py` is the same in Python.
  *
- *     process [PORT [BOOT]]      0: any port; it prints which */
+ *     process [PORT [BOOT [SPEED]]]      PORT 0: any port; it prints which. SPEED: of its clock, in millionths of time's */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -18,16 +18,23 @@ enum { MOST_HOSTS = 8, LISTENER = 0, READ_B = 4096 };
 
 /* The first is where hosts knock; those behind it are theirs. */
 struct line {
+    uint32_t speed_ppm;
     nfds_t count;
     struct pollfd sockets[1 + MOST_HOSTS];
 };
 
 static int64_t now_us(void *context)
 {
+    const struct line *line = context;
     struct timespec now;
-    (void)context;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * SECOND_US + now.tv_nsec / 1000;
+    return mote_clock_us((int64_t)now.tv_sec * SECOND_US + now.tv_nsec / 1000, line->speed_ppm);
+}
+
+static int64_t used_B(void *context)
+{
+    (void)context;
+    return sizeof(struct mote);
 }
 
 static void hang_up(struct line *line, nfds_t place)
@@ -117,8 +124,7 @@ static void hear(struct mote *mote, struct line *line, nfds_t place)
 /* Wait for the line, or until the mote has something to do. */
 static void serve(struct mote *mote, struct line *line)
 {
-    int64_t wait_us = mote_step(mote);
-    int wait_ms = wait_us > SECOND_US ? 1000 : (int)((wait_us + 999) / 1000);
+    int wait_ms = (mote_pause_us(mote_step(mote), line->speed_ppm) + 999) / 1000;
     if (poll(line->sockets, line->count, wait_ms) <= 0)
         return;
     if (line->sockets[LISTENER].revents != 0) {
@@ -141,8 +147,11 @@ int main(int count, char **arguments)
         return fail("process");
     line.sockets[LISTENER] = (struct pollfd){.fd = listener, .events = POLLIN};
     line.count = 1;
+    line.speed_ppm = count > 3 ? (uint32_t)strtoul(arguments[3], NULL, 10) : REAL_TIME_PPM;
+    if (line.speed_ppm == 0)
+        line.speed_ppm = REAL_TIME_PPM;
     uint32_t boot = count > 2 ? (uint32_t)strtoul(arguments[2], NULL, 10) : 0;
-    const struct board board = {&line, "C process", boot, now_us, write_line, reset};
+    const struct board board = {&line, "C process", boot, now_us, used_B, write_line, NULL, reset};
     mote_start(&mote, &board);
     for (;;)
         serve(&mote, &line);

@@ -1,0 +1,85 @@
+"""Motes of all kinds against the simulator: ``benchmarks/c_lockstep.py [--scenarios 300] [--first 0] [--kinds ...]``.
+
+Random networks (`tests/c/networks.py`) in lockstep on processes in C, on emulated Cortex-M3, and on a mixture with
+MicroPython and simulated nodes, after the golden scenarios that motes in C can run. The first trace that is not the
+simulator's, row by row, ends it with the scenario's number. It needs the tools of these kinds; `workbench doctor` says
+which. Each kind whose tools are missing is left out.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import workbench as wb
+from tests.c.networks import random_kinds, random_scenario
+from tests.golden import renew
+from workbench import motes
+from workbench.errors import LinkError, WorkbenchError
+from workbench.sim import trace
+
+MIXED = "mixed"
+
+
+def golden() -> Iterator[tuple[str, Any, str]]:
+    """(name, scenario, digest of its trace) of the golden scenarios that a mote in C can run."""
+    recorded = json.loads(renew.DIGESTS.read_text(encoding="utf-8"))
+    for name in renew.NAMES:
+        scenario = renew.scenario(name)
+        if scenario.protocol.sizes_in_c() is not None and not scenario.protocol.parts():
+            yield name, scenario, recorded[name]["trace_hash"]
+
+
+def random_ones(first: int, count: int) -> Iterator[tuple[str, Any, str]]:
+    """The same of random scenarios; those that the protocol refuses here are left out."""
+    for number in range(first, first + count):
+        scenario = random_scenario(number)
+        try:
+            run = scenario.run(engine="reference")
+        except WorkbenchError:
+            continue
+        yield str(number), scenario, run.trace_hash
+
+
+def check(name: str, scenario: Any, expected: str, kind: str) -> int:
+    """Play a scenario on motes; returns the rows of its trace. AssertionError if it is not the simulator's."""
+    nodes = sorted(scenario.topology.nodes)
+    which = random_kinds(len(nodes), nodes) if kind == MIXED else kind
+    try:
+        run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=which))
+    except LinkError as error:
+        if "memory access out of bounds" not in str(error):  # of MicroPython's interpreter, once in a hundred runs
+            raise
+        run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=which))
+    assert trace.digest(run.trace) == expected, f"{kind}: scenario {name} gives another trace"
+    return len(run.trace)
+
+
+def main() -> None:
+    """Compare all, and print how many there were."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--scenarios", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--kinds", nargs="+", default=[motes.C, motes.CORTEX_M3, MIXED])
+    options = parser.parse_args()
+    missing = {kind: motes.missing(kind) for kind in (motes.C, motes.CORTEX_M3, motes.MICROPYTHON)}
+    for kind in options.kinds:
+        lacking = [reason for one, reason in missing.items() if reason and kind in (one, MIXED)]
+        if lacking:
+            print(f"{kind}: left out, for {lacking[0]}")
+            continue
+        begun, rows, networks = time.perf_counter(), 0, 0
+        for name, scenario, expected in (*golden(), *random_ones(options.first, options.scenarios)):
+            rows += check(name, scenario, expected, kind)
+            networks += 1
+        seconds = time.perf_counter() - begun
+        print(f"{kind}: {networks} networks, {rows:,} rows, each the simulator's ({seconds:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""What reading a log costs: ``benchmarks/pipelines_logs.py [--tenth | --lines N] [--folder FOLDER] [contender ...]``.
+
+A log like that of the Intel lab, of 50 million lines (3.3 GB; "--tenth": 5 million), one in a hundred cut, is made in
+the folder in chunks. Each contender reads it in a process of its own: "pandas", `read_csv` in chunks that are counted
+and dropped, for a copy without cut lines, which it cannot read; "per-line", the format's parser line by line, as the
+loader once did, of a million lines; "here", `read_log` into Parquet files; "here-frame", the loader, into a frame;
+"spark", `read_log` on Spark with two tasks at a time, into Parquet. Printed: lines a second, and the most memory that
+the process and those that it started had at once. Needs Java for Spark.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from machine import machine
+from tables import table
+
+LINES = 50_000_000
+BLOCK = 100_000
+CONTENDERS = ("pandas", "per-line", "here", "here-frame", "spark")
+PER_LINE = 1_000_000  # lines at most
+POLL_S = 0.1
+
+BEGIN = "import sys; path, out = sys.argv[1:]\n"
+CODE = {
+    "pandas": """
+import pandas as pd
+print(sum(len(part) for part in pd.read_csv(path, sep=" ", header=None, chunksize=500_000)))
+""",
+    "per-line": """
+import dataclasses
+from workbench.datasets.formats import INTEL_READINGS
+from workbench.pipelines import read_log
+log = read_log(path, dataclasses.replace(INTEL_READINGS, fast=()), out=out)
+import pyarrow.parquet as pq
+print(pq.read_metadata(log.rows).num_rows)
+""",
+    "here": """
+from workbench.pipelines import read_log
+log = read_log(path, "intel-readings", out=out)
+import pyarrow.parquet as pq
+print(pq.read_metadata(log.rows).num_rows)
+""",
+    "here-frame": """
+import workbench as wb
+print(len(wb.datasets.intel_readings(path)))
+""",
+    "spark": """
+from workbench.pipelines import read_log
+from workbench.sweeps.spark.session import session
+spark = session("local[2]", {"spark.driver.memory": "1g"})
+log = read_log(path, "intel-readings", spark=spark)
+log.rows.write.mode("overwrite").parquet(out)
+print(spark.read.parquet(out).count())
+spark.stop()
+""",
+}
+
+
+def block(first: int, count: int, cut: bool) -> bytes:
+    """Some lines of the log, from that number on."""
+    lines = []
+    for i in range(first, first + count):
+        second, mote = i * 31 // 54, 1 + i % 54
+        day, hour, minute = 1 + second // 86400 % 28, second // 3600 % 24, second // 60 % 60
+        date = f"2004-{1 + second // 2419200 % 12:02}-{day:02}"
+        when = f"{date} {hour:02}:{minute:02}:{second % 60:02}.{i * 7919 % 10**6:06}"
+        climate = f"{15 + i % 20}.{i % 10000:04} {30 + i % 30}.{i * 3 % 10000:04}"
+        line = f"{when} {i // 54} {mote} {climate} {i % 600}.{i % 100:02}"
+        lines.append(line[:40] if cut and i % 100 == 99 else f"{line} 2.{60000 + i % 9999}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def make(path: Path, lines: int, cut: bool) -> None:
+    """Write the log, unless it is there."""
+    if path.exists():
+        return
+    unfinished = path.with_suffix(".begun")
+    with open(unfinished, "wb") as file:
+        for first in range(0, lines, BLOCK):
+            file.write(block(first, min(BLOCK, lines - first), cut))
+    unfinished.rename(path)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    found = [pid]
+    for one in found:
+        try:
+            found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def resident_MB(pids: list[int]) -> float:
+    """What processes hold of the machine's memory; pages of several are counted for each."""
+    total = 0
+    for pid in pids:
+        try:
+            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError):
+            continue
+    return total / 1e6
+
+
+def measure(name: str, path: Path, out: Path) -> tuple[int, float, float]:
+    """(rows, seconds, most memory in MB) of a contender."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-c", BEGIN + CODE[name], str(path), str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    most = [0.0]
+
+    def watch() -> None:
+        while process.poll() is None:
+            most[0] = max(most[0], resident_MB(family(process.pid)))
+            time.sleep(POLL_S)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    said, _ = process.communicate()
+    watcher.join()
+    if process.returncode:
+        raise SystemExit(f"{name} ended with {process.returncode}")
+    return int(said.split()[-1]), time.perf_counter() - begin, most[0]
+
+
+def main() -> None:
+    """Make the logs and measure the contenders, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("contenders", nargs="*", metavar="contender", help=f"of {', '.join(CONTENDERS)} (default: all)")
+    parser.add_argument("--lines", type=int, default=LINES)
+    parser.add_argument("--tenth", action="store_true", help="a tenth of the lines")
+    parser.add_argument("--folder", type=Path, help="for the logs (default: a temporary folder)")
+    options = parser.parse_args()
+    lines = options.lines // 10 if options.tenth else options.lines
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        folder = options.folder or Path(scratch)
+        rows = []
+        for name in options.contenders or CONTENDERS:
+            count = min(lines, PER_LINE) if name == "per-line" else lines
+            path = folder / f"{'whole' if name == 'pandas' else 'cut'}-{count}.txt"
+            make(path, count, cut=name != "pandas")
+            read, seconds, most_MB = measure(name, path, Path(scratch) / name)
+            rows.append(
+                (name, f"{count:,}", f"{read:,}", f"{seconds:.1f}", f"{count / seconds:,.0f}", f"{most_MB:,.0f}")
+            )
+            print(*rows[-1], file=sys.stderr, flush=True)
+    print(table(("contender", "lines", "rows", "s", "lines/s", "MB"), rows))
+    print(machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Random networks of motes of all kinds: a scenario by its number, and which node runs on what."""
+
+import random
+
+import workbench as wb
+from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C
+
+# A program in C is compiled for its sizes, so they are few; what else there is to set comes with the run.
+SIZES = (
+    {},
+    {"profile": "strict", "max_interests": 5, "max_gradients": 4, "max_reinforcements": 4},
+    {"max_interests": 2, "max_gradients": 2, "max_reinforcements": 2, "max_data": 4, "max_sinks": 1},
+)
+WANTED = ("TEMP GE 25", "TEMP LT 25", "HUMIDITY GE 10", "TEMP GE 20, HUMIDITY LT 50")
+MADE = ("TEMP IS 26", "TEMP IS 20", "TEMP IS 24.5, HUMIDITY IS 40", "HUMIDITY IS 12")
+
+
+def random_scenario(number):
+    """The scenario with this number: four to nine nodes, on links that may lose and collide, some of which fail."""
+    dice = random.Random(number)
+    graph = dice.choice(
+        [
+            lambda: wb.topology.line(dice.randint(4, 6)),
+            lambda: wb.topology.grid(dice.randint(2, 3), 3),
+            lambda: wb.topology.disc(dice.randint(5, 9), 40, 40, radius_m=25, seed=number),
+        ]
+    )()
+    nodes = sorted(graph)
+    ttl = 4 if "max_data" in (sizes := dice.choice(SIZES)) else dice.choice([4, 50])
+    protocol = wb.Diffusion(
+        **sizes,
+        ttl=ttl,
+        refresh_s=dice.choice([0, 0.7, 2]),
+        gradient_lifetime_s=dice.choice([1.5, 3, 150]),
+        tick_s=dice.choice([0.1, 1]),
+        sample_lifetime_s=dice.choice([0.5, 60]),
+        reinforce_after=dice.choice([0, 1, 2]),
+        exploratory_gradients=dice.choice([1, 2]),
+        max_repeats=dice.choice([0, 3]),
+        blacklist_loss=dice.choice([0.5, 0.75, 1]),
+    )
+    workload = [wb.subscribe(dice.choice(nodes), dice.choice(WANTED), start_s=dice.random())]
+    workload.append(wb.publish(dice.choice(nodes), dice.choice(MADE), start_s=1, every_s=dice.choice([0.3, 1])))
+    for _ in range(dice.randrange(6)):
+        start_s, node = 3 * dice.random(), dice.choice(nodes)
+        workload.append(
+            dice.choice(
+                [
+                    wb.subscribe(node, dice.choice(WANTED), start_s=start_s),
+                    wb.subscribe(node, dice.choice(WANTED), start_s=start_s, expires_s=1.25),
+                    wb.publish(node, dice.choice(MADE), start_s=start_s, every_s=0.4),
+                    wb.outage(node, start_s=start_s, stop_s=start_s + 0.9),
+                ]
+            )
+        )
+    radio = wb.Radio(
+        loss=dice.choice(["none", 0.1, 0.3]),
+        collisions=dice.random() < 0.5,
+        csma=dice.random() < 0.3,
+        retries=dice.choice([0, 3]),
+    )
+    return wb.Scenario(graph, protocol, workload, radio=radio, duration_s=4, seed=number)
+
+
+def random_kinds(number, nodes, kinds=(C, CORTEX_M3, MICROPYTHON, SIMULATED)):
+    """A kind for each node, all of ``kinds`` where there are enough nodes."""
+    dice = random.Random(number)
+    chosen = [*kinds, *dice.choices(kinds, k=len(nodes))][: len(nodes)]
+    dice.shuffle(chosen)
+    return dict(zip(sorted(nodes), chosen, strict=True))

@@ -1,0 +1,269 @@
+"""Virtual motes of several kinds in one run: processes in C, emulated Cortex-M3, MicroPython, and simulated nodes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import workbench as wb
+from tests.c.networks import random_kinds, random_scenario
+from tests.golden import renew
+from tests.repository import REPOSITORY
+from tests.until import wait_until
+from workbench import cli, motes
+from workbench.errors import LinkError, ParameterError, ScenarioError
+from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C, in_c
+from workbench.motes.mote import Mote
+from workbench.motes.port import open_port
+from workbench.motes.processes import CortexM3, CProcess
+from workbench.views.inspector import inspect_node
+
+MISSING = {kind: motes.missing(kind) for kind in (C, CORTEX_M3, MICROPYTHON)}
+needs_c = pytest.mark.skipif(MISSING[C] is not None, reason=str(MISSING[C]))
+needs_cortex_m3 = pytest.mark.skipif(MISSING[CORTEX_M3] is not None, reason=str(MISSING[CORTEX_M3]))
+needs_all = pytest.mark.skipif(any(MISSING.values()), reason=str([one for one in MISSING.values() if one]))
+
+EVERY_KIND = {0: C, 1: CORTEX_M3, 2: MICROPYTHON, 4: C, 5: CORTEX_M3, 7: MICROPYTHON}
+
+
+def line(count, duration_s=60, **settings):
+    """Readings from one end of a line for the other."""
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(count - 1, "TEMP IS 26", every_s=0.3, start_s=0.5)]
+    protocol = wb.Diffusion(refresh_s=1, gradient_lifetime_s=2.5, **settings)
+    return wb.Scenario(wb.topology.line(count), protocol, workload, radio=wb.Radio(loss="none"), duration_s=duration_s)
+
+
+def rows_of(run, event, **wanted):
+    rows = [row for row in run.so_far().trace.to_pylist() if row["event"] == event]
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def forwarders(run, since_us=0):
+    rows = rows_of(run, "forwarded", message="data")
+    return {row["node"] for row in rows if row["time_us"] > since_us}
+
+
+# In lockstep
+
+
+def assert_golden(kind):
+    run = renew.scenario("diffusion-motes").run(on=wb.motes.virtual(lockstep=True, kind=kind))
+    assert run.trace_hash == json.loads(renew.DIGESTS.read_text(encoding="utf-8"))["diffusion-motes"]["trace_hash"]
+    return run
+
+
+@needs_cortex_m3
+def test_network_of_cortex_m3_in_lockstep_gives_the_golden_trace():
+    assert set(assert_golden(CORTEX_M3).kinds.values()) == {CORTEX_M3}
+
+
+@needs_all
+def test_network_of_all_kinds_in_lockstep_gives_the_golden_trace_and_tells_kinds():
+    run = assert_golden(EVERY_KIND)
+    assert run.kinds == {**dict.fromkeys(range(9), SIMULATED), **EVERY_KIND}
+    assert inspect_node(run, 5).tables["Runs on"] == (("kind",), [("cortex-m3",)])
+    assert inspect_node(run, 3).tables["Runs on"] == (("kind",), [("simulated",)])
+
+
+@needs_cortex_m3
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_random_network_in_lockstep_gives_the_simulators_trace(number):
+    scenario = random_scenario(number)
+    kinds = random_kinds(number, list(scenario.topology), (C, CORTEX_M3, SIMULATED))
+    run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=kinds))
+    assert len(run.trace) > 30 and run.trace_hash == scenario.run(engine="reference").trace_hash
+
+
+# Live
+
+
+@needs_all
+def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_one_that_is_killed_comes_back():
+    kinds = {3: CORTEX_M3, 8: CORTEX_M3, 4: C, 10: C, 5: MICROPYTHON, 12: MICROPYTHON}
+    with wb.motes.virtual(kind=kinds) as on:
+        run = line(16).run(on=on)
+        assert {node for node, kind in run.kinds.items() if kind == SIMULATED} == set(range(16)) - set(kinds)
+        wait_until(lambda: rows_of(run, "delivered", node=0) and forwarders(run) >= set(range(1, 15)))
+        on.kill(8)
+        wait_until(lambda: rows_of(run, "link_lost", node=8))
+        on.restart(8)
+        wait_until(lambda: rows_of(run, "recovered", node=8))
+        [back] = rows_of(run, "link_found", node=8)
+        assert back["sequence"] == 1  # It began once before.
+        wait_until(lambda: forwarders(run, back["time_us"]) >= set(range(1, 15)))
+        wait_until(lambda: rows_of(run, "delivered", node=0)[-1]["time_us"] > back["time_us"] + 500_000)
+        assert run.stop()
+    [note] = run.notes
+    assert note.startswith("node 8: socket://127.0.0.1:") and "lost" in note
+    assert {row["node"] for row in rows_of(run, "subscribed")} == {0}
+    assert {row["node"] for row in rows_of(run, "published")} == {15}
+
+
+@needs_cortex_m3
+def test_clocks_run_as_fast_as_the_run_says():
+    run = line(4, duration_s=8).run(on=wb.motes.virtual(speed=8, kind={1: C, 2: CORTEX_M3, 3: C}))
+    assert run.wait(30) and not run.notes
+    published = [row["time_us"] for row in rows_of(run, "published", node=3)]
+    assert len(published) == 25 and 7_500_000 < published[-1] < 7_900_000
+    assert run.metrics["delivery_ratio"] > 0.9
+
+
+@needs_c
+def test_outages_and_refusals_of_simulated_nodes_are_those_of_a_simulation():
+    scenario = line(4, duration_s=3)
+    too_many = [wb.subscribe(2, f"TEMP EQ {one}", start_s=0.2) for one in range(3)]
+    more = [wb.outage(1, start_s=1, stop_s=1.5), *too_many]
+    protocol = wb.Diffusion(max_interests=2)
+    scenario = scenario.replace(workload=[*scenario.workload, *more], protocol=protocol)
+    run = scenario.run(on=wb.motes.virtual(speed=2, kind={3: C}))
+    assert run.wait(20)
+    [note] = run.notes
+    assert note.startswith("node 2: ") and "max_interests" in note
+    times = [[row["time_us"] for row in rows_of(run, event, node=1)] for event in ("failed", "recovered")]
+    assert times == [[1_000_000], [1_500_000]]
+
+
+# Their power
+
+
+@needs_c
+def test_mote_that_dies_by_itself_is_noted_and_started_for_the_next_run():
+    with wb.motes.virtual(kind=[C, C]) as on:
+        run = line(2).run(on=on)
+        wait_until(lambda: rows_of(run, "delivered"))
+        shell = str(on._processes[1]._running.pid)
+        found = subprocess.run(["pgrep", "-P", shell, "-f", f"^{on._compiled[1]}"], capture_output=True)
+        os.kill(int(found.stdout), signal.SIGSEGV)
+        wait_until(lambda: any(note.startswith("node 1: the mote's program ended") for note in run.notes))
+        assert run.stop()
+        run = line(2, duration_s=1.5).run(on=on)
+        assert run.wait(20) and not run.notes and rows_of(run, "delivered")
+
+
+def is_silent(url):
+    try:
+        open_port(url).close()
+    except LinkError:
+        return True
+    return False
+
+
+@needs_cortex_m3
+@pytest.mark.parametrize("make", [CProcess, CortexM3])
+def test_mote_that_is_reset_begins_again_on_its_line(make):
+    kind = C if make is CProcess else CORTEX_M3
+    one = make(in_c.program(kind, wb.Diffusion()))
+    try:
+        one.restart()
+        mote = Mote(one.url, lambda kind, value: None, lambda: 0.0)
+        assert mote.open().boot == 1
+        mote.reset()
+        wait_until(lambda: mote.greeting.boot == 2)
+        assert 8_000 < mote.read_clock() < 32_000  # bytes: what it says it holds
+        mote.close()
+    finally:
+        one.kill()
+    wait_until(lambda: is_silent(one.url))
+
+
+@needs_cortex_m3
+def test_no_mote_is_left_behind_by_a_host_that_was_killed():
+    code = (
+        "import time, workbench as wb\nfrom workbench.motes import in_c, processes\n"
+        "programs = [in_c.program(kind, wb.Diffusion()) for kind in ('c', 'cortex-m3')]\n"
+        "made = [processes.CProcess(programs[0]), processes.CortexM3(programs[1])]\n"
+        "print(*[one.url for one in made], flush=True)\ntime.sleep(60)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as host:
+        urls = host.stdout.readline().split()
+        assert len(urls) == 2 and not any(map(is_silent, urls))
+        host.kill()
+    wait_until(lambda: all(map(is_silent, urls)))
+
+
+@needs_cortex_m3
+def test_motes_tell_what_they_hold_when_no_run_has_them():
+    with wb.motes.virtual(kind={0: C, 1: CORTEX_M3}) as on:
+        run = line(3).run(on=on)
+        wait_until(lambda: rows_of(run, "delivered"))
+        assert on.memory().allocated_B == {0: None, 1: None}
+        assert run.stop()
+        held = on.memory().allocated_B
+        all_of_it = in_c.footprint(run.scenario.protocol)
+        assert all_of_it.ram_B - 1500 < held[1] < all_of_it.ram_B and 0 < held[0] < held[1]
+        with pytest.raises(LinkError, match=r"node 2 is simulated.*wb\.outage"):
+            on.kill(2)
+
+
+# What is refused, and what is compiled
+
+
+def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
+    with pytest.raises(ParameterError, match="no kind of mote 'cortex'.*cortex-m3.*there are: micropython, c, "):
+        wb.motes.virtual(kind={0: "cortex"})
+    with pytest.raises(LinkError, match="kind names node 7, which this network does not have"):
+        line(3).run(on=wb.motes.virtual(kind={7: C}))
+    with pytest.raises(LinkError, match="there are 2 kinds for 3 nodes"):
+        line(3).run(on=wb.motes.virtual(kind=[C, C]))
+
+
+@needs_c
+def test_protocol_without_a_program_in_c_is_refused_before_a_mote_starts():
+    for protocol in (wb.Flooding(), wb.CodedDiffusion()):
+        on = wb.motes.virtual(kind=C)
+        with pytest.raises(ScenarioError, match=f"{type(protocol).__name__} has no program in C.*micropython"):
+            line(3).replace(protocol=protocol).run(on=on)
+        assert not on._processes
+
+
+@pytest.mark.parametrize("gone", ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"])
+def test_missing_tool_is_named_with_its_package(gone, monkeypatch):
+    which = in_c.shutil.which
+    monkeypatch.setattr(in_c, "newlib", lambda: "somewhere")
+    monkeypatch.setattr(in_c.shutil, "which", lambda name: None if name == gone else which("sh"))
+    kind = C if gone == "gcc" else CORTEX_M3
+    package = {"arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi"}.get(gone, gone)
+    with pytest.raises(LinkError, match=f"no `{gone}` on the PATH: apt-get install {package}"):
+        line(3).run(on=wb.motes.virtual(kind=kind))
+
+
+def test_missing_library_is_named_with_its_package(monkeypatch):
+    monkeypatch.setattr(in_c, "newlib", lambda: "")
+    monkeypatch.setattr(in_c.shutil, "which", lambda name: name)
+    assert in_c.missing(CORTEX_M3).endswith("apt-get install libnewlib-arm-none-eabi")
+
+
+@needs_c
+def test_program_is_compiled_once_for_the_same_sources_and_sizes(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled = []
+    monkeypatch.setattr(in_c, "_compile", lambda command, made: (compiled.append(command), made.touch()))
+    (tmp_path / "workbench" / "motes").mkdir(parents=True)
+    first = in_c.program(C, wb.Diffusion())
+    assert in_c.program(C, wb.Diffusion(refresh_s=3)) == first and len(compiled) == 1
+    assert in_c.program(C, wb.Diffusion(max_data=21)) != first and len(compiled) == 2
+
+
+@needs_c
+def test_what_the_compiler_refuses_is_said_and_leaves_nothing_in_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sizes = wb.Diffusion().sizes_in_c() | {"MAX_INTERESTS": 256}
+    with pytest.raises(LinkError, match="gcc cannot compile the program of a mote.*max_interests_fits"):
+        in_c.build(C, in_c.folder_of(wb.Diffusion()), sizes, in_c.STACK_B)
+    assert not list((tmp_path / "workbench" / "motes").iterdir())
+
+
+@needs_c
+def test_scenario_on_the_command_line_runs_on_kinds_by_node(tmp_path, capsys):
+    path = tmp_path / "line.json"
+    path.write_text(line(4, duration_s=2).to_json())
+    out = str(tmp_path / "out")
+    assert cli.main(["motes", "run", str(path), "--kind", "1=c,2=c", "--lockstep", "--out", out]) == 0
+    assert "nodes: 2 c, 2 simulated" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        cli.main(["motes", "run", str(path), "--kind", "one=c"])
+    assert "3=c,5=cortex-m3" in capsys.readouterr().err

@@ -1,0 +1,150 @@
+"""A mote in C whose radio has a line of its own: what goes over which, and what comes over the radio's does no harm."""
+
+import functools
+import random
+
+import pytest
+
+import workbench as wb
+from tests.c.processes import MOTE
+from tests.c_nodes import WARNINGS, compile_c, declarations, includes, needs_compiler, scratch, sources
+from workbench.attributes.text import parse
+from workbench.motes import framing, messages
+from workbench.motes.crew import protocol_on_a_mote
+from workbench.motes.mote import configuration
+
+pytestmark = needs_compiler
+
+SECRET = b"eight B."
+
+
+@functools.cache
+def library():
+    """The program of a mote, without a board."""
+    import cffi
+
+    path = scratch() / "mote.so"
+    where = [*includes("diffusion"), f"-I{MOTE}"]
+    program = [str(one) for one in sorted(MOTE.glob("*.c"))]
+    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", *where, *sources("diffusion"), *program, "-o", str(path)])
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(where, ["mote.h"]))
+    return ffi, ffi.dlopen(str(path))
+
+
+class Board:
+    """A board with two lines; what was written to them, as messages."""
+
+    def __init__(self):
+        self.ffi, self.c = library()
+        self.now_us = 0
+        self.deframers = framing.Deframer(), framing.Deframer()
+        self.told, self.sent = [], []
+        calls = {
+            "now_us": ("int64_t(void *)", lambda _: self.now_us),
+            "used_B": ("int64_t(void *)", lambda _: 77),
+            "write": ("void(void *, const uint8_t *, size_t)", functools.partial(self.write, 0)),
+            "write_radio": ("void(void *, const uint8_t *, size_t)", functools.partial(self.write, 1)),
+            "reset": ("void(void *)", lambda _: None),
+        }
+        self.calls = {name: self.ffi.callback(kind, call) for name, (kind, call) in calls.items()}
+        self.name = self.ffi.new("char[]", b"two lines")
+        self.board = self.ffi.new("struct board *", {"name": self.name, **self.calls})
+        self.mote = self.ffi.new("struct mote *")
+        self.c.mote_start(self.mote, self.board)
+        self.say(messages.HELLO, messages.MAGIC, messages.VERSION, 1, rest=SECRET)
+        rest = configuration(5, protocol_on_a_mote(wb.Diffusion()), 1)
+        self.command(messages.CONFIGURE, rest=rest)
+
+    def write(self, line, _, data, size):
+        heard = [messages.decode(body) for body in self.deframers[line].feed(bytes(self.ffi.buffer(data, size)))]
+        (self.sent if line else self.told).extend(heard)
+
+    def say(self, kind, *fields, rest=b""):
+        frame = framing.encode(messages.encode(kind, *fields, rest=rest))
+        self.c.mote_feed(self.mote, frame, len(frame))
+
+    def command(self, kind, *fields, rest=b"", token=0):
+        self.say(kind, SECRET, token, *fields, rest=rest)
+
+    def hear(self, data):
+        self.c.mote_hear(self.mote, data, len(data))
+
+    def frames_told(self):
+        return [rest for kind, _, rest in self.told if kind == messages.SEND]
+
+
+@pytest.fixture
+def board():
+    return Board()
+
+
+def heard(frame, secret=SECRET, kind=messages.HEARD):
+    fields = (3, 1) if kind == messages.HEARD else ()
+    return framing.encode(messages.encode(kind, secret, 0, *fields, rest=frame))
+
+
+def wanted(board):
+    board.command(messages.SUBSCRIBE, -1.0, 0, rest=messages.encode_attribute_list(parse("TEMP GE 25")))
+    frames = board.sent or board.told
+    return next(rest for kind, _, rest in frames if kind == messages.SEND)
+
+
+def test_frames_of_a_clock_that_runs_go_over_the_radios_line(board):
+    wanted(board)
+    assert [kind for kind, _, _ in board.sent] == [messages.SEND] and not board.frames_told()
+
+
+def test_frames_of_a_clock_that_is_held_go_over_the_host_link(board):
+    board.command(messages.SET_TIME, 5, messages.HELD)
+    wanted(board)
+    assert not board.sent and len(board.frames_told()) == 1
+
+
+def test_what_the_radio_hears_is_passed_on_unless_the_clock_is_held(board):
+    interest = wanted(Board())
+    other = bytes([*interest[:5], 3, 0, *interest[7:8], 3, 0, *interest[10:]])  # of node 3
+    board.command(messages.SET_TIME, 5, messages.HELD)
+    board.hear(heard(other))
+    board.command(messages.SET_TIME, 6, messages.RUNNING)
+    assert not board.sent and board.mote.node.entry_count == 0
+    board.hear(heard(other))
+    assert board.mote.node.entry_count == 1
+
+
+def test_radio_takes_no_command_and_no_frame_without_the_secret(board):
+    interest = wanted(Board())
+    before = len(board.told)
+    board.hear(heard(interest, secret=b"another."))
+    for kind in (messages.GOODBYE, messages.PING, messages.RESET):
+        board.hear(heard(b"", kind=kind))
+    assert board.mote.node.entry_count == 0 and board.mote.radio.spoilt == 3 and board.mote.has_secret
+    noises = [fields[6 - 1] for kind, fields, _ in board.told[before:] if kind == messages.EVENT and fields[1] == 134]
+    assert len(noises) == 3
+    assert [fields for kind, fields, _ in board.told[before:] if kind == messages.REFUSED]
+
+
+def test_noise_on_either_line_does_no_harm(board):
+    dice = random.Random(1)
+    interest = wanted(Board())
+    for _ in range(3000):
+        data = dice.choice([dice.randbytes(dice.choice([0, 1, 30, 400])), heard(dice.randbytes(dice.randrange(120)))])
+        if dice.random() < 0.3:
+            data = heard(bytes([*interest[:9], dice.randrange(256), *interest[10:]]))
+        (board.hear if dice.random() < 0.7 else lambda some: board.c.mote_feed(board.mote, some, len(some)))(data)
+        board.now_us += dice.randrange(400_000)
+        board.c.mote_step(board.mote)
+    board.hear(b"\0")
+    board.c.mote_feed(board.mote, b"\0", 1)
+    board.command(messages.PING, token=9)
+    kind, fields, _ = board.told[-1]
+    assert kind == messages.ANSWER and fields[:3] == (9, 1, 77)
+
+
+@pytest.mark.parametrize("speed_ppm", [10_000, 1_000_000, 2_500_000, 1_000_000_000])
+def test_clock_of_any_speed_shows_its_time_and_is_stepped_in_time(speed_ppm):
+    _, c = library()
+    for real_us in (0, 1, 999_999, 1_000_000, 86_400_000_001, 10**13):
+        assert abs(c.mote_clock_us(real_us, speed_ppm) - real_us * speed_ppm // 1_000_000) <= 1
+    for wait_us in (0, 1, 500_000, 10**9, 2**63 - 1):
+        assert c.mote_pause_us(wait_us, speed_ppm) == min(1_000_000, wait_us * 1_000_000 // speed_ppm)

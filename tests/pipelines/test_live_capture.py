@@ -1,0 +1,244 @@
+"""The capture: what is written is read, whatever happens to who writes; and what sources deliver is written."""
+
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import workbench as wb
+from tests.pipelines.killed import SCENARIO
+from tests.repository import REPOSITORY
+from tests.until import wait_until
+from workbench.errors import DataError, ParameterError, ScenarioError
+from workbench.pipelines import Inbox, Reading, captured, stream
+from workbench.pipelines.live import capture
+from workbench.pipelines.live.capture import Capture
+
+READINGS = [Reading(float(i), i % 3, "TEMP", i / 7, "A1", 0, i, i + 0.5) for i in range(100)]
+
+
+def written(folder, readings=READINGS, **settings):
+    """A capture of readings that was not ended."""
+    one = Capture(folder, **settings)
+    one.append(readings)
+    one.close()
+    return sorted(folder.glob("*.jsonl"))
+
+
+def content(folder):
+    """All bytes of a capture."""
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.jsonl")))
+
+
+def killed(what, *folders):
+    """How many programs of `killed` were killed before one came to its end."""
+    command = [sys.executable, "-m", "tests.pipelines.killed", what, *map(str, folders)]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return int(ran.stdout)
+
+
+# Writing and reading
+
+
+def test_what_is_written_is_read_from_any_offset(tmp_path):
+    one = Capture(tmp_path, segment_B=700)
+    offsets = []
+    for reading in READINGS:
+        offsets.append(one.size_B)
+        one.append([reading])
+    one.close()
+    assert len(capture.segments(tmp_path)) > 5
+    table = captured(tmp_path)
+    assert table.column("sequence").to_pylist() == list(range(100))
+    assert table.column("arrived_s").to_pylist() == [i + 0.5 for i in range(100)]
+    assert table.column("value").to_pylist() == [i / 7 for i in range(100)]
+    for i in (0, 1, 50, 99):
+        assert capture.read(tmp_path, offsets[i]).rows[0][7] == i
+
+
+def test_the_newest_time_so_far_goes_on_in_a_capture_that_is_continued(tmp_path):
+    times = [3.0, 1.0, 5.0, 4.0]
+    for time_s in times:
+        written(tmp_path, [Reading(time_s, 1, "TEMP", 0.0)])
+    assert captured(tmp_path).column("newest_s").to_pylist() == [3.0, 3.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize("torn_B", [1, 10, 1000])
+def test_a_torn_last_line_is_not_read_and_is_cut_off_by_the_next_writer(tmp_path, torn_B):
+    path = written(tmp_path, READINGS[:50])[0]
+    with path.open("ab") as file:
+        file.write((b'[50.0,50.5,2,0,"A1' + b"x" * 1000)[:torn_B])
+    assert len(captured(tmp_path)) == 50
+    written(tmp_path, READINGS[50:])
+    assert captured(tmp_path).column("sequence").to_pylist() == list(range(100))
+
+
+def test_a_first_line_that_is_torn_leaves_an_empty_capture(tmp_path):
+    path = written(tmp_path)[0]
+    os.truncate(path, 20)
+    assert len(captured(tmp_path)) == 0
+    written(tmp_path)
+    assert len(captured(tmp_path)) == 100
+
+
+def test_a_damaged_line_is_counted_and_the_others_are_read(tmp_path):
+    path = written(tmp_path)[0]
+    path.write_bytes(path.read_bytes().replace(b"[7.0,", b"[9.0,"))
+    chunk = capture.read(tmp_path, 0)
+    assert len(chunk.rows) == 99
+    assert chunk.damaged == 1
+
+
+@given(st.binary(max_size=200))
+@example(b",0]\n")
+@example(b"7,1330857165]\n[7]\n")
+def test_any_bytes_are_lines_or_damage(noise):
+    rows, damaged = capture.rows_of(noise)
+    assert len(rows) + damaged == noise.count(b"\n")
+
+
+def test_pieces_end_with_lines_and_leave_nothing_out(tmp_path):
+    written(tmp_path, segment_B=2000)
+    found = capture.pieces(tmp_path, 0, None, 300)
+    end = len(content(tmp_path))
+    assert [start for start, _ in found] == [0, *[end for _, end in found[:-1]]]
+    assert found[-1][1] == end
+    rows = [row for start, stop in found for row in capture.read(tmp_path, start, stop - start).rows]
+    assert [row[7] for row in rows] == list(range(100))
+    assert capture.pieces(tmp_path, 0, 1000, 300)[-1][1] <= 1000
+
+
+@pytest.mark.parametrize(("changes", "why"), [
+    ({"value": float("nan")}, "no number"),
+    ({"value": "21"}, "no number"),
+    ({"time_s": -1.0}, "no time"),
+    ({"time_s": float("inf")}, "no time"),
+    ({"node": 1.5}, "no whole number"),
+    ({"key": ""}, "no text"),
+    ({"region": "A" * 1001}, "no text"),
+])  # fmt: skip
+def test_what_cannot_be_captured_is_counted_with_its_reason(tmp_path, changes, why):
+    one = Capture(tmp_path)
+    assert one.append([READINGS[0], READINGS[1]._replace(**changes), READINGS[2]]) == 2
+    one.close()
+    assert one.refused == {why: 1}
+    assert captured(tmp_path).column("sequence").to_pylist() == [0, 2]
+
+
+def test_a_capture_has_one_writer_and_one_source(tmp_path):
+    one = Capture(tmp_path, {"of": "this"})
+    with pytest.raises(DataError, match="is being written by another one"):
+        Capture(tmp_path, {"of": "this"})
+    one.close()
+    with pytest.raises(DataError, match="has a capture of something else"):
+        Capture(tmp_path, {"of": "that"})
+    one = Capture(tmp_path, {"of": "this"})
+    one.end()
+    one.close()
+    with pytest.raises(DataError, match="has a capture that has ended"):
+        Capture(tmp_path, {"of": "this"})
+
+
+def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(DataError, match="has no capture"):
+        captured(tmp_path)
+    (tmp_path / "capture.json").write_text('{"format": "workbench-capture", "version": 2}')
+    with pytest.raises(DataError, match="of no capture that this workbench reads"):
+        captured(tmp_path)
+
+
+# Sources
+
+
+def test_a_simulation_and_a_replay_of_its_run_are_captured_alike(tmp_path):
+    stream(SCENARIO, tmp_path / "simulated").wait()
+    run = SCENARIO.run()
+    run.stream(tmp_path / "replayed").wait()
+    assert content(tmp_path / "simulated") == content(tmp_path / "replayed")
+    again = run.stream(tmp_path / "simulated")  # It is there, and is left as it is.
+    assert again.wait() and again.rows == 270
+    assert content(tmp_path / "simulated") == content(tmp_path / "replayed")
+    table = captured(tmp_path / "simulated").to_pandas()
+    assert len(table) == run.metrics["delivered"]
+    latency_ms = (table["arrived_s"] - table["time_s"]).median() * 1000
+    assert latency_ms == pytest.approx(run.metrics["latency_ms_p50"], rel=0.05)
+    assert set(zip(table["node"], table["region"], strict=True)) == set(wb.pipelines.regions(SCENARIO.topology).items())
+    assert not table.duplicated(["node", "sequence", "key"]).any()
+
+
+def test_a_bridge_that_is_killed_and_started_again_leaves_no_gap_and_writes_nothing_twice(tmp_path):
+    assert killed("bridge", tmp_path / "killed") >= 5
+    stream(SCENARIO, tmp_path / "whole").wait()
+    assert content(tmp_path / "killed") == content(tmp_path / "whole")
+
+
+def test_a_stream_at_a_pace_is_stopped_in_the_middle(tmp_path):
+    with stream(SCENARIO, tmp_path, pace=10) as going:
+        wait_until(lambda: going.rows > 5)
+        assert "goes on" in repr(going)
+    assert 5 < going.rows < 9 * 30
+    assert len(captured(tmp_path)) == going.rows
+    assert going.wait()
+    with pytest.raises(DataError, match="has a capture that has ended"):
+        stream(SCENARIO, tmp_path)
+
+
+def test_a_full_disk_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_path):
+    full = stream(SCENARIO, tmp_path, most_MB=0.002)
+    with pytest.raises(DataError, match=r"may have 0\.002 MB, and they are full"):
+        full.wait()
+    assert 0 < len(captured(tmp_path)) < 9 * 30
+    assert "ended early" in repr(full)
+    stream(SCENARIO, tmp_path).wait()
+    assert len(captured(tmp_path)) == 9 * 30
+
+
+def test_an_inbox_keeps_the_newest_and_counts_what_it_lost(tmp_path):
+    inbox = Inbox(most=10)
+    for reading in READINGS:
+        inbox.put(reading)
+    inbox.close()
+    with pytest.raises(DataError, match="the inbox is closed"):
+        inbox.put(READINGS[0])
+    one = stream(inbox, tmp_path)
+    assert one.wait(10)
+    assert one.lost == 90
+    assert captured(tmp_path).column("sequence").to_pylist() == list(range(90, 100))
+    assert "10 readings, 90 lost, has ended" in repr(one)
+
+
+def test_regions_are_a_grid_over_the_ground_or_what_the_user_says(tmp_path):
+    grid = wb.topology.grid(2, 4)
+    assert wb.pipelines.regions(grid, columns=4, rows=1) == {node: "ABCD"[node % 4] + "1" for node in range(8)}
+    assert wb.pipelines.regions(wb.topology.line(1)) == {0: "A1"}
+    stream(SCENARIO, tmp_path, regions={0: "here", 1: "there"}).wait()
+    named = set(captured(tmp_path).select(["node", "region"]).to_pandas().itertuples(index=False, name=None))
+    assert named == {(0, "here"), (1, "there"), *((node, "") for node in range(2, 9))}
+
+
+@pytest.mark.parametrize(("source", "settings", "sentence"), [
+    (7, {}, "7 cannot be streamed; give a scenario"),
+    (SCENARIO, {"pace": 0}, "pace is 0"),
+    (SCENARIO, {"regions": "north"}, "regions is 'north'"),
+    (SCENARIO, {"regions": (0, 2)}, "columns is 0"),
+    (Inbox(), {"pace": 2}, "pace and regions are for scenarios and runs"),
+])  # fmt: skip
+def test_what_cannot_be_streamed_is_refused_in_a_sentence(tmp_path, source, settings, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        stream(source, tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_a_trace_is_refused_at_once(tmp_path):
+    with pytest.raises(ScenarioError, match="this run kept no trace"):
+        SCENARIO.run(record="metrics").stream(tmp_path / "out")
+
+
+def test_a_captured_table_has_the_columns_that_it_says(tmp_path):
+    written(tmp_path)
+    assert captured(tmp_path).schema == pa.schema(capture.SCHEMA)

@@ -1,0 +1,247 @@
+"""Windows: line by line those of the whole table, with the same readings late, and wherever who follows is killed."""
+
+from itertools import accumulate
+
+import nbclient
+import nbformat
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pipelines.killed import SCENARIO, WINDOWS
+from tests.pipelines.test_live_capture import killed
+from tests.until import wait_until
+from workbench import views
+from workbench.errors import DataError, ParameterError
+from workbench.pipelines import Inbox, Reading, follow, stream, windows
+from workbench.pipelines.live.capture import Capture
+from workbench.pipelines.live.fold import Fold
+from workbench.pipelines.live.readings import to_table
+from workbench.pipelines.live.windows import asked
+
+COLUMNS = ["start_s", "end_s", "region", "key", "count", "mean", "min", "max", "late"]
+
+
+def rows_of(readings):
+    """Rows of a capture: (time_s, value) or (time_s, value, region), each."""
+    given = [(*one, "A1")[:3] for one in readings]
+    newest = accumulate((one[0] for one in given), max)
+    return [
+        [time_s, time_s, 1, 0, region, "TEMP", value, i, newest_s]
+        for i, ((time_s, value, region), newest_s) in enumerate(zip(given, newest, strict=True))
+    ]
+
+
+def folded(rows, cuts=(), **wanted):
+    """The windows of rows that come in some pieces, the one who folds being made anew from its state for each."""
+    fold = Fold(asked(by=("region", "key"), **wanted))
+    closed, begin = [], 0
+    for end in [*sorted(cuts), len(rows)]:
+        fold.add(rows[begin:end])
+        closed += fold.close()
+        state, begin = fold.state(), max(begin, end)
+        fold = Fold(fold.asked)
+        fold.restore(state)
+    closed += fold.close(is_over=True)
+    return pd.DataFrame(sorted(closed), columns=COLUMNS).astype({"mean": float, "min": float, "max": float})
+
+
+# Which windows there are
+
+
+def test_windows_by_hand():
+    rows = rows_of([(0.0, 20.0), (9.999999, 22.0), (10.0, 30.0), (25.0, 1.0), (12.0, 40.0), (8.0, 9.0), (3.0, 9.0)])
+    # At 25 s, with 5 s for late ones: the window up to 20 s takes what still comes, that up to 10 s does not.
+    expected = pd.DataFrame(
+        [
+            (0.0, 10.0, "A1", "TEMP", 2, 21.0, 20.0, 22.0, 0),
+            (10.0, 20.0, "A1", "TEMP", 2, 35.0, 30.0, 40.0, 0),
+            (20.0, 30.0, "A1", "TEMP", 1, 1.0, 1.0, 1.0, 2),
+        ],
+        columns=COLUMNS,
+    )
+    found = windows(to_table(rows), every_s=10, late_s=5.1)
+    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(folded(rows, every_s=10, late_s=5.1), expected)
+    # A window that ended as long ago as late_s is closed.
+    assert windows(to_table(rows), every_s=10, late_s=5)["late"].tolist() == [0, 0, 3]
+
+
+@settings(max_examples=20)
+@given(
+    readings=st.lists(
+        st.tuples(
+            st.integers(0, 4000).map(lambda n: n / 10) | st.floats(0, 400).map(lambda t: round(t, 6)),
+            st.floats(-100, 100),
+            st.sampled_from(["A1", "B2", ""]),
+        ),
+        min_size=1,
+        max_size=60,
+    ),
+    cuts=st.lists(st.integers(0, 60), max_size=4),
+    every_s=st.sampled_from([0.1, 7.0, 60.0]),
+    late_s=st.sampled_from([0.0, 0.3, 30.0]),
+)
+def test_windows_line_by_line_are_those_of_the_whole_table(readings, cuts, every_s, late_s):
+    rows = rows_of(readings)
+    here = windows(to_table(rows), every_s=every_s, late_s=late_s)
+    pd.testing.assert_frame_equal(folded(rows, cuts, every_s=every_s, late_s=late_s), here, rtol=1e-12, atol=1e-9)
+    pd.testing.assert_frame_equal(folded(rows, cuts, every_s=every_s, late_s=late_s),
+                                  folded(rows, every_s=every_s, late_s=late_s))  # fmt: skip
+    assert here["count"].sum() + here["late"].sum() == len(rows)
+
+
+def test_a_frame_without_the_newest_time_has_it_from_when_readings_arrived():
+    frame = pd.DataFrame({"time_s": [1.0, 50.0, 2.0], "arrived_s": [1.5, 52.0, 51.0], "value": 1.0, "key": "TEMP"})
+    assert windows(frame, every_s=10, by="key", late_s=5)["late"].sum() == 0
+    frame["arrived_s"] = [1.5, 51.0, 52.0]
+    assert windows(frame, every_s=10, by="key", late_s=5)["late"].sum() == 1
+    assert windows(frame.drop(columns="arrived_s"), every_s=10, by=(), late_s=5)["late"].sum() == 0
+
+
+def test_a_value_that_is_missing_is_in_no_window(tmp_path):
+    frame = pd.DataFrame({"time_s": [1.0, 2.0, 3.0], "value": [1.0, float("nan"), None], "key": "TEMP"})
+    frame.to_parquet(tmp_path / "readings.parquet")
+    for table in (frame, tmp_path / "readings.parquet"):
+        assert windows(table, by="key")["count"].tolist() == [1]
+
+
+@pytest.mark.parametrize(("settings", "error", "sentence"), [
+    ({"every_s": 0}, ParameterError, "every_s is 0; it must be a number of seconds"),
+    ({"late_s": -1}, ParameterError, "late_s is -1"),
+    ({"by": ("region", "color")}, ParameterError, "by has 'color'; windows are by some of node, sink, region, key"),
+    ({"by": ("key", "key")}, ParameterError, "each once"),
+    ({"by": "sink"}, DataError, "the readings have no column sink"),
+])  # fmt: skip
+def test_windows_that_cannot_be_are_refused_in_a_sentence(settings, error, sentence):
+    frame = pd.DataFrame({"time_s": [1.0], "value": [1.0], "region": "A1", "key": "TEMP"})
+    with pytest.raises(error, match=sentence):
+        windows(frame, **settings)
+
+
+# Following
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a capture that has ended."""
+    folder = tmp_path_factory.mktemp("live") / "capture"
+    stream(SCENARIO, folder).wait()
+    return folder
+
+
+def assert_windows_are_those_of_the_whole(following, whole):
+    """All windows are there, each once, and are those of a query over the whole capture."""
+    pd.testing.assert_frame_equal(following.windows(), windows(whole, **WINDOWS), rtol=1e-12)
+
+
+def test_windows_that_follow_a_capture_as_it_grows_are_those_of_the_whole(tmp_path):
+    going = stream(SCENARIO, tmp_path / "capture", pace=30)
+    with follow(going, **WINDOWS) as following:
+        wait_until(lambda: following.readings > 0)
+        assert following.is_running
+        assert "goes on" in repr(following)
+        assert following.wait(30)
+    assert_windows_are_those_of_the_whole(following, tmp_path / "capture")
+    assert following.readings == going.rows == 270
+    assert pd.read_parquet(following.folder).shape == following.windows().shape
+
+
+def test_a_follower_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothing_twice(whole, tmp_path):
+    assert killed("follower", whole, tmp_path / "killed") >= 10
+    again = follow(whole, out=tmp_path / "killed", **WINDOWS)
+    again.wait()
+    assert again.parts > 3
+    assert_windows_are_those_of_the_whole(again, whole)
+    never = follow(whole, out=tmp_path / "never", **WINDOWS)
+    never.wait()
+    pd.testing.assert_frame_equal(again.windows(), never.windows())
+
+
+def test_a_follower_that_was_stopped_goes_on_with_what_is_open(tmp_path):
+    rows = [Reading(float(i), 1, "TEMP", float(i), "A1") for i in range(40)]
+    one = Capture(tmp_path / "capture")
+    for begin in (0, 13, 26):
+        one.append(rows[begin : begin + 13])
+        following = follow(tmp_path / "capture", every_s=10, late_s=0)
+        wait_until(lambda end=begin + 13, following=following: following.readings >= end // 10 * 10 - 10)
+        following.stop()
+        assert not following.is_running
+    one.append(rows[39:])
+    one.end()
+    one.close()
+    following = follow(tmp_path / "capture", every_s=10, late_s=0)
+    assert following.wait(10)
+    assert following.windows()["mean"].tolist() == [4.5, 14.5, 24.5, 34.5]
+
+
+def test_late_readings_are_counted_where_they_arrive(tmp_path):
+    inbox = Inbox()
+    for time_s in (1.0, 100.0, 2.0, 3.0, 101.0):
+        inbox.put(Reading(time_s, 1, "TEMP", 20.0, "A1"))
+    inbox.close()
+    following = follow(stream(inbox, tmp_path), every_s=10, late_s=5)
+    assert following.wait(10)
+    assert following.late == 2
+    assert following.windows()[["start_s", "count", "late"]].values.tolist() == [[0.0, 1, 0], [100.0, 2, 2]]
+
+
+def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
+    follow(whole, out=tmp_path, **WINDOWS).wait()
+    with pytest.raises(DataError, match="has other windows, or those of another capture"):
+        follow(whole, out=tmp_path, every_s=4)
+    with pytest.raises(DataError, match="has no capture"):
+        follow(tmp_path / "nowhere")
+    one = Capture(tmp_path / "capture")
+    one.close()
+    with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another one"):
+        follow(tmp_path / "capture")
+
+
+# The chart
+
+
+def test_the_chart_outside_of_a_notebook_is_a_drawing_of_what_there_is(whole, tmp_path):
+    following = follow(whole, out=tmp_path, **WINDOWS)
+    following.wait()
+    svg = following.chart().to_svg()
+    assert "windows of 3 s with 270 readings, 0 of them late; has ended" in svg
+    assert "mean TEMP (°C)" in svg
+    for region in following.windows()["region"].unique():
+        assert f">{region}<" in svg
+    with pytest.raises(ParameterError, match="no windows of 'RAIN'; there are of TEMP"):
+        following.chart(key="RAIN")
+
+
+def test_the_chart_in_a_notebook_follows_to_the_end(tmp_path):
+    cell = f"""
+import workbench as wb
+from tests.pipelines.killed import SCENARIO
+live = wb.pipelines.follow(wb.pipelines.stream(SCENARIO, {str(tmp_path)!r}, pace=20), every_s=3, late_s=1)
+live.chart()
+live.wait()
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    nbclient.NotebookClient(notebook, timeout=60, store_widget_state=False).execute()
+    chart, waited = notebook.cells[0].outputs
+    assert "windows of 3 s with 270 readings, 0 of them late; has ended" in chart["data"]["text/html"]
+    assert waited["data"]["text/plain"] == "True"
+
+
+def test_a_stretch_without_readings_breaks_the_line():
+    rows = rows_of([(float(t), 20.0) for t in (*range(30), *range(50, 70))])
+    svg = views.windows_chart(windows(to_table(rows), every_s=10)).to_svg()
+    assert svg.count("<polyline") == 2
+
+
+def test_a_chart_without_windows_and_one_with_many_lines_say_so():
+    empty = windows(to_table(rows_of([(1.0, 1.0)]))).iloc[:0]
+    assert "no window" in views.windows_chart(empty, note="no window").to_svg()
+    many = windows(to_table(rows_of([(1.0, 1.0, f"R{i}") for i in range(20)])))
+    assert "the first 8 of 20 lines" in views.windows_chart(many).to_svg()
+
+
+def test_times_of_a_clock_are_told_from_the_first_on():
+    rows = rows_of([(1.8e9 + t, 20.0) for t in range(30)])
+    assert "time since 2027-01-15 08:00:00 UTC (s)" in views.windows_chart(windows(to_table(rows), every_s=10)).to_svg()

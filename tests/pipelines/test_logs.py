@@ -1,0 +1,246 @@
+"""Logs: the same rows and reasons here, in Parquet and on Spark; formats of the user's own; measured links."""
+
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench import datasets, pipelines
+from workbench.errors import DataError
+from workbench.pipelines.ask import ask
+
+HEADER = (
+    "timestamp,mac,frequency,length,rssi,crc,expected,srcmac,transctr,pkctr,txnumpk,txpower,txifdur,txlength,txfillbyte"
+)
+READINGS = "".join(
+    f"2004-02-28 00:{n // 60:02}:{n % 60:02}.5 {n} {n % 5} {20 + n % 3}.25 37.5 45.08 2.69\n" for n in range(300)
+)
+
+
+def name_of(node):
+    return f"00-00-00-00-00-00-00-{node:02x}"
+
+
+def packet(second, receiver, transmitter, transaction, counter, channel=11, rssi=-60, crc=1, length=100, sent=4):
+    """A row of Mercator's."""
+    return (
+        f"2014-11-06_01.{second // 60:02}.{second % 60:02},{name_of(receiver)},{channel},{length},{rssi},{crc},1,"
+        f"{name_of(transmitter)},{transaction},{counter},{sent},0,100,100,0x0a"
+    )
+
+
+# 1 and 2 send four packets on each of two channels, and 1 once more; 3 listens. Nobody hears 2 on channel 12.
+PACKETS = [
+    *(packet(0, receiver, 1, 1, counter) for receiver in (2, 3) for counter in range(4)),
+    packet(9, 1, 2, 2, 0, rssi=-70), packet(9, 1, 2, 2, 2, rssi=-80), packet(9, 1, 2, 2, 2, rssi=-80),
+    packet(10, 3, 2, 2, 1, crc=0), packet(10, 3, 2, 2, 9), packet(10, 3, 2, 2, 1, length=37),
+    packet(20, 2, 1, 3, 3, channel=12),
+    packet(70, 3, 1, 4, 1), packet(70, 3, 1, 4, 2),
+    "cut,off",
+]  # fmt: skip
+
+
+@pytest.fixture
+def mercator(tmp_path):
+    path = tmp_path / "raw.csv"
+    path.write_text("\n".join([HEADER, *PACKETS]))
+    return path
+
+
+# Reading
+
+
+def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text(READINGS + "cut\n")
+    log = pipelines.read_log(path, "intel-readings")
+    pd.testing.assert_frame_equal(log.rows.drop(columns="file"), datasets.intel_readings(path))
+    assert log.rejected["line"].tolist() == [301]
+
+
+def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
+    here, kept = (pipelines.read_log(mercator, "mercator", out=out) for out in (None, tmp_path / "kept"))
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["rejected.parquet", "rows.parquet"]
+    pd.testing.assert_frame_equal(pd.read_parquet(kept.rows), here.rows)
+    pd.testing.assert_frame_equal(pd.read_parquet(kept.rejected), here.rejected)
+    pd.testing.assert_frame_equal(kept.reasons(), here.reasons())
+    pd.testing.assert_frame_equal(pipelines.links(kept), pipelines.links(here))
+
+
+def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))
+    log = pipelines.read_log([mercator, other], "mercator")
+    assert len(log.rows) == 15 and log.rows["file"].nunique() == 2
+    assert log.rejected[["line", "rule", "reason"]].to_numpy().tolist() == [
+        [13, "crc wrong", "crc wrong"],
+        [14, "packet counter {packet} of {sent}", "packet counter 9 of 4"],
+        [15, "length {length_B} of {sent_length_B}", "length 37 of 100"],
+        [19, "unreadable", "it has 2 columns, not 15"],
+        [3, "unreadable", "it has 1 columns, not 15"],
+    ]
+
+
+def test_progress_goes_to_the_end(mercator):
+    shares = []
+    pipelines.read_log([mercator, mercator], "mercator", progress=shares.append)
+    assert shares == sorted(shares) and 0.4 < shares[0] < 0.6 and shares[-1] == 1
+
+
+@pytest.mark.parametrize(("path", "form", "sentence"), [
+    ("absent", "mercator", "cannot be read"),
+    ([], "mercator", "there is no log to read"),
+    ("raw.csv", "mercato", "did you mean mercator.*intel-connectivity"),
+    ("raw.csv", "intel-readings", "not in the format expected"),
+])  # fmt: skip
+def test_what_is_no_log_is_refused_in_a_sentence(mercator, path, form, sentence):
+    paths = mercator.parent / path if path else path
+    for how in ({}, {"spark": "a session, which is not asked"}):
+        with pytest.raises(DataError, match=sentence):
+            pipelines.read_log(paths, form, **how)
+
+
+# Formats of the user's own
+
+OWN = pipelines.LogFormat(
+    "mine",
+    {"time_s": "iso", "node": "node", "name": str, "serial": None, "count": int, "voltage_V": float},
+    separator=";",
+    header=True,
+    checks={"voltage_V is {voltage_V:.1f}": "voltage_V BETWEEN 1 AND 4", "node 0": "node > 0"},
+)
+
+
+def test_a_format_of_the_users_own(tmp_path):
+    path = tmp_path / "own.log"
+    path.write_text(
+        "time;node;name;serial;count;voltage\n"
+        "2026-11-22T10:00:00.25;1;attic;x y;-3;2.5\n"
+        " 2026-11-22 11:00:00.25+01:00 ; 2 ; Küche, links ;;4;2,5\n"
+        "2026-11-22 10:00:01;1;attic;x;5;7\n"
+        "2026-11-22T10:00:00;0;attic;x;5;0\n"
+        "2026-11-22T10:00:00;1;attic;x;5.5;1\n"
+    )
+    log = pipelines.read_log(path, OWN)
+    noon_s = 1795341600.25
+    assert log.rows.drop(columns="file").to_numpy().tolist() == [
+        [noon_s, 1, "attic", -3, 2.5],
+        [noon_s, 2, "Küche, links", 4, 2.5],
+    ]
+    assert log.rejected[["line", "reason"]].to_numpy().tolist() == [
+        [4, "voltage_V is 7.0"],
+        [5, "voltage_V is 0.0; node 0"],
+        [6, "b'5.5' is no whole number"],
+    ]
+
+
+def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
+    path = tmp_path / "own.log"
+    path.write_text("1163438041250 1163438041.125\n")
+    form = pipelines.LogFormat("times", {"sent_s": "unix_ms", "time_s": "unix_s"})
+    rows = pipelines.read_log(path, form).rows
+    assert rows[["sent_s", "time_s"]].to_numpy().tolist() == [[1163438041.25, 1163438041.125]]
+
+
+@pytest.mark.parametrize(("columns", "more", "sentence"), [
+    ({}, {}, "has no columns"),
+    ({"a": "itn"}, {}, "column a is of kind 'itn'.*kinds are int, float, str"),
+    ({"a b": int}, {}, "a column is called 'a b'"),
+    ({"a": int}, {"separator": "ab"}, "the separator is 'ab'; it must be one character"),
+    ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the check 'b too large': 'b < 3' cannot be made"),
+    ({"a": int}, {"checks": {"{b} too large": "a < 3"}}, "cannot be made"),
+])  # fmt: skip
+def test_a_format_that_cannot_be_is_refused_when_it_is_made(columns, more, sentence):
+    with pytest.raises(DataError, match=sentence):
+        pipelines.LogFormat("mine", columns, **more)
+
+
+# Links
+
+
+def links_of(path, **how):
+    frame = pipelines.links(pipelines.read_log(path, "mercator"), **how)
+    return frame.set_index(["transmitter", "receiver", *how.get("by", ("channel",))])
+
+
+def test_a_link_counts_packets_once_and_a_silent_receiver_as_one_that_heard_nothing(mercator):
+    links = links_of(mercator)
+    # Names are numbered in their order: 1, 2, 3 are 0, 1, 2. Sender 1 sent eight packets on channel 11, four on 12.
+    assert links[["heard", "sent"]].apply(tuple, axis=1).to_dict() == {
+        (0, 1, 11): (4, 8), (0, 2, 11): (6, 8), (0, 1, 12): (1, 4), (0, 2, 12): (0, 4),
+        (1, 0, 11): (2, 4), (1, 2, 11): (0, 4),
+    }  # fmt: skip
+    assert links.loc[(1, 0, 11), ["pdr", "rssi_dBm"]].tolist() == [0.5, -75.0]
+    assert pd.isna(links.loc[(0, 2, 12), "rssi_dBm"])
+    assert links.loc[(1, 2, 11), ["transmitter_name", "receiver_name"]].tolist() == [name_of(2), name_of(3)]
+
+
+def test_a_transaction_belongs_to_the_stretch_in_which_it_begins(mercator):
+    frame = pipelines.links(pipelines.read_log(mercator, "mercator"), by=(), every_s=60)
+    there = frame[(frame["transmitter"] == 0) & (frame["receiver"] == 2)]
+    assert (there["from_s"] - there["from_s"].min()).tolist() == [0, 60]
+    assert there[["heard", "sent"]].to_numpy().tolist() == [[4, 8], [2, 4]]
+
+
+def test_nodes_of_different_logs_are_not_paired(mercator, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([HEADER, packet(0, 9, 8, 1, 0)]))
+    frame = pipelines.links(pipelines.read_log([mercator, other], "mercator"), by=())
+    assert len(frame) == 5
+    assert frame.iloc[-1][["transmitter", "receiver", "heard", "sent"]].tolist() == [3, 4, 1, 4]
+
+
+def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path):
+    table = pipelines.links(pipelines.read_log(mercator, "mercator"))
+    table.to_csv(tmp_path / "links.csv", index=False)
+    for source in (table, tmp_path / "links.csv"):
+        arcs = {(a, b): pdr for a, b, pdr in wb.topology.from_links(source).edges(data="pdr")}
+        assert arcs == {(0, 1): pytest.approx(5 / 12), (0, 2): 0.5, (1, 0): 0.5}
+
+
+def test_counts_that_are_no_share_are_refused():
+    table = pd.DataFrame({"transmitter": [1], "receiver": [2], "heard": [5], "sent": [4]})
+    with pytest.raises(DataError, match="row 0: heard 5 of 4 sent is no share"):
+        wb.topology.from_links(table)
+
+
+def test_rows_without_a_needed_column_say_so(mercator):
+    rows = pipelines.read_log(mercator, "mercator").rows
+    with pytest.raises(DataError, match="have no column 'chanel'.*they have time_s, receiver"):
+        pipelines.links(rows, by=("chanel",))
+    with pytest.raises(DataError, match="every_s is 0"):
+        pipelines.links(rows, every_s=0)
+
+
+# The real logs: what these commands print, where ID stands for 14-15-92-00-12-91-.
+#   awk -F, '$6==1 && $7==1 && $4==$14 && $8=="IDcb-fd" && $2=="IDca-eb" && $3==13 {n++; s+=$5} END {print n, s/n}' FILE
+BY_HAND = {
+    "rennes-2014.11.06-01.30.34_raw.csv": (9512, 87, [
+        ("cb-fd", "ca-eb", 13, 18, 100, -84.4444), ("cb-fd", "ba-c7", 13, 100, 100, -72.58),
+        ("ba-c7", "cb-fd", 22, 100, 100, -60.0), ("ca-eb", "ba-c7", 13, 100, 100, -66.7),
+    ]),
+    "euratech-2015.04.08-22.33.35_raw.csv": (10550, 2710, [
+        ("b2-7b", "b0-b4", 11, 10, 10, -60.0), ("bc-2d", "ba-46", 11, 3, 10, -87.0),
+        ("cc-aa", "b9-5f", 11, 5, 10, -81.0), ("b1-8d", "af-78", 11, 8, 10, -77.375),
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_links_of_the_real_logs_are_those_counted_by_hand(name, real_data):
+    rows, rejected, counted = BY_HAND[name]
+    log = pipelines.read_log(real_data / "iotlab-raw" / name, "mercator")
+    assert (len(log.rows), len(log.rejected)) == (rows, rejected)
+    links = pipelines.links(log).set_index(["transmitter_name", "receiver_name", "channel"])
+    for transmitter, receiver, channel, *numbers in counted:
+        link = links.loc[(f"14-15-92-00-12-91-{transmitter}", f"14-15-92-00-12-91-{receiver}", channel)]
+        assert link[["heard", "sent"]].tolist() == numbers[:2]
+        assert link["rssi_dBm"] == pytest.approx(numbers[2], abs=1e-4)
+
+
+def test_every_line_of_a_real_log_is_a_row_or_has_its_reason(real_data):
+    path = real_data / "iotlab-raw" / "euratech-2015.04.08-22.33.35_raw.csv"
+    log = pipelines.read_log(path, "mercator")
+    assert len(log.rows) + len(log.rejected) == path.read_bytes().count(b"\n") - 1
+    counts = ask("SELECT rule, lines FROM {reasons}", reasons=log.reasons()).set_index("rule")["lines"]
+    # awk -F, 'FNR>1 {if ($6!=1) c++; else if ($7!=1) e++; else if ($4!=$14) l++} END {print c, e, l}' FILE
+    assert counts.to_dict() == {"crc wrong": 2701, "not expected": 7, "length {length_B} of {sent_length_B}": 2}

@@ -1,0 +1,220 @@
+"""Sweeps that keep traces: each run's once, in order and as it was, whatever happens to the driver."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import workbench as wb
+from tests.repository import REPOSITORY
+from workbench.sim import trace
+from workbench.sweeps import LocalRunner, ProcessRunner, store
+from workbench.sweeps.payload import pack
+from workbench.sweeps.store import traces
+
+SILENT = {"progress": False}
+
+
+def scenario(**changes):
+    """A sink at one end of a line of five, a source at the other; frames are lost."""
+    workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)]
+    return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, wb.Radio(loss=0.2), duration_s=5).replace(
+        **changes
+    )
+
+
+def sweep(seeds, **options):
+    return wb.Sweep(scenario(), {"seed": seeds}, engine="reference", keep="trace", **options)
+
+
+class Counting:
+    """Runs in this process and remembers what it ran; stops after some points."""
+
+    def __init__(self, points=None):
+        self.points, self.ran = points, []
+
+    def run(self, plan, numbers, moving):
+        for rows in LocalRunner().run(plan, numbers, moving):
+            if len(self.ran) == self.points:
+                raise KeyboardInterrupt
+            self.ran += [row.number for row in rows]
+            yield rows
+
+
+def ran(seeds, folder, **options):
+    """The points that a sweep into a folder runs."""
+    runner = Counting()
+    sweep(seeds).run(out=folder, runner=runner, **SILENT, **options)
+    return runner.ran
+
+
+def kept(folder):
+    """scenario -> trace of all runs in a folder of results; a run that is there twice fails."""
+    found = {}
+    for path in traces.files(folder):
+        file = traces.File(path).checked()
+        for run in file.runs:
+            assert run.scenario not in found
+            table = pa.Table.from_batches(file.batches(run))
+            assert set(table["scenario"].to_pylist()) == {run.scenario}
+            assert table["row"].to_pylist() == list(range(run.rows))
+            found[run.scenario] = table.select(trace.SCHEMA.names).unify_dictionaries()
+    return found
+
+
+def assert_traces_are_those_of(folder, seeds):
+    digests = {one: trace.digest(table) for one, table in kept(folder).items()}
+    assert digests == {run.scenario.hash: run.trace_hash for run in (scenario(seed=s).run("reference") for s in seeds)}
+
+
+@pytest.mark.parametrize("runner", [LocalRunner(), ProcessRunner(1)], ids=repr)
+def test_traces_are_those_of_the_runs_and_results_are_read_as_before(tmp_path, runner):
+    table = sweep(range(4)).run(out=tmp_path, runner=runner, **SILENT)
+    assert_traces_are_those_of(tmp_path, range(4))
+    assert len(traces.files(tmp_path)) == 1  # and not one a run
+    assert len(pd.read_parquet(tmp_path)) == len(store.read(tmp_path)) == 4
+    without = wb.Sweep(scenario(), {"seed": range(4)}, engine="reference").run(runner=LocalRunner(), **SILENT)
+    pd.testing.assert_frame_equal(*(one.to_pandas().drop(columns="wall_s") for one in (table, without)))
+
+
+def test_files_are_sorted_so_that_one_run_is_read_from_one_row_group(tmp_path, monkeypatch):
+    monkeypatch.setattr(traces, "ROWS_IN_GROUP", 100)
+    sweep(range(12)).run(out=tmp_path, runner=LocalRunner(), **SILENT)
+    (path,) = traces.files(tmp_path)
+    metadata = pq.ParquetFile(path).metadata
+    groups = [metadata.row_group(group).column(0).statistics for group in range(metadata.num_row_groups)]
+    assert metadata.row_group(0).column(0).path_in_schema == "scenario"
+    assert len(groups) > 3
+    assert [one.min for one in groups] == sorted(one.min for one in groups)
+    assert all(one.max <= other.min for one, other in pairwise(groups))
+    for run in traces.File(path).runs:
+        assert run.rows < 100
+        assert sum(one.min <= run.scenario <= one.max for one in groups) == 1
+
+
+def test_a_run_longer_than_a_row_group_is_whole_and_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(traces, "ROWS_IN_GROUP", 7)
+    sweep(range(3)).run(out=tmp_path, runner=LocalRunner(), **SILENT)
+    assert_traces_are_those_of(tmp_path, range(3))
+
+
+def test_a_full_spool_becomes_a_file_and_small_files_are_joined(tmp_path, monkeypatch):
+    monkeypatch.setattr(traces, "CHUNK_B", 10_000)
+    monkeypatch.setattr(traces, "_SMALL_B", 0)
+    sweep(range(20)).run(out=tmp_path, runner=LocalRunner(), **SILENT)
+    assert 3 <= len(traces.files(tmp_path)) <= 10
+    assert_traces_are_those_of(tmp_path, range(20))
+    monkeypatch.undo()
+    assert ran(range(21), tmp_path) == [20]
+    assert len(traces.files(tmp_path)) == 1
+    assert_traces_are_those_of(tmp_path, range(21))
+
+
+def test_a_sweep_that_was_stopped_goes_on_and_runs_no_point_again(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        sweep(range(6)).run(out=tmp_path, runner=Counting(4), **SILENT)
+    assert_traces_are_those_of(tmp_path, range(4))
+    assert ran(range(6), tmp_path) == [4, 5]
+    assert ran(range(6), tmp_path) == []
+    assert_traces_are_those_of(tmp_path, range(6))
+
+
+def test_points_that_were_run_without_their_traces_are_run_again_for_them(tmp_path):
+    wb.Sweep(scenario(), {"seed": range(3)}, engine="reference").run(out=tmp_path, runner=LocalRunner(), **SILENT)
+    assert not traces.files(tmp_path)
+    assert ran(range(4), tmp_path) == [0, 1, 2, 3]
+    assert len(store.read(tmp_path)) == 4
+    assert_traces_are_those_of(tmp_path, range(4))
+
+
+def test_points_that_failed_have_no_trace_and_are_run_again_if_that_is_asked_for(tmp_path):
+    is_broken = True
+
+    def moody(run):
+        if is_broken and run.scenario.seed == 1:
+            raise ValueError("no")
+        return {}
+
+    moody_sweep = sweep(range(3), measure=moody)
+    with pytest.warns(UserWarning, match="1 of 3 points failed"):
+        moody_sweep.run(out=tmp_path, runner=LocalRunner(), **SILENT)
+    assert_traces_are_those_of(tmp_path, [0, 2])
+    is_broken = False
+    moody_sweep.run(out=tmp_path, runner=LocalRunner(), retry=True, **SILENT)
+
+
+def test_a_file_that_was_damaged_is_told_and_its_points_are_run_again_when_it_is_gone(tmp_path):
+    sweep(range(3)).run(out=tmp_path, runner=LocalRunner(), **SILENT)
+    (path,) = traces.files(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(wb.DataError, match=f"{path.name} is damaged"):
+        ran(range(3), tmp_path)
+    path.unlink()
+    assert ran(range(3), tmp_path) == [0, 1, 2]
+    assert_traces_are_those_of(tmp_path, range(3))
+
+
+def test_what_a_killed_driver_left_is_brought_into_order(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        sweep(range(6)).run(out=tmp_path, runner=Counting(2), **SILENT)
+    folder = tmp_path / traces.FOLDER
+    (old,) = traces.files(tmp_path)
+    # A spool of which a trace is in a file already, one is whole, and one is cut off.
+    spool = traces._Spool(folder / "_spool-dead")
+    plan = sweep(range(6)).plan
+    for seed in (1, 2, 3):
+        run = scenario(seed=seed).run("reference")
+        spool.add((run.scenario.hash, plan.code_of(seed)), pack(run.trace))
+    spool.flush()
+    spool.path.write_bytes(spool.path.read_bytes()[:-5])
+    # A draft that is whole and takes the place of the file, and one that is not.
+    run = scenario(seed=5).run("reference")
+    pieces = [*traces._pieces_of(traces.File(old))]
+    pieces.append(traces._Piece((run.scenario.hash, plan.code_of(5)), run.trace.to_batches))
+    traces._written(folder / "_new-1", pieces)
+    (folder / "_new-traces-0123456789abcdef").write_bytes(b"cut o")
+    assert ran(range(6), tmp_path) == [2, 3, 4, 5]  # their rows were in no journal
+    assert_traces_are_those_of(tmp_path, range(6))
+    assert not old.exists()
+    assert sorted(path.name[:7] for path in folder.iterdir()) == ["traces-"]
+
+
+KILLED = """
+import sys
+from tests.sweeps.test_kept_traces import *
+traces.CHUNK_B = 20_000
+sweep(range(100_000)).run(out=sys.argv[1], runner=LocalRunner(), progress=False)
+"""
+
+
+def test_a_driver_killed_in_the_middle_loses_no_trace_that_it_has_confirmed(tmp_path):
+    driver = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=REPOSITORY)
+    end = time.monotonic() + 60
+    while len(traces.files(tmp_path)) < 2 and time.monotonic() < end:
+        time.sleep(0.02)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    (journal,) = tmp_path.glob("_journal-*")
+    confirmed = {line.split(b'"scenario": "')[1][:16].decode() for line in journal.read_bytes().split(b"\n")[1:-1]}
+    confirmed |= {row["scenario"] for row in (store.read(tmp_path).to_pylist() if [*tmp_path.glob("rows-*")] else [])}
+    again = ran(range(len(confirmed) + 2), tmp_path)
+    assert len(confirmed) > 5
+    assert len(again) <= 4  # the two that are new, and what was under way
+    assert confirmed <= set(kept(tmp_path))
+    assert_traces_are_those_of(tmp_path, range(max(again) + 1))
+
+
+def test_traces_need_a_folder_and_a_word_that_is_known():
+    with pytest.raises(wb.ScenarioError, match='needs a folder for the traces: run\\(out="results/name"\\)'):
+        sweep(range(2)).run(**SILENT)
+    with pytest.raises(wb.ScenarioError, match="keep is 'traces'; it must be one of trace, metrics"):
+        wb.Sweep(scenario(), {"seed": [1]}, keep="traces")

@@ -1,0 +1,83 @@
+"""``workbench data links``: raw logs of a testbed to a table of measured links."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.pipelines.logs.reading import Log
+
+_NEIGHBORS = "ulb-neighbors"
+_FORMATS = ("mercator", _NEIGHBORS)
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the command line."""
+    data = commands.add_parser("data", help="raw logs to tables")
+    kinds = data.add_subparsers(dest="what", required=True, metavar="WHAT")
+    links = kinds.add_parser("links", help="measured links: delivery ratio and RSSI per direction, channel and time")
+    links.add_argument("raw", type=Path, nargs="+", metavar="RAW", help="raw logs of one format")
+    links.add_argument("--out", type=Path, required=True, metavar="LINKS.csv", help="the table of links")
+    links.add_argument("--format", choices=_FORMATS, default=_FORMATS[0], help="of the logs (default: mercator)")
+    links.add_argument("--channel", type=int, nargs="+", metavar="N", help="only these channels (default: all)")
+    links.add_argument("--every-s", type=float, metavar="S", help="a row for each stretch of S seconds, too")
+    links.add_argument(
+        "--rejected", type=Path, metavar="REJECTED.csv", help="each line that is left out, with its reason"
+    )
+    links.set_defaults(command=make_links)
+
+
+def make_links(options: argparse.Namespace) -> int:
+    """Read the logs, count what was left out and why, and write the links."""
+    from workbench.pipelines.logs.reading import read_log
+
+    if options.format == _NEIGHBORS and (options.channel or options.every_s):
+        raise DataError(f"logs of {_NEIGHBORS} have no channels and one stretch; leave --channel and --every-s out")
+    with tempfile.TemporaryDirectory() as folder:
+        progress = _tell if sys.stderr.isatty() else None
+        log = read_log(options.raw, options.format, out=folder, progress=progress)
+        links = _links(log, options)
+        counts = log.reasons()
+        if options.rejected is not None:
+            _write(_rows(log.rejected), options.rejected)
+    _write(links, options.out)
+    for row in counts.itertuples(index=False):
+        print(f"{row.file}: {row.lines:,} lines left out: {row.rule}")
+    print(f"wrote {len(links):,} rows of links into {options.out}")
+    return 0
+
+
+def _links(log: Log, options: argparse.Namespace) -> pd.DataFrame:
+    from workbench.pipelines.logs.links import links, links_from_neighbors
+
+    if options.format == _NEIGHBORS:
+        return links_from_neighbors(_rows(log.rows))
+    found = links(log, every_s=options.every_s)
+    if options.channel:
+        found = found[found["channel"].isin(options.channel)]
+        if found.empty:
+            raise DataError(f"nobody sent on channel {', '.join(map(str, options.channel))} in these logs")
+    return found
+
+
+def _rows(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_parquet(path)
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
+
+
+def _tell(share: float) -> None:
+    print(f"\r{share:.0%} read", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)

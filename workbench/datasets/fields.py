@@ -1,0 +1,106 @@
+"""The fields of log lines, read one by one: the definition of what a field may be and which value it has.
+
+Each function takes a field's bytes and returns its value; ValueError says what is wrong with it.
+"""
+
+import re
+from datetime import UTC, datetime
+
+_WHOLE = re.compile(rb"[0-9]{1,15}")
+_DECIMAL = re.compile(rb"[+-]?[0-9]{1,12}([.,][0-9]{1,15})?([eE][+-]?[0-9]{1,2})?")
+_GROUP = re.compile(rb"[0-9]{3}")
+_EUI64 = re.compile(rb"[0-9a-f]{2}(-[0-9a-f]{2}){7}")
+_DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\.([0-9]{2})")
+
+
+def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
+    """``count`` fields out of more, when the one at ``index`` was written in groups of three digits."""
+    groups = len(fields) - count
+    if groups == 0:
+        return fields
+    rest = fields[index + 1 : index + 1 + groups]
+    if groups < 0 or not re.fullmatch(rb"[0-9]{1,3}", fields[index]) or not all(map(_GROUP.fullmatch, rest)):
+        raise ValueError(f"it has {len(fields)} columns, not {count}")
+    return [*fields[:index], b"".join((fields[index], *rest)), *fields[index + 1 + groups :]]
+
+
+def exactly(fields: list[bytes], count: int) -> list[bytes]:
+    """The fields, if there are so many."""
+    if len(fields) != count:
+        raise ValueError(f"it has {len(fields)} columns, not {count}")
+    return fields
+
+
+def whole(field: bytes) -> int:
+    """A whole number of up to 15 digits."""
+    if not _WHOLE.fullmatch(field):
+        raise ValueError(f"{field[:40]!r} is no whole number")
+    return int(field)
+
+
+def signed(field: bytes) -> int:
+    """A whole number that may be negative."""
+    return -whole(field[1:]) if field[:1] == b"-" else whole(field)
+
+
+def node(field: bytes) -> int:
+    """A node's number."""
+    number = whole(field)
+    if number > 2**31 - 1:
+        raise ValueError(f"{number} is no node")
+    return number
+
+
+def byte(field: bytes) -> int:
+    """A number from 0 to 255."""
+    value = whole(field)
+    if value > 255:
+        raise ValueError(f"{value} is no byte")
+    return value
+
+
+def decimal(field: bytes) -> float:
+    """A number with a decimal point or comma."""
+    if not _DECIMAL.fullmatch(field):
+        raise ValueError(f"{field[:40]!r} is no number")
+    return float(field.replace(b",", b"."))
+
+
+def text(field: bytes) -> str:
+    """A text in UTF-8."""
+    try:
+        return field.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{field[:40]!r} is no text in UTF-8") from None
+
+
+def eui64(field: bytes) -> str:
+    """A node's EUI-64, eight bytes in hex digits: "14-15-92-00-12-91-cb-fd"."""
+    if not _EUI64.fullmatch(field):
+        raise ValueError(f"{field[:40]!r} is no EUI-64")
+    return field.decode("ascii")
+
+
+def milliseconds(field: bytes) -> float:
+    """Unix time in seconds, of one in whole milliseconds."""
+    return whole(field) / 1000
+
+
+def moment(date: bytes, time: bytes) -> float:
+    """Unix time in seconds of a date and a time in ISO 8601, taken as UTC."""
+    written = f"{date.decode('ascii')}T{time.decode('ascii')}"
+    return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
+
+
+def iso(field: bytes) -> float:
+    """Unix time in seconds of "2026-11-22T19:30:00.25+01:00" or the like; without an offset it is UTC."""
+    when = datetime.fromisoformat(field.decode("ascii"))
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def dotted_moment(field: bytes) -> float:
+    """Unix time in seconds of "2014-11-06_01.30.37", taken as UTC."""
+    found = _DOTTED.fullmatch(field)
+    if not found:
+        raise ValueError(f"{field[:40]!r} is no time such as 2014-11-06_01.30.37")
+    return datetime(*map(int, found.groups()), tzinfo=UTC).timestamp()  # type: ignore[misc, arg-type]

@@ -1,0 +1,317 @@
+"""The formats of logs: how a line is read one by one, and how the plain ones among them are read by the million.
+
+Theory of operation
+    A format's parser takes the fields of one line and returns a row's values; its ValueError says why a line is none.
+    It is the definition. Beside it a format may have a fast path: a pattern per field, so strict that whatever matches
+    is read by `pyarrow.csv` to the value that the parser returns. What does not match need not be wrong: the parser
+    looks at it (`chunks`).
+
+    `checks` look at rows that can be read: {reason: condition that a good row meets}. Conditions are SQL over the
+    columns, reasons may show values of the row: {"length {length_B} of {sent_length_B}": "length_B = sent_length_B"}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.datasets import fields as read
+
+Parser = Callable[[list[bytes]], Iterable[Any]]
+FLOAT, INT, TEXT = pa.float64(), pa.int64(), pa.string()
+
+# Dates that there are, from 1900 to 2099.
+_DATE = (
+    "(?:(?:19|20)[0-9]{2}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    "|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:(?:19|20)(?:0[48]|[2468][048]|[13579][26])|2000)-02-29)"
+)
+_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_TIME = rf"{_HOUR}:{_SIXTY}:{_SIXTY}(?:\.[0-9]{{1,6}})?"
+_WHOLE = "[0-9]{1,15}"
+_DECIMAL = r"-?[0-9]{1,12}(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?"
+
+
+class Field(NamedTuple):
+    """A field on the fast path: its column, the pattern it has to match, and the type that it is read as."""
+
+    column: str
+    pattern: str
+    type: pa.DataType
+
+
+def date(column: str) -> Field:
+    return Field(column, _DATE, pa.date32())
+
+
+def time(column: str) -> Field:
+    return Field(column, _TIME, pa.time64("us"))
+
+
+def iso(column: str) -> Field:
+    return Field(column, f"{_DATE}T{_TIME}", pa.timestamp("us"))
+
+
+def dotted(column: str) -> Field:
+    return Field(column, rf"{_DATE}_{_HOUR}\.{_SIXTY}\.{_SIXTY}", pa.timestamp("s"))
+
+
+def whole(column: str) -> Field:
+    return Field(column, _WHOLE, INT)
+
+
+def signed(column: str) -> Field:
+    return Field(column, f"-?{_WHOLE}", INT)
+
+
+def node(column: str) -> Field:
+    return Field(column, "[0-9]{1,9}", INT)
+
+
+def byte(column: str) -> Field:
+    return Field(column, "(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])", INT)
+
+
+def decimal(column: str) -> Field:
+    return Field(column, _DECIMAL, FLOAT)
+
+
+def eui64(column: str) -> Field:
+    return Field(column, "[0-9a-f]{2}(?:-[0-9a-f]{2}){7}", TEXT)
+
+
+def word(column: str, between: str = "") -> Field:
+    """Printable ASCII without blanks and without what is between fields; "" for a column that is not wanted."""
+    some = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
+    return Field(column, f"[{some}]{'*' if between else '+'}", TEXT)
+
+
+def _as_read(table: pa.Table) -> pa.Table:
+    return table
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """A format of lines.
+
+    columns     {name: type} of the rows
+    parser      makes a function from a line's fields to the values of a row; a file gets one of its own
+    form        what a line should have, for messages
+    separator   what is between fields; None: blanks of all kinds
+    header      how many lines at the top of a file are no rows
+    checks      {reason: condition} of good rows
+    fast        the fields of a line on the fast path; empty: there is none
+    finish      from the fields as read to the columns
+    group       (field, fields): that field may be written in groups of three digits, in a line of so many fields
+    is_whole    its parser remembers lines that came before, so a file cannot be read in parts
+    """
+
+    name: str
+    columns: Mapping[str, pa.DataType]
+    parser: Callable[[], Parser]
+    form: str
+    separator: bytes | None = None
+    header: int = 0
+    checks: Mapping[str, str] = field(default_factory=dict)
+    fast: tuple[Field, ...] = ()
+    finish: Callable[[pa.Table], pa.Table] = _as_read
+    group: tuple[int, int] | None = None
+    is_whole: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return pa.schema(list(self.columns.items()))
+
+    @property
+    def has_text(self) -> bool:
+        """Whether a column is text: then a comma is one, and a no-break space may be part of a letter."""
+        return TEXT in self.columns.values()
+
+    @property
+    def pattern(self) -> str:
+        """What a line matches on the fast path, its end included."""
+        between = re.escape((self.separator or b" ").decode())
+        return "^" + between.join(one.pattern for one in self.fast) + r"\r?\n$"
+
+    def fields(self, line: bytes) -> list[bytes]:
+        """The fields of a line, none of a blank one. A no-break space separates as a blank does."""
+        if self.separator is not None:
+            return [one.strip() for one in line.split(self.separator)] if line.strip() else []
+        return line.split() if self.has_text else line.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ").split()
+
+
+# Known formats
+
+
+def _ulb_reading(fields: list[bytes]) -> tuple[float, ...]:
+    time_ms, node, sequence, *rest = read.join_groups(fields, 9, 2)
+    return (read.milliseconds(time_ms), read.node(node), read.whole(sequence), *map(read.decimal, rest))
+
+
+def _ulb_neighbor(fields: list[bytes]) -> tuple[float, ...]:
+    time_ms, packet, number, node, source, quality, rssi = read.join_groups(fields, 7, 2)
+    logged = read.byte(quality)
+    ids = (read.whole(packet), read.whole(number), read.node(node), read.node(source))
+    return (read.milliseconds(time_ms), *ids, _lqi(logged), read.byte(rssi), _power_dBm(logged))
+
+
+def _lqi(logged: int) -> int:
+    return 383 - logged if logged > 128 else 128 - logged
+
+
+def _power_dBm(logged: int) -> int:
+    return (logged - 256 if logged > 127 else logged) - 45
+
+
+def _intel_reading(fields: list[bytes]) -> tuple[float, ...]:
+    date, time, epoch, node, *values = read.exactly(fields, 8)
+    return (read.moment(date, time), read.whole(epoch), read.node(node), *map(read.decimal, values))
+
+
+def _intel_link() -> Parser:
+    seen = set()
+
+    def parse(fields: list[bytes]) -> tuple[float, ...]:
+        transmitter, receiver, probability = read.exactly(fields, 3)
+        link, pdr = (read.node(transmitter), read.node(receiver)), read.decimal(probability)
+        if link[0] == link[1] or link in seen or not 0 <= pdr <= 1:
+            raise ValueError("it is no new link with a probability from 0 to 1")
+        seen.add(link)
+        return (*link, pdr)
+
+    return parse
+
+
+def _intel_position() -> Parser:
+    seen = set()
+
+    def parse(fields: list[bytes]) -> tuple[float, ...]:
+        mote, x, y = read.exactly(fields, 3)
+        node, place = read.node(mote), (read.decimal(x), read.decimal(y))
+        if node in seen:
+            raise ValueError(f"mote {node} was there before")
+        seen.add(node)
+        return (node, *place)
+
+    return parse
+
+
+def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
+    time, receiver, channel, length, rssi, crc, expected, transmitter, *rest = read.exactly(fields, 15)
+    transaction, packet, sent, power, gap, sent_length, fill = rest
+    heard = (read.dotted_moment(time), read.eui64(receiver), *map(read.whole, (channel, length)), read.signed(rssi))
+    marks = (read.whole(crc), read.whole(expected), read.eui64(transmitter))
+    plan = (*map(read.whole, (transaction, packet, sent)), read.signed(power), *map(read.whole, (gap, sent_length)))
+    return (*heard, *marks, *plan, read.text(fill))
+
+
+def _since_1970_s(microseconds: pa.Array) -> pa.Array:
+    """Microseconds since 1970 as `datetime.timestamp` has them in seconds: whole numbers, divided once."""
+    return pc.divide(pc.cast(microseconds, FLOAT), 1e6)
+
+
+def _with_milliseconds(table: pa.Table) -> pa.Table:
+    seconds = pc.divide(pc.cast(table.column(0), FLOAT), 1e3)
+    return table.set_column(0, "time_s", seconds)
+
+
+def _finish_neighbors(table: pa.Table) -> pa.Table:
+    table = _with_milliseconds(table)
+    logged = table["logged"]
+    lqi = pc.subtract(pc.if_else(pc.greater(logged, 128), 383, 128), logged)
+    power = pc.subtract(pc.if_else(pc.greater(logged, 127), pc.subtract(logged, 256), logged), 45)
+    place = table.column_names.index("logged")
+    return table.set_column(place, "lqi", lqi).append_column("power_dBm", power)
+
+
+def _finish_intel(table: pa.Table) -> pa.Table:
+    days = pc.cast(pc.cast(table["date"], pa.int32()), INT)
+    microseconds = pc.add(pc.multiply(days, 86_400_000_000), pc.cast(table["time"], INT))
+    return table.remove_column(0).set_column(0, "time_s", _since_1970_s(microseconds))
+
+
+def _finish_mercator(table: pa.Table) -> pa.Table:
+    return table.set_column(0, "time_s", pc.cast(pc.cast(table["time_s"], INT), FLOAT))
+
+
+_ULB_VALUES = ("internal_temperature_C", "voltage_V", "humidity_pct", "temperature_C", "par", "tsr")
+_INTEL_VALUES = ("temperature_C", "humidity_pct", "light_lux", "voltage_V")
+
+ULB_READINGS = LineFormat(
+    "ulb-readings",
+    {"time_s": FLOAT, "node": INT, "sequence": INT, **dict.fromkeys(_ULB_VALUES, FLOAT)},
+    lambda: _ulb_reading,
+    "time in ms, node, sequence, temperature, voltage, humidity, temperature, PAR, TSR",
+    fast=(whole("time_ms"), node("node"), whole("sequence"), *map(decimal, _ULB_VALUES)),
+    finish=_with_milliseconds,
+    group=(2, 9),
+)
+ULB_NEIGHBORS = LineFormat(
+    "ulb-neighbors",
+    {"time_s": FLOAT, **dict.fromkeys(("packet", "round", "node", "source", "lqi", "rssi", "power_dBm"), INT)},
+    lambda: _ulb_neighbor,
+    "time in ms, packet, round, node, source node, LQI, RSSI",
+    fast=(
+        *map(whole, ("time_ms", "packet", "round")),
+        *map(node, ("node", "source")),
+        *map(byte, ("logged", "rssi")),
+    ),
+    finish=_finish_neighbors,
+    group=(2, 7),
+)
+INTEL_READINGS = LineFormat(
+    "intel-readings",
+    {"time_s": FLOAT, "epoch": INT, "node": INT, **dict.fromkeys(_INTEL_VALUES, FLOAT)},
+    lambda: _intel_reading,
+    "date, time, epoch, mote, temperature, humidity, light, voltage",
+    fast=(date("date"), time("time"), whole("epoch"), node("node"), *map(decimal, _INTEL_VALUES)),
+    finish=_finish_intel,
+)
+INTEL_CONNECTIVITY = LineFormat(
+    "intel-connectivity",
+    {"transmitter": INT, "receiver": INT, "pdr": FLOAT},
+    _intel_link,
+    "from, to, probability",
+    is_whole=True,
+)
+INTEL_POSITIONS = LineFormat(
+    "intel-positions", {"node": INT, "x_m": FLOAT, "y_m": FLOAT}, _intel_position, "mote, x in m, y in m", is_whole=True
+)
+# What Mercator's loggers wrote: a row for each packet heard. The columns of rows that are not "expected" are guesses.
+MERCATOR = LineFormat(
+    "mercator",
+    {
+        "time_s": FLOAT, "receiver": TEXT, "channel": INT, "length_B": INT, "rssi_dBm": INT, "crc": INT,
+        "expected": INT, "transmitter": TEXT, "transaction": INT, "packet": INT, "sent": INT, "power_dBm": INT,
+        "gap_ms": INT, "sent_length_B": INT, "fill": TEXT,
+    },
+    lambda: _mercator_packet,
+    "time, receiver, channel, length, RSSI, crc, expected, sender, transaction, packet, packets sent, power, gap, "
+    "length sent, fill byte",
+    separator=b",",
+    header=1,
+    checks={
+        "crc wrong": "crc = 1",
+        "not expected": "expected = 1",
+        "length {length_B} of {sent_length_B}": "length_B = sent_length_B",
+        "packet counter {packet} of {sent}": "packet < sent",
+        "channel {channel}": "channel BETWEEN 11 AND 26",
+        "RSSI {rssi_dBm} dBm": "rssi_dBm < 0",
+        "own packet": "transmitter <> receiver",
+    },
+    fast=(
+        dotted("time_s"), eui64("receiver"), whole("channel"), whole("length_B"), signed("rssi_dBm"),
+        whole("crc"), whole("expected"), eui64("transmitter"), whole("transaction"), whole("packet"),
+        whole("sent"), signed("power_dBm"), whole("gap_ms"), whole("sent_length_B"), word("fill", ","),
+    ),
+    finish=_finish_mercator,
+)  # fmt: skip
+FORMATS = {
+    one.name: one
+    for one in (ULB_READINGS, ULB_NEIGHBORS, INTEL_READINGS, INTEL_CONNECTIVITY, INTEL_POSITIONS, MERCATOR)
+}

@@ -1,0 +1,201 @@
+"""The known data sets of real sensor networks: what they are, and where their files are on this machine."""
+
+import hashlib
+import os
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set: its role, the paths below a data folder it may have, and its SHA-256 if that is known."""
+
+    role: str
+    paths: tuple[str, ...]
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set: what it is, who made it, under which terms, its files and how to get them."""
+
+    name: str
+    title: str
+    origin: str
+    licence: str
+    files: tuple[DataFile, ...]
+    how: str
+
+
+_MERCATOR = (
+    "The raw logs are in the repository openwsn-berkeley/mercator on GitHub (M3 boards, one-to-one packet delivery, "
+    "December 2016); average each link over the 16 channels, a channel never heard counting 0"
+)
+_NO_LICENCE = "none stated; cite the origin and do not pass copies on"
+
+DATA_SETS = (
+    DataSet(
+        name="iotlab/strasbourg",
+        title="64 motes in one room, FIT IoT-LAB Strasbourg: 4,032 measured links",
+        origin="Mercator (openwsn-berkeley/mercator), FIT IoT-LAB, December 2016",
+        licence=_NO_LICENCE,
+        files=(
+            DataFile(
+                "links",
+                ("iotlab/strasbourg.links.csv",),
+                "9dca1961b4236ffd5bec0e273fc69652cb3b3756ed1b308628a0c706a2e09df9",
+            ),
+            DataFile(
+                "positions",
+                ("iotlab/strasbourg.nodes.csv",),
+                "365394431281822c65ce1fad67f51cda71ef5f2a14011955396e7185ada7dc2a",
+            ),
+        ),
+        how=_MERCATOR,
+    ),
+    DataSet(
+        name="iotlab/lille",
+        title="224 motes in one hall, FIT IoT-LAB Lille: 49,952 measured links",
+        origin="Mercator (openwsn-berkeley/mercator), FIT IoT-LAB, December 2016",
+        licence=_NO_LICENCE,
+        files=(
+            DataFile(
+                "links",
+                ("iotlab/lille.links.csv",),
+                "651cbd3df1d90b72c69dbd99c04a0acba9581038452f9944b41823f9e01f2251",
+            ),
+            DataFile(
+                "positions",
+                ("iotlab/lille.nodes.csv",),
+                "a46ce73f2651549d39769e8302c02a8fb159d04ff58fc13aac9d98415bd47cec",
+            ),
+        ),
+        how=_MERCATOR,
+    ),
+    DataSet(
+        name="ulb-library",
+        title="20 motes in a library for 7 hours: readings and neighbor observations",
+        origin="Machine Learning Group, Université Libre de Bruxelles, sensorNet, Library 1, November 2006",
+        licence=_NO_LICENCE,
+        files=(
+            DataFile(
+                "readings",
+                ("ulb-library/R1.txt",),
+                "d2c8458b206e5a285cd49c8c36294f3df4d3e22743959e6565bdb3fdec0fb793",
+            ),
+            DataFile(
+                "neighbors",
+                ("ulb-library/N1.txt",),
+                "91c7474f8f0894054ee2fe339d1c55ed4615d6b9d6ff9dd19567ad58b85c996e",
+            ),
+        ),
+        how="R1.txt and N1.txt of experiment Library 1 were published by the group's wireless lab (di.ulb.ac.be/labo)",
+    ),
+    DataSet(
+        name="intel-lab",
+        title="54 motes in the Intel Berkeley Research Lab for 5 weeks: readings and connectivity",
+        origin="Intel Berkeley Research Lab (P. Bodik, W. Hong, C. Guestrin, S. Madden, M. Paskin, R. Thibaux), 2004",
+        licence=_NO_LICENCE,
+        files=(
+            DataFile("readings", ("intel-lab/data.txt", "intel-lab-data.txt")),
+            DataFile("links", ("intel-lab/connectivity.txt", "intel-lab-connectivity.txt")),
+            DataFile(
+                "positions",
+                ("intel-lab/mote_locs.txt", "intel-lab-mote-locations.txt"),
+                "3865c0263110c24c40e3377690cecaa552e0575cf56cdb9f5f8bd17130b6bf04",
+            ),
+        ),
+        how="data.txt, connectivity.txt and mote_locs.txt are published at db.csail.mit.edu/labdata",
+    ),
+)
+
+
+def folder_candidates() -> list[Path]:
+    """The folders in which data sets are looked for, first the one to put them in.
+
+    ``$WORKBENCH_DATA`` if it is set; the platform's folder for user data, workbench/datasets below it; and
+    ../shared/datasets beside a checkout, if that exists.
+    """
+    home = Path(os.path.expanduser("~"))
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    folders = [base / "workbench" / "datasets"]
+    if os.environ.get("WORKBENCH_DATA"):
+        folders.insert(0, Path(os.environ["WORKBENCH_DATA"]).expanduser())
+    shared = Path(__file__).resolve().parents[3] / "shared" / "datasets"
+    return [*folders, shared] if shared.is_dir() else folders
+
+
+def named(name: str) -> DataSet:
+    """The known data set of that name; "strasbourg" is short for "iotlab/strasbourg". DataError if there is none."""
+    for data_set in DATA_SETS:
+        if name in (data_set.name, data_set.name.rpartition("/")[2]):
+            return data_set
+    known = ", ".join(data_set.name for data_set in DATA_SETS)
+    raise DataError(f"There is no data set {name!r:.60}; the known ones are {known}.")
+
+
+def find(name: str, *roles: str) -> dict[str, Path]:
+    """{role: path} of the files of a data set that are on this machine.
+
+    DataError if a file of one of the ``roles`` asked for is not here, or none at all. A file that is not the one
+    the checksum was taken from is given all the same, with a warning: it may be a newer version, or one's own.
+    """
+    data_set = named(name)
+    unknown = [role for role in roles if role not in {file.role for file in data_set.files}]
+    if unknown:
+        known = ", ".join(file.role for file in data_set.files)
+        raise DataError(f"Data set {data_set.name} has no file for {unknown[0]!r}; it has {known}.")
+    found = {file.role: path for file in data_set.files if (path := _path_of(file)) is not None}
+    missing = [
+        file for file in data_set.files if file.role not in found and (file.role in roles if roles else not found)
+    ]
+    if missing:
+        files = " and ".join(file.paths[0] for file in missing)
+        raise DataError(f"{files} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
+    for file in data_set.files:
+        if file.role in found and not _is_the_known_one(file, found[file.role]):
+            warnings.warn(
+                f"{found[file.role]} differs from the file that data set {data_set.name} is known by (SHA-256 "
+                f"{file.sha256}); results will differ from those of others.",
+                stacklevel=2,
+            )
+    return found
+
+
+def describe() -> "pd.DataFrame":
+    """The known data sets, a row each: name, title, origin, licence, files, here (the roles found), how to get it."""
+    import pandas as pd
+
+    rows = []
+    for data_set in DATA_SETS:
+        here = [file.role for file in data_set.files if _path_of(file) is not None]
+        files = ", ".join(file.paths[0] for file in data_set.files)
+        rows.append(
+            (data_set.name, data_set.title, data_set.origin, data_set.licence, files, ", ".join(here), data_set.how)
+        )
+    return pd.DataFrame(rows, columns=["name", "title", "origin", "licence", "files", "here", "how"])
+
+
+def _path_of(file: DataFile) -> Path | None:
+    candidates = (folder / path for folder in folder_candidates() for path in file.paths)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _is_the_known_one(file: DataFile, path: Path) -> bool:
+    if file.sha256 is None:
+        return True
+    with open(path, "rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest() == file.sha256

@@ -1,0 +1,116 @@
+"""Loaders: a log's file to a pandas DataFrame with units in the columns' names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from workbench.datasets.formats import LineFormat
+
+
+def ulb_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Readings of the ULB library motes (R1.txt).
+
+    Columns: time_s (Unix time), node, sequence, internal_temperature_C (of the processor), voltage_V, humidity_pct,
+    temperature_C, par and tsr (light, photosynthetically active and total, as logged). The format writes decimal
+    commas, and numbers above 999 in groups of three digits: "1 012" is sequence 1012.
+    """
+    from workbench.datasets.formats import ULB_READINGS
+
+    return _load(path, ULB_READINGS)
+
+
+def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Neighbor observations of the ULB library motes (N1.txt): ``node`` reports that it heard ``source``.
+
+    Columns: time_s (Unix time of the report), packet (number of the packet within the report, from 0), round (one a
+    minute), node, source, lqi, rssi, power_dBm. A report takes up to nine packets of two neighbors.
+
+    lqi is converted as the origin says: 383 - x for a logged x above 128, else 128 - x; rssi is as logged. The
+    numbers say that the two fields are the other way round: the one called LQI wraps around 0 as the CC2420's signed
+    RSSI register does and is nearly the same in both directions of a link (correlation 0.97), the one called RSSI is
+    a CC2420 LQI of 65 to 108 with the CRC flag, 128, on top. So power_dBm reads the former by the CC2420's data sheet:
+    8 bits, signed, 45 above the received power in dBm.
+    """
+    from workbench.datasets.formats import ULB_NEIGHBORS
+
+    return _load(path, ULB_NEIGHBORS)
+
+
+def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Readings of the Intel Lab motes (data.txt).
+
+    Columns: time_s (Unix time, the log's local time taken as UTC), epoch, node, temperature_C, humidity_pct,
+    light_lux, voltage_V. The log has many cut lines, and senseless values (122 °C) from motes with an empty
+    battery (below about 2.4 V): those are readings, and left in (`workbench.pipelines.clean` leaves them out).
+    """
+    from workbench.datasets.formats import INTEL_READINGS
+
+    return _load(path, INTEL_READINGS)
+
+
+def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Links of the Intel Lab (connectivity.txt: from, to, probability): transmitter, receiver, pdr.
+
+    What ``workbench.topology.from_links`` takes; a mote's entry for itself is skipped, and so are repeated links.
+    """
+    from workbench.datasets.formats import INTEL_CONNECTIVITY
+
+    return _load(path, INTEL_CONNECTIVITY)
+
+
+def intel_positions(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Positions of the Intel Lab motes (mote_locs.txt): node, x_m, y_m."""
+    from workbench.datasets.formats import INTEL_POSITIONS
+
+    return _load(path, INTEL_POSITIONS)
+
+
+def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
+    """A DataFrame of the lines that are rows."""
+    from workbench.datasets.chunks import chunks, read_chunk
+
+    parse, tables = form.parser(), [form.schema.empty_table()]
+    lines = skipped = 0
+    first_skipped = ""
+    for piece in chunks(path):
+        part = read_chunk(piece.data, form, parse, piece.first_line)
+        tables.append(part.rows)
+        lines += part.lines
+        skipped += len(part.rejected)
+        if skipped and not first_skipped:
+            first = part.rejected.slice(0, 1).to_pylist()[0]
+            first_skipped = f"line {first['line']}: {first['reason']}"
+    check_share(path, form, lines, skipped, first_skipped)
+    frame = frame_of(tables)
+    frame.attrs.update(lines=lines, skipped=skipped, first_skipped=first_skipped)
+    return frame
+
+
+def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
+    """Tables as one frame, whose columns can be written to; the tables are gone then."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    rows = pa.concat_tables(tables)
+    tables.clear()
+    columns = {}
+    for name in rows.column_names:
+        columns[name] = np.array(rows[name])
+        rows = rows.drop_columns(name)
+    return pd.DataFrame(columns, copy=False)
+
+
+def check_share(path: str | os.PathLike[str], form: LineFormat, lines: int, skipped: int, first_skipped: str) -> None:
+    """DataError for a file in which fewer than one line in twenty is a row: it is something else."""
+    if (lines - skipped) * 20 < max(lines, 1):
+        example = f" ({first_skipped:.120})" if first_skipped else " (it is empty)"
+        raise DataError(f"{Path(path).name} is not in the format expected{example}; its lines should have {form.form}.")

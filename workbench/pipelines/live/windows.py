@@ -1,0 +1,131 @@
+"""Windows of readings: count, mean, least and greatest for each stretch of time, region and key.
+
+A window is [start_s, end_s) of event time, and its start is a multiple of its length. Times are compared as whole
+microseconds. Each column has one definition here, in SQL that DuckDB and Spark read alike, for whole tables and for
+streams of Spark; `fold` has the same for lines one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from workbench.errors import DataError, ParameterError
+from workbench.pipelines.ask import ask, is_spark
+from workbench.pipelines.live.capture import ABOUT, captured
+from workbench.pipelines.live.readings import SCHEMA
+
+BY = ("node", "sink", "region", "key")
+_NEEDED = ("time_s", "value")
+
+
+class Asked(NamedTuple):
+    """Which windows somebody asked for; made by `asked`."""
+
+    every_us: int
+    late_us: int
+    by: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the windows."""
+        numbers = [("mean", pa.float64()), ("min", pa.float64()), ("max", pa.float64()), ("late", pa.int64())]
+        named = [SCHEMA.field(name) for name in self.by]
+        return pa.schema([("start_s", pa.float64()), ("end_s", pa.float64()), *named, ("count", pa.int64()), *numbers])
+
+    @property
+    def is_late(self) -> str:
+        """Whether a reading came too late for its window, in SQL over time_us and newest_us."""
+        return f"{self.start_of('time_us')} + {self.every_us} <= newest_us - {self.late_us}"
+
+    @property
+    def counted_us(self) -> str:
+        """The time at which a reading counts, in SQL: its own, or the newest if it is late."""
+        return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
+
+    def start_of(self, time_us: str) -> str:
+        """When the window begins that a time is in, in SQL."""
+        return f"({time_us} - {time_us} % {self.every_us})"
+
+
+# In microseconds, out of seconds.
+MICROSECONDS = {"time_us": "CAST(round(time_s * 1e6) AS BIGINT)", "newest_us": "CAST(round(newest_s * 1e6) AS BIGINT)"}
+# What a window says of its readings, in SQL over value and is_late.
+TOLD = {
+    "count": "count(CASE WHEN NOT is_late THEN 1 END)",
+    "mean": "avg(CASE WHEN NOT is_late THEN value END)",
+    "min": "min(CASE WHEN NOT is_late THEN value END)",
+    "max": "max(CASE WHEN NOT is_late THEN value END)",
+    "late": "count(CASE WHEN is_late THEN 1 END)",
+}
+
+
+def asked(every_s: float, by: Sequence[str], late_s: float) -> Asked:
+    """What was asked for, in microseconds; ParameterError for what no windows can be made of."""
+    for name, value, least in (("every_s", every_s, 1e-6), ("late_s", late_s, 0.0)):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= 1e9:
+            raise ParameterError(f"{name} is {value!r:.60}; it must be a number of seconds from {least:g} to 1e9")
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    for name in columns:
+        if name not in BY or columns.count(name) > 1:
+            raise ParameterError(f"by has {name!r:.60}; windows are by some of {', '.join(BY)}, each once")
+    return Asked(round(every_s * 1e6), round(late_s * 1e6), columns)
+
+
+def windows(readings: Any, every_s: float = 60.0, by: Sequence[str] = ("region", "key"), late_s: float = 30.0) -> Any:
+    """Windows of readings: a row for each window and each of ``by`` that has readings, in ascending order.
+
+    ``readings``: a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
+    least time_s, value and what is in ``by``; or such a DataFrame of Spark, for which a DataFrame is returned.
+
+    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. A reading is late, and counted in
+    ``late`` of the newest window alone, if its window ended ``late_s`` or more before the newest reading so far. What
+    is newest so far is told by the column newest_s, as captures have it, or else by arrived_s; without both no reading
+    is late. ParameterError for windows that cannot be, DataError for readings without a column that is needed.
+    """
+    wanted = asked(every_s, by, late_s)
+    return ask(_query(wanted, _columns_of(table := _table_of(readings))), readings=table)
+
+
+def _table_of(readings: Any) -> Any:
+    folder = getattr(readings, "folder", readings)
+    if isinstance(folder, (str, Path)) and (Path(folder) / ABOUT).exists():
+        return captured(folder)
+    return folder
+
+
+def _columns_of(table: Any) -> set[str]:
+    if isinstance(table, pa.Table):
+        return set(table.column_names)
+    if is_spark(table) or hasattr(table, "columns"):
+        return set(table.columns)
+    return set(ask("SELECT * FROM {readings} LIMIT 0", readings=table).columns)
+
+
+def _query(wanted: Asked, columns: set[str]) -> str:
+    for name in (*_NEEDED, *wanted.by):
+        if name not in columns:
+            raise DataError(f"the readings have no column {name}; windows by {', '.join(wanted.by)} need it")
+    if "newest_s" in columns:
+        newest_s = "newest_s"
+    elif "arrived_s" in columns:
+        newest_s = "max(time_s) OVER (ORDER BY arrived_s)"
+    else:
+        newest_s = "time_s"
+    kept = ", ".join(("time_s", "value", *wanted.by, f"{newest_s} AS newest_s"))
+    timed = ", ".join(f"{text} AS {name}" for name, text in MICROSECONDS.items())
+    groups = ", ".join(("start_us", *wanted.by))
+    told = ", ".join(f"{text} AS {name}" for name, text in TOLD.items())
+    start_us = wanted.start_of("counted_us")
+    return f"""
+        WITH ordered AS (SELECT {kept} FROM {{readings}} WHERE value IS NOT NULL AND NOT isnan(value)),
+        timed AS (SELECT *, {timed} FROM ordered),
+        judged AS (SELECT *, {wanted.is_late} AS is_late, {wanted.counted_us} AS counted_us FROM timed),
+        placed AS (SELECT *, {start_us} AS start_us FROM judged)
+        SELECT start_us / 1e6 AS start_s, (start_us + {wanted.every_us}) / 1e6 AS end_s,
+            {"".join(name + ", " for name in wanted.by)}{told}
+        FROM placed GROUP BY {groups} ORDER BY {groups}
+    """

@@ -1,0 +1,133 @@
+"""A format of the user's own: named columns, each of a kind, between separators."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.datasets import fields as read
+from workbench.datasets import formats
+from workbench.datasets.chunks import broken_rules
+from workbench.datasets.formats import FLOAT, INT, TEXT, Field, LineFormat, Parser
+from workbench.errors import DataError
+from workbench.suggestion import meant
+
+
+class Kind(NamedTuple):
+    """A kind of column: how a field is read one by one and on the fast path, and what the value is then divided by."""
+
+    read: Callable[[bytes], Any]
+    fast: Callable[[str], Field]
+    type: pa.DataType
+    divisor: float | None = None
+
+
+KINDS: dict[str, Kind] = {
+    "int": Kind(read.signed, formats.signed, INT),
+    "float": Kind(read.decimal, formats.decimal, FLOAT),
+    "str": Kind(read.text, formats.word, TEXT),
+    "node": Kind(read.node, formats.node, INT),
+    "unix_s": Kind(read.decimal, formats.decimal, FLOAT),
+    "unix_ms": Kind(read.milliseconds, formats.whole, FLOAT, 1e3),
+    "iso": Kind(read.iso, formats.iso, FLOAT, 1e6),
+}
+_IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class LogFormat(LineFormat):
+    """A format of lines of text: ``LogFormat("mine", {"time_s": "unix_s", "node": int, "temperature_C": float})``.
+
+    name        what it is called in messages
+    columns     {column: kind} in the order of the fields. Kinds: int, float, str; "node", a number from 0; "unix_s" and
+                "unix_ms", Unix time in seconds or whole milliseconds; "iso", a date and time in ISO 8601, UTC if it has
+                no offset. Times become seconds. None: a field that is there and not wanted
+    separator   a character, such as "," or a tab; None: blanks
+    header      how many lines at the top of a file are no rows (True: one)
+    checks      {reason: condition} of good rows: conditions are SQL over the columns, as in
+                {"voltage_V is {voltage_V}": "voltage_V BETWEEN 1 AND 4"}; a row that
+                does not meet all of them is rejected, and reasons may show its values
+
+    Decimal commas are read where a comma separates nothing. Quotes are characters like others. DataError for a kind
+    that there is not, or a condition that cannot be asked.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        columns: Mapping[str, Any],
+        separator: str | None = None,
+        header: int = 0,
+        checks: Mapping[str, str] | None = None,
+    ) -> None:
+        kinds = {column: None if kind is None else _kind(column, kind) for column, kind in columns.items()}
+        wanted = {column: kind for column, kind in kinds.items() if kind is not None}
+        if not wanted:
+            raise DataError(f"the log format {name} has no columns; name at least one")
+        if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"0123456789'):
+            raise DataError(f"the separator is {separator!r:.20}; it must be one character, or None for blanks")
+        super().__init__(
+            name=name,
+            columns={column: kind.type for column, kind in wanted.items()},
+            parser=functools.partial(_parser, tuple(kinds.values())),
+            form=", ".join(columns),
+            separator=None if separator is None else separator.encode(),
+            header=int(header),
+            checks=dict(checks or {}),
+            fast=tuple(_fast(column, kind, separator) for column, kind in kinds.items()),
+            finish=functools.partial(_divided, {column: kind.divisor for column, kind in wanted.items()}),
+        )
+        self._try_checks()
+
+    def _try_checks(self) -> None:
+        """Ask the conditions of no rows, so that one that cannot be asked is found before the log is read."""
+        import duckdb
+
+        for reason, condition in self.checks.items():
+            try:
+                broken_rules(self.schema.empty_table(), {reason: condition})
+                reason.format(**dict.fromkeys(self.columns, 0))
+            except (duckdb.Error, KeyError, IndexError, ValueError) as error:
+                said = str(error).partition("\n")[0]
+                raise DataError(f"the check {reason!r}: {condition!r} cannot be made: {said}") from None
+
+
+def _kind(column: str, kind: Any) -> Kind:
+    name = kind.__name__ if isinstance(kind, type) else kind
+    if not _IS_NAME.fullmatch(str(column)):
+        raise DataError(f"a column is called {column!r:.40}; a name is letters, digits and _")
+    if name not in KINDS:
+        raise DataError(
+            f"column {column} is of kind {name!r:.40}{meant(str(name), KINDS)}; kinds are {', '.join(KINDS)}"
+        )
+    return KINDS[name]
+
+
+def _fast(column: str, kind: Kind | None, separator: str | None) -> Field:
+    if kind is None or kind.type == TEXT:
+        return formats.word("" if kind is None else column, separator or "")
+    one = kind.fast(column)
+    return one if separator is None else one._replace(pattern=one.pattern.replace("T", "[T ]"))  # of date and time
+
+
+def _parser(kinds: tuple[Kind | None, ...]) -> Parser:
+    """A parser of lines with fields of those kinds."""
+
+    def parse(fields: list[bytes]) -> list[Any]:
+        given = zip(kinds, read.exactly(fields, len(kinds)), strict=True)
+        return [kind.read(one) for kind, one in given if kind is not None]
+
+    return parse
+
+
+def _divided(divisors: Mapping[str, float | None], table: pa.Table) -> pa.Table:
+    """The columns with times in seconds."""
+    for place, (column, divisor) in enumerate(divisors.items()):
+        if divisor is not None:
+            counted = pc.cast(pc.cast(table[column], INT), FLOAT)
+            table = table.set_column(place, column, pc.divide(counted, divisor))
+    return table

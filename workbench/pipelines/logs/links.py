@@ -1,0 +1,112 @@
+"""Links between nodes, as logs have measured them: delivery ratio and RSSI per direction, channel and stretch of time.
+
+Theory of operation
+    In a Mercator log a node sends so many packets in each of its transactions, and every other one logs what it hears.
+    A packet that nobody hears has no row, and neither has a node that hears nothing. So for each transaction that
+    anybody heard of, each other node of that log counts: the packets it heard, by those that were sent.
+
+Limits
+    A transaction that nobody heard a single good packet of is unknown, and counts for no pair: where that happens to a
+    weak sender its links look better than they are. A node is known if it has sent or heard one good packet. One that
+    was switched off counts as one that hears nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from workbench.datasets import links_from_neighbors as links_from_neighbors
+from workbench.errors import DataError
+from workbench.pipelines.ask import answer, ask, is_spark
+from workbench.pipelines.logs.reading import Log
+from workbench.suggestion import meant
+
+_NEEDED = ("time_s", "transmitter", "receiver", "transaction", "packet", "sent", "rssi_dBm")
+
+# What each receiver heard in each transaction: small, however long the log is.
+_COUNTED = """
+SELECT file, transmitter, transaction, {by}receiver, count(*) AS heard, CAST(sum(rssi_dBm) AS DOUBLE) AS rssi_dBm,
+  min(time_s) AS time_s, max(sent) AS sent
+FROM (
+  SELECT {file} AS file, transmitter, transaction, {by}receiver, packet,
+    max(rssi_dBm) AS rssi_dBm, min(time_s) AS time_s, max(sent) AS sent
+  FROM {{rows}} GROUP BY {group}transmitter, transaction, {by}receiver, packet
+) AS packets
+GROUP BY file, transmitter, transaction, {by}receiver
+"""
+
+_LINKS = """
+WITH burst AS (
+  SELECT file, transmitter, transaction, {by}max(sent) AS sent, min(time_s) AS time_s
+  FROM {{counted}} GROUP BY file, transmitter, {by}transaction
+), timed AS (
+  SELECT burst.*, {from_s} AS from_s FROM burst CROSS JOIN (SELECT min(time_s) AS start_s FROM burst) AS log_start
+), known AS (
+  SELECT file, transmitter AS name FROM {{counted}} UNION SELECT file, receiver AS name FROM {{counted}}
+), numbers AS (
+  SELECT name, {number} AS node FROM (SELECT DISTINCT name FROM known) AS names
+), link AS (
+  SELECT timed.transmitter, known.name AS receiver, {of_timed}timed.from_s AS from_s,
+    CAST(sum(timed.sent) AS BIGINT) AS sent, CAST(sum(coalesce(counted.heard, 0)) AS BIGINT) AS heard,
+    sum(counted.rssi_dBm) AS rssi_dBm
+  FROM timed JOIN known ON known.file = timed.file AND known.name <> timed.transmitter
+    LEFT JOIN {{counted}} AS counted ON counted.file = timed.file AND counted.transmitter = timed.transmitter
+      AND counted.transaction = timed.transaction AND counted.receiver = known.name {same}
+  GROUP BY timed.transmitter, known.name, {of_timed}timed.from_s
+)
+SELECT a.node AS transmitter, b.node AS receiver, {by}from_s, heard / sent AS pdr,
+  rssi_dBm / nullif(heard, 0) AS rssi_dBm, heard, sent,
+  link.transmitter AS transmitter_name, link.receiver AS receiver_name
+FROM link JOIN numbers AS a ON a.name = link.transmitter JOIN numbers AS b ON b.name = link.receiver
+ORDER BY 1, 2, {by}from_s
+"""
+
+
+def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = None) -> Any:
+    """The links that the rows of a Mercator log measured (`read_log` with "mercator"), a row for each of them.
+
+    rows     a `Log`, or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any with the columns time_s,
+             transmitter, receiver, transaction, packet, sent, rssi_dBm. Rows with the column file are paired with rows
+             of their own file alone
+    by       columns that are one value in a transaction, such as channel or power_dBm: a link has a row for each value
+    every_s  a row for each stretch of so many seconds, too; a transaction belongs to the one in which it begins
+
+    Columns: transmitter, receiver (numbers of nodes), those of ``by``, from_s (Unix time at which the stretch begins),
+    pdr (0 to 1), rssi_dBm (mean of what was heard; missing if nothing was), heard, sent (packets), transmitter_name,
+    receiver_name. Names that are no numbers are numbered from 0 in their order. A packet that a receiver logged twice
+    counts once. ``wb.topology.from_links`` takes the frame as it is.
+    """
+    rows = rows.rows if isinstance(rows, Log) else rows
+    by = (by,) if isinstance(by, str) else tuple(by)
+    types = column_types(rows)
+    for name in (*_NEEDED, *by):
+        if name not in types:
+            raise DataError(f"the rows have no column {name!r}{meant(name, types)}; they have {', '.join(types)}")
+    if every_s is not None and not every_s > 0:
+        raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
+    start = "start_s" if every_s is None else "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
+    are_numbers = all(types[name] in ("bigint", "int", "integer") for name in ("transmitter", "receiver"))
+    parts = {
+        "file": "file" if "file" in types else "''",
+        "group": "file, " if "file" in types else "",
+        "by": "".join(f"{name}, " for name in by),
+        "of_timed": "".join(f"timed.{name}, " for name in by),
+        "same": "".join(f"AND counted.{name} = timed.{name} " for name in by),
+        "from_s": start,
+        "number": "name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
+    }
+    counted = ask(_COUNTED.format(**parts), rows=rows)
+    if not is_spark(counted):
+        return ask(_LINKS.format(**parts), counted=counted)
+    # Spark counts; the rest is small, and would read the log again for each time that it names the counts.
+    found = answer(_LINKS.format(**parts), counted=counted.toArrow()).to_arrow_table()
+    return counted.sparkSession.createDataFrame(found)
+
+
+def column_types(table: Any) -> dict[str, str]:
+    """{column: its type in SQL, in small letters} of any table that can be asked."""
+    if is_spark(table):
+        return dict(table.dtypes)
+    relation = answer("SELECT * FROM {table_of_types} LIMIT 0", table_of_types=table)
+    return {name: str(kind).lower() for name, kind in zip(relation.columns, relation.types, strict=True)}

@@ -1,0 +1,205 @@
+"""Deliveries and the publications that they are of: latency, and flows from publisher to sink.
+
+Theory of operation
+    A message says in its rows "originated" which publications it carries. A delivery stands for the first of them with
+    the delivered text that its subscription has not had; if the message carries no such text, a filter has changed it,
+    and the delivery stands for the publication in its place. It counts if the subscription lasted when it came, and
+    when the publication was made, and if the sink was up then. So the deliveries that count, and their latencies, are
+    those of a run's metrics (`workbench.sim.metrics`).
+
+Limits
+    Texts are not matched here: a sample that its subscription does not ask for is a wrong delivery in a run's metrics,
+    and counts here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.pipelines.ask import ask
+from workbench.pipelines.trace.over_runs import answered, band, means, settled
+from workbench.pipelines.trace.questions import runs_of
+
+MOST_HOPS = 90  # Spark stops at a hundred.
+_MESSAGE = "scenario, origin, sequence"
+_HELD = (
+    "held.scenario = {0}.scenario AND held.origin = {0}.origin AND held.sequence = {0}.sequence AND held.node = {0}.{1}"
+)
+_CREDITED = {
+    "text": "item.detail = got.detail AND item.place = got.place",
+    "place": "item.place_in_message = got.place_in_message",
+}
+
+
+def _is(how: str, column: str) -> str:
+    """A column of the item that a delivery stands for, by its text or by its place in the message; null without one."""
+    return f"min(CASE WHEN {_CREDITED[how]} THEN {column} END)"
+
+
+_ARRIVED = f"""
+    subscriptions AS (
+        SELECT opened.scenario, opened.node, opened.sequence AS number, opened.time_us AS first_us,
+            least(CASE WHEN opened.value < 0 THEN 9223372036854775807 ELSE opened.value END,
+                coalesce(closed.time_us, 9223372036854775807)) AS last_us
+        FROM (SELECT *, row_number() OVER (PARTITION BY scenario, node, sequence ORDER BY row DESC) AS age
+            FROM {{traces}} WHERE event = 'subscribed') AS opened
+        LEFT JOIN (SELECT scenario, node, sequence, min(time_us) AS time_us
+            FROM {{traces}} WHERE event = 'unsubscribed' GROUP BY scenario, node, sequence) AS closed
+        ON closed.scenario = opened.scenario AND closed.node = opened.node AND closed.sequence = opened.sequence
+        WHERE opened.age = 1
+    ),
+    down AS (
+        SELECT scenario, node, event, time_us AS failed_us,
+            coalesce(lead(time_us) OVER (PARTITION BY scenario, node ORDER BY row), 9223372036854775807) AS recovered_us
+        FROM {{traces}} WHERE event IN ('failed', 'recovered')
+    ),
+    items AS (
+        SELECT message.scenario, message.origin, message.sequence, made.node AS publisher, made.time_us AS published_us,
+            made.detail,
+            row_number() OVER (PARTITION BY message.scenario, message.origin, message.sequence, made.detail
+                ORDER BY message.row) AS place,
+            row_number() OVER (PARTITION BY message.scenario, message.origin, message.sequence
+                ORDER BY message.row) AS place_in_message
+        FROM (SELECT * FROM {{traces}} WHERE event = 'originated') AS message
+        JOIN (SELECT *, row_number() OVER (PARTITION BY scenario, node, sequence ORDER BY row DESC) AS age
+            FROM {{traces}} WHERE event = 'published') AS made
+        ON made.scenario = message.scenario AND made.node = message.node AND made.sequence = message.value
+        WHERE made.age = 1
+    ),
+    delivered AS (
+        SELECT given.scenario, given.row, given.origin, given.sequence, given.node AS sink, given.peer, given.time_us,
+            given.detail, asked.first_us, asked.last_us,
+            row_number() OVER (PARTITION BY given.scenario, given.node, given.value, given.origin, given.sequence,
+                given.detail ORDER BY given.row) AS place,
+            row_number() OVER (PARTITION BY given.scenario, given.node, given.value, given.origin, given.sequence
+                ORDER BY given.row) AS place_in_message
+        FROM (SELECT * FROM {{traces}} WHERE event = 'delivered') AS given
+        JOIN subscriptions AS asked
+        ON asked.scenario = given.scenario AND asked.node = given.node AND asked.number = given.value
+        WHERE asked.first_us <= given.time_us AND given.time_us < asked.last_us
+    ),
+    found AS (
+        SELECT got.scenario, got.row, {_is("text", "item.publisher")} AS publisher_of_text,
+            {_is("text", "item.published_us")} AS published_us_of_text,
+            {_is("place", "item.publisher")} AS publisher_in_place,
+            {_is("place", "item.published_us")} AS published_us_in_place,
+            max(CASE WHEN item.detail = got.detail THEN 1 ELSE 0 END) AS has_text
+        FROM delivered AS got JOIN items AS item
+        ON item.scenario = got.scenario AND item.origin = got.origin AND item.sequence = got.sequence
+        GROUP BY got.scenario, got.row
+    ),
+    credited AS (
+        SELECT delivered.*, CASE WHEN has_text = 1 THEN publisher_of_text ELSE publisher_in_place END AS publisher,
+            CASE WHEN has_text = 1 THEN published_us_of_text ELSE published_us_in_place END AS published_us
+        FROM delivered JOIN found ON found.scenario = delivered.scenario AND found.row = delivered.row
+    ),
+    arrived AS (
+        SELECT credited.*, time_us - published_us AS latency_us FROM credited
+        WHERE first_us <= published_us AND published_us < last_us AND NOT EXISTS (
+            SELECT 1 FROM down WHERE down.event = 'failed' AND down.scenario = credited.scenario
+                AND down.node = credited.sink AND down.failed_us <= credited.published_us
+                AND credited.published_us < down.recovered_us)
+    ),
+    ranked AS (
+        SELECT scenario, latency_us, row_number() OVER (PARTITION BY scenario ORDER BY latency_us) AS place,
+            count(*) OVER (PARTITION BY scenario) AS deliveries
+        FROM arrived
+    )
+"""
+
+
+def latency(traces: Any, over_runs: bool = False) -> Any:
+    """Latency from publish to delivery: delivered, latency_ms_p50, latency_ms_p95, as in a run's metrics.
+
+    A run without a delivery that counts is not there, and is left out of means.
+    """
+    query = f"""
+        WITH {_ARRIVED}
+        SELECT scenario, count(*) AS delivered, {_at(50)} AS latency_ms_p50, {_at(95)} AS latency_ms_p95
+        FROM ranked GROUP BY scenario
+    """
+    answer = answered(query, ("scenario",), traces=traces)
+    if not over_runs:
+        return answer
+    told = means(("delivered", "latency_ms_p50", "latency_ms_p95"))
+    return ask(f"SELECT count(*) AS runs, {told} FROM {{answer}}", answer=answer)
+
+
+def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
+    """Latency at each percent of a run's deliveries: percent (1 to 100), latency_ms.
+
+    It is the smallest that so many percent of the deliveries do not exceed: at 50 and 95 that of a run's metrics.
+    """
+    percents = ", ".join(f"({percent})" for percent in range(1, 101))
+    query = f"""
+        WITH {_ARRIVED}
+        SELECT scenario, percent, latency_us / 1000e0 AS latency_ms
+        FROM ranked CROSS JOIN (VALUES {percents}) AS percents(percent)
+        WHERE place * 100 >= percent * deliveries AND (place - 1) * 100 < percent * deliveries
+    """
+    answer = answered(query, ("scenario", "percent"), traces=traces)
+    return band(answer, answer, ("percent",), ("latency_ms",), "NULL") if over_runs else answer
+
+
+def flows(traces: Any, over_runs: bool = False) -> Any:
+    """Who delivered whose readings to whom: publisher, sink, last_hop, delivered, latency_ms, hops.
+
+    last_hop: the neighbor from which the sink had them, -1 for its own; latency_ms: mean; hops: that the messages had
+    travelled, mean, null where the protocol's nodes do not tell them (rows "held").
+    """
+    query = f"""
+        WITH {_ARRIVED},
+        travelled AS (
+            SELECT {_MESSAGE}, node, min(value) AS hops FROM {{traces}} WHERE event = 'held' GROUP BY {_MESSAGE}, node
+        )
+        SELECT arrived.scenario, publisher, sink, arrived.peer AS last_hop, count(*) AS delivered,
+            avg(latency_us) / 1000e0 AS latency_ms, avg(hops) AS hops
+        FROM arrived LEFT JOIN travelled
+        ON travelled.scenario = arrived.scenario AND travelled.origin = arrived.origin
+            AND travelled.sequence = arrived.sequence AND travelled.node = arrived.sink
+        GROUP BY arrived.scenario, publisher, sink, arrived.peer
+    """
+    answer = answered(query, ("scenario", "publisher", "sink", "last_hop"), traces=traces)
+    if not over_runs:
+        return answer
+    keys = ("publisher", "sink", "last_hop")
+    return band(answer, runs_of(traces), keys, ("delivered",))
+
+
+def paths(traces: Any, over_runs: bool = False) -> Any:
+    """Over which links delivered readings went: publisher, sink, sender, receiver, delivered.
+
+    From each sink back along the neighbors from which nodes had the message first (rows "held"). A protocol whose
+    nodes do not tell that along the way has the last hop alone, or nothing. `MOST_HOPS` are followed.
+    """
+    query = f"WITH {_ARRIVED} SELECT {_MESSAGE}, publisher, sink FROM arrived"
+    arrived = settled(ask(query, traces=traces))
+    query = f"""
+        SELECT {_MESSAGE}, node, peer FROM (
+            SELECT {_MESSAGE}, node, peer, row_number() OVER (PARTITION BY {_MESSAGE}, node ORDER BY row) AS age
+            FROM {{traces}} WHERE event = 'held') AS every
+        WHERE age = 1 AND peer >= 0
+    """
+    held = settled(ask(query, traces=traces))
+    query = f"""
+        WITH RECURSIVE hops AS (
+            SELECT arrived.scenario, arrived.origin, arrived.sequence, publisher, sink, held.peer AS sender,
+                held.node AS receiver, 1 AS hop
+            FROM {{arrived}} AS arrived JOIN {{held}} AS held ON {_HELD.format("arrived", "sink")}
+            UNION ALL
+            SELECT hops.scenario, hops.origin, hops.sequence, hops.publisher, hops.sink, held.peer AS sender,
+                held.node AS receiver, hops.hop + 1 AS hop
+            FROM hops JOIN {{held}} AS held ON {_HELD.format("hops", "sender")}
+            WHERE hops.hop < {MOST_HOPS}
+        )
+        SELECT scenario, publisher, sink, sender, receiver, count(*) AS delivered
+        FROM hops GROUP BY scenario, publisher, sink, sender, receiver
+    """
+    keys = ("publisher", "sink", "sender", "receiver")
+    answer = answered(query, ("scenario", *keys), arrived=arrived, held=held)
+    return band(answer, runs_of(traces), keys, ("delivered",)) if over_runs else answer
+
+
+def _at(percent: int) -> str:
+    """The smallest latency, in ms, that so many percent of a run's do not exceed."""
+    return f"min(CASE WHEN place * 100 >= {percent} * deliveries THEN latency_us END) / 1000e0"

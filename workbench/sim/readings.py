@@ -1,0 +1,149 @@
+"""Readings as somebody measured them: what a node publishes when, one after the other.
+
+`workbench.replay` makes them of a table of readings; ``publish(at=5, what=Readings(...))`` plays them.
+
+Cost
+    Some 100 B a reading, and 300 B more while it is played: 54 motes that measured every 31 s for a week have a million
+    of them. In a scenario's file a reading takes some 20 B.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from workbench import attributes
+from workbench.errors import ScenarioError, WorkbenchError
+from workbench.topology.graphs import is_number
+
+LONGEST_S = 1e9  # as of all times in a workload
+
+Column = tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Times in seconds from the start of the run, ascending, and for each key its values then, in the key's unit.
+
+    None (or NaN) is a value that is missing; each time has one at least. Values are rounded to the key's resolution:
+    that is what is published. ScenarioError for values outside of a key's range, and for times that do not ascend.
+
+    >>> Readings((0.0, 31.0), {"TEMP": (21.504, 21.6), "HUMIDITY": (None, 40)}).attributes(3, 0.0, 0.0, 31.0)
+    'TEMP IS 21.6, HUMIDITY IS 40.0'
+    """
+
+    times_s: tuple[float, ...]
+    values: tuple[tuple[str, Column], ...]
+
+    def __init__(self, times_s: Iterable[float], values: Mapping[str, Iterable[float | None]]) -> None:
+        times_us = _microseconds(tuple(times_s))
+        if not isinstance(values, Mapping) or not values:
+            raise ScenarioError(f"values is {values!r:.60}; it must be {{key: values}}, such as {{'TEMP': [21.5, 22]}}")
+        columns = {str(key): _column(str(key), tuple(column), len(times_us)) for key, column in values.items()}
+        is_missing = np.all([np.isnan(column) for column in columns.values()], axis=0)
+        if is_missing.any():
+            raise ScenarioError(f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; leave it out")
+        object.__setattr__(self, "times_s", tuple((times_us / 1e6).tolist()))
+        object.__setattr__(self, "values", tuple((key, _with_none(column)) for key, column in columns.items()))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that are published."""
+        return tuple(key for key, _ in self.values)
+
+    @cached_property
+    def times_us(self) -> tuple[int, ...]:
+        """The times in microseconds."""
+        return tuple(round(time * 1e6) for time in self.times_s)
+
+    def attributes(
+        self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (0.0, 0.0)
+    ) -> str:
+        """What is published at that time, as text: the latest reading. A sensor field is asked in the same way."""
+        at = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
+        return ", ".join(f"{key} IS {column[at]}" for key, column in self.values if column[at] is not None)
+
+    def count(self, start_us: int, stop_us: int) -> int:
+        """How many readings there are from one time to before another."""
+        return max(0, bisect_right(self.times_us, stop_us - 1) - bisect_right(self.times_us, start_us - 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The readings, ready for JSON."""
+        return {"times_s": list(self.times_s), "values": {key: list(column) for key, column in self.values}}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Readings:
+        """The readings that ``to_dict`` wrote; ScenarioError for anything else."""
+        if set(form) != {"times_s", "values"} or not isinstance(form["times_s"], list):
+            raise ScenarioError(
+                f"readings have {', '.join(map(str, form))}; they must have times_s, a list, and values"
+            )
+        values = form["values"]
+        if not isinstance(values, Mapping) or not all(isinstance(column, list) for column in values.values()):
+            raise ScenarioError("the values of readings must be an object with a list for each key")
+        return cls(form["times_s"], values)
+
+    def __repr__(self) -> str:
+        lasts = f"{self.times_s[0]:g} to {self.times_s[-1]:g} s"
+        return f"Readings({len(self.times_s):,} of {', '.join(self.keys)}, {lasts})"
+
+
+def _microseconds(times_s: tuple[Any, ...]) -> np.ndarray:
+    """Times in microseconds; ScenarioError for those that cannot be."""
+    wrong = next((time for time in _odd(times_s) if not is_number(time)), None)
+    if wrong is None:
+        wrong = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
+    if wrong is not None or not times_s:
+        shown = "no times" if wrong is None else repr(wrong)
+        raise ScenarioError(f"times_s has {shown:.40}; it must have numbers of seconds, 0 to {LONGEST_S:g}")
+    times_us = np.rint(np.array(times_s, float) * 1e6)
+    late = np.flatnonzero(np.diff(times_us) < 1)
+    if len(late):
+        before, after = times_s[late[0] : late[0] + 2]
+        raise ScenarioError(f"times_s has {after} after {before}; times must ascend, by a microsecond at least")
+    return times_us
+
+
+def _odd(column: tuple[Any, ...]) -> Iterable[Any]:
+    """What may be no number: nothing of a column whose values are all of the usual types."""
+    return () if set(map(type, column)) <= {float, int} else column
+
+
+def _column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
+    """The values of a key as they are published, NaN for those that are missing."""
+    try:
+        key = attributes.key_of(name)
+    except WorkbenchError as error:
+        raise ScenarioError(f"values: {error}") from None
+    if key.type == attributes.BLOB:
+        raise ScenarioError(f"{key.name} is a blob; readings are of keys with numbers")
+    if len(column) != count:
+        raise ScenarioError(f"{name} has {len(column)} values for {count} times; each has one, None if it is missing")
+    for value in _odd(column):
+        if value is not None and not is_number(value) and value == value:
+            raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")
+    # Of many values few are distinct, and each is made an attribute, which checks and rounds it, once.
+    given = np.array([math.nan if value is None else value for value in column], float)
+    distinct, places = np.unique(given, return_inverse=True)
+    return np.array([_rounded(key, value) for value in distinct.tolist()], float)[places]
+
+
+def _rounded(key: Any, value: float) -> float:
+    if value != value:
+        return math.nan
+    try:
+        return attributes.make(key.number, "IS", value).value / key.steps
+    except WorkbenchError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _with_none(column: np.ndarray) -> Column:
+    missing = np.isnan(column)
+    values = column.tolist()
+    return tuple(None if none else value for none, value in zip(missing.tolist(), values, strict=True))

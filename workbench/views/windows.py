@@ -1,0 +1,137 @@
+"""Windows of readings over time: a chart, and one that follows below a notebook's cell.
+
+The chart that follows is an output that is replaced, at most twice a second, as windows are added. So a notebook that
+is saved and opened again, or exported, has the last one, without a kernel.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.attributes.keys import key_of
+from workbench.errors import AttributeFormatError, ParameterError
+from workbench.views.chart import Series, line_chart
+from workbench.views.drawing import Drawing
+from workbench.views.notebook import in_notebook
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EVERY_S = 0.5
+MOST_SERIES = 8
+MOST_WINDOWS = 200  # the newest, side by side
+_MOST_BANDS = 3
+_NOT_BY = ("start_s", "end_s", "count", "mean", "min", "max", "late")
+_UNIX_S = 1e8  # no run is as long; such times are those of a clock
+
+
+def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "") -> Drawing:
+    """The means of windows over time, a line for each region or whatever the windows are by.
+
+    ``windows``: as `wb.pipelines.windows` has them. ``key``: which readings, if there are several; None: those with
+    most. A stretch without readings breaks its line. Up to three lines have a band from the least to the greatest
+    reading. ParameterError for a key that there is not.
+    """
+    frame, name = _of_key(windows, key)
+    by = [column for column in frame.columns if column not in _NOT_BY and column != "key"]
+    frame = frame[frame["start_s"] > frame["end_s"].max() - MOST_WINDOWS * _length_s(frame) - 1e-9]
+    groups = [("", frame)] if not by else [(_called(of), some) for of, some in frame.groupby(by, sort=True)]
+    first_s = float(frame["start_s"].min()) if len(frame) else 0.0
+    begin_s = first_s if first_s > _UNIX_S else 0.0
+    shown = [_line(called, some, begin_s, len(groups) <= _MOST_BANDS) for called, some in groups[:MOST_SERIES]]
+    if len(groups) > MOST_SERIES:
+        note = "; ".join(filter(None, (note, f"the first {MOST_SERIES} of {len(groups)} lines")))
+    since = f" since {datetime.fromtimestamp(begin_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if begin_s else ""
+    return line_chart(shown, x_label=f"time{since} (s)", y_label=_with_unit(name), note=note, width=640)
+
+
+def _of_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
+    if "key" not in windows.columns:
+        return windows, ""
+    counts = windows.groupby("key")["count"].sum()
+    if key is None:
+        key = str(counts.idxmax()) if len(counts) else ""
+    elif key not in counts.index:
+        raise ParameterError(f"there are no windows of {key!r}; there are of {', '.join(counts.index) or 'nothing'}")
+    return windows[windows["key"] == key], key
+
+
+def _length_s(frame: pd.DataFrame) -> float:
+    return float((frame["end_s"] - frame["start_s"]).iloc[0]) if len(frame) else 1.0
+
+
+def _with_unit(key: str) -> str:
+    try:
+        unit = key_of(key).unit
+    except AttributeFormatError:  # a topic, say, or no key at all
+        unit = ""
+    return f"mean {key}".strip() + (f" ({unit})" if unit else "")
+
+
+def _called(of: Any) -> str:
+    return " ".join(str(one) for one in of) or "elsewhere"
+
+
+def _line(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
+    """One line, a point in the middle of each window, and a gap where there are none."""
+    length_s = _length_s(frame)
+    place = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
+    columns = np.full((3, place.max() + 1), np.nan)
+    columns[:, place] = frame[["mean", "min", "max"]].to_numpy(float).T
+    x = float(frame["start_s"].min()) - begin_s + (np.arange(columns.shape[1]) + 0.5) * length_s
+    mean, low, high = columns.tolist()
+    return Series(name, x.tolist(), mean, low if has_band else None, high if has_band else None)
+
+
+# Following
+
+
+def drawing_of(following: Any, key: str | None = None) -> Drawing:
+    """What there is now of the windows that somebody follows (`wb.pipelines.follow`)."""
+    windows = following.windows()
+    readings, late = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
+    length_s = following.asked.every_us / 1e6
+    state = "goes on" if following.is_running else "has ended"
+    note = f"windows of {length_s:g} s with {readings:,} readings, {late:,} of them late; {state}"
+    if following.error is not None:
+        note = f"ended early: {following.error}"
+    return windows_chart(windows, key, note if len(windows) else f"no window of {length_s:g} s is closed; {state}")
+
+
+def show(following: Any, key: str | None = None) -> Drawing | None:
+    """In a notebook, a chart below the cell that follows until the end; elsewhere the drawing of what there is now."""
+    drawing = drawing_of(following, key)
+    if not in_notebook():
+        return drawing
+    from IPython.display import display
+
+    shown = display(drawing, display_id=True)
+    # Of no cell: an output is replaced by its own id, and whoever executes a notebook without a page hears the cell
+    # that runs alone.
+    thread = threading.Thread(target=_follow, args=(following, key, shown), name="chart", daemon=True)
+    thread.start()
+    following.charts.append(thread)
+    return None
+
+
+def _follow(following: Any, key: str | None, shown: Any) -> None:
+    """Replace the drawing whenever there are new windows; what goes wrong is told once."""
+    drawn, is_running = -1, True
+    while is_running:
+        began_s = time.perf_counter()
+        is_running, parts = following.is_running, following.parts
+        if parts > drawn or not is_running:
+            drawn = parts
+            try:
+                shown.update(drawing_of(following, key))
+            except Exception as error:
+                print(f"the windows cannot be drawn any more: {error!r}", file=sys.stderr)
+                return
+        took_s = time.perf_counter() - began_s
+        time.sleep(max(EVERY_S - took_s, took_s) if is_running else 0.0)
