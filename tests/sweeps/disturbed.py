@@ -88,12 +88,15 @@ class Story(NamedTuple):
 
 
 def kept(out):
-    """How many rows a folder has at this moment; some are told twice while they move into a file."""
+    """How many points a folder has at this moment, in files or in a journal."""
     try:
-        whole = sum(pq.read_metadata(path).num_rows for path in out.glob("*.parquet"))
-        return whole + sum(what == "row" for path in out.glob(journal.NAMES) for what, _ in journal.lines(path))
+        lines = [line for path in out.glob(journal.NAMES) for line in journal.lines(path)]
+        columns = [pq.read_table(path, columns=["key"]).column("key") for path in out.glob("*.parquet")]
     except OSError:  # A file went while it was looked for.
         return 0
+    return len(
+        {key for column in columns for key in column.to_pylist()} | {row["key"] for what, row in lines if what == "row"}
+    )
 
 
 def play(folder, points):
@@ -114,12 +117,12 @@ def play(folder, points):
         driver = subprocess.Popen(command, cwd=REPOSITORY, env=environment(PYSPARK_PYTHON=PYTHON))
         try:
             wait_until_both_ran(folder, driver)
-            wait_for_more(out, 10, driver)
+            wait_for_more(out, points // 20, driver)
             happened("both workers have run points, and the driver has kept them")
             refused = second_driver(out, points)
             happened("a second driver was refused")
             workers.kill_worker()
-            wait_for_more(out, kept(out), driver)
+            wait_for_more(out, kept(out) + points // 40, driver)
             happened("a worker was killed, and the other one went on")
         finally:
             driver.send_signal(signal.SIGKILL)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType
@@ -133,6 +134,8 @@ class Plan:
         return self.codes.of(protocol)
 
     def _words_of(self, value: Any) -> str:
+        if type(value) is int or (type(value) is float and math.isfinite(value)):
+            return repr(value)  # as JSON has it, and sooner
         if isinstance(value, (bool, int, float, str)):
             return json.dumps(value)
         known = self._words.get(id(value))

@@ -22,8 +22,9 @@ the same folder after a stop, as a sweep's does:
 Theory of operation
     What users call a plan is a `Design` here: it has paths, as `Scenario.replace` takes them, and for the number of a
     point their values. (`Plan` of workbench/sweeps/plan.py is what a worker needs to run one: a design with the base
-    scenario, the engine and the measure.) It is lazy. A crossed plan keeps its two parts and not their combinations; what was drawn is kept as an array of
-    numbers in the unit cube, so that workers have the points that the driver has, whatever their libraries.
+    scenario, the engine and the measure.) It is lazy. A crossed plan keeps its two parts and not their combinations;
+    what was drawn is kept as an array of numbers in the unit cube, so that workers have the points that the driver
+    has, whatever their libraries.
 
         >>> import workbench as wb
         >>> ttl_and_loss = wb.plans.latin_hypercube(50, {"protocol.ttl": wb.plans.whole(3, 12),

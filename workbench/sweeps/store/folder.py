@@ -198,18 +198,24 @@ class FolderStore:
         if not wanted:
             return
         table = table.take([place for place, _ in wanted])
-        metrics = {name: what for name, what in self._columns.metrics().items() if name in table.column_names}
-        content = {name: table.column(name).to_pylist() for name in table.column_names}
-        for place, (_, number) in enumerate(wanted):
-            row = {name: content[name][place] for name in _SAME}
-            if self._traces is not None and row["error"] is None and _key_of(row) not in self._traces.keys:
-                continue  # It was run without keeping its trace.
-            row["seed"] = self._plan.seed_of(number) if row["seed"] is None else row["seed"]
-            told = {what: content[name][place] for name, what in metrics.items()}
+        metrics = [
+            (what, table.column(name).to_pylist(), what.startswith(COUNTS))
+            for name, what in self._columns.metrics().items()
+            if name in table.column_names
+        ]
+        rows = zip(*(_values(table.column(name)) for name in _SAME), strict=True)
+        for place, ((_, number), (seed, *same)) in enumerate(zip(wanted, rows, strict=True)):
             # Runs leave out counts of 0, and nulls are metrics of others.
-            absent = {what for what, value in told.items() if value is None or (not value and what.startswith(COUNTS))}
-            own = {what: value for what, value in told.items() if what not in absent}
-            yield number, Row(number=number, document="", metrics=own, **row)
+            own = {
+                what: values[place]
+                for what, values, is_count in metrics
+                if values[place] is not None and (values[place] or not is_count)
+            }
+            scenario, code, engine, versions, wall_s, compile_s, error = same
+            if self._traces is not None and error is None and (scenario, code) not in self._traces.keys:
+                continue  # It was run without keeping its trace.
+            seed = self._plan.seed_of(number) if seed is None else seed
+            yield number, Row(number, scenario, "", seed, code, engine, wall_s, compile_s, error, own, versions)
 
     # Tidying
 
@@ -311,12 +317,16 @@ class FolderStore:
 
 
 _OF_OTHERS = ("point", "engine_asked", "measure", "code", "seed")
-_SAME = ("scenario", "seed", "code", "engine", "versions", "wall_s", "compile_s", "error")
+_SAME = ("seed", "scenario", "code", "engine", "versions", "wall_s", "compile_s", "error")
 
 
-def _key_of(row: dict[str, Any]) -> tuple[str, str]:
-    """What its trace is kept by."""
-    return row["scenario"], row["code"]
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values; a text that is there again and again is one object."""
+    if not pa.types.is_string(column.type):
+        return column.to_pylist()
+    encoded = column.combine_chunks().dictionary_encode()
+    words = [*encoded.dictionary.to_pylist(), None]
+    return [words[place] for place in encoded.indices.fill_null(len(words) - 1).to_pylist()]
 
 
 def _metrics_of(origins: dict[str, Any]) -> list[str]:
