@@ -439,7 +439,8 @@ void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size)
         int body_size = deframe(&mote->radio, bytes[i]);
         if (body_size == NO_BODY || mote->is_held || !mote->is_configured)
             continue;
-        if (body_size == 0 || mote->radio_bytes[0] != HEARD || !take_message(mote, mote->radio_bytes, (size_t)body_size))
+        bool is_heard = body_size > 0 && mote->radio_bytes[0] == HEARD;
+        if (!is_heard || !take_message(mote, mote->radio_bytes, (size_t)body_size))
             mote->radio.spoilt++;
     }
     tell_noise(mote);
