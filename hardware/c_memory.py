@@ -4,8 +4,9 @@
 
 It is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). The image is
 the one that `wb.motes.virtual(kind="cortex-m3")` runs: program, host link, radio, stack. How deep the stack has been is
-measured on motes that qemu-system-arm emulates, in a network whose lists fill. What an entry of a list costs is the
-difference between a node with more of it and a node without.
+measured on motes that qemu-system-arm emulates. How deep it can be is the longest way through the calls, which never
+come back to where they were: there is no recursion. What an entry of a list costs is the difference between a node with
+more of it and a node without.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +45,17 @@ SMALLER = {
     "MAX_BLACK": 16,
     "MAX_NEXT_HOPS": 4,
 }
+# Whom functions call by pointer: where the caller stands -> the functions that the pointers of an image lead to.
+POINTERS = {
+    "diffusion/c/": ("take_frame", "take_event"),
+    "mote/framing.c": ("write_host", "write_radio"),
+    "mote/mote.c": ("now_us", "used_B", "reset_board"),
+    "mps2_an385/main.c": ("mote_feed", "mote_hear"),
+}
+POINTER = "__indirect_call"
+NEVER_CALLED = ("answer_one",)  # by which a message is handed to a filter: an image has none
+LIBRARY_B = 64  # taken for what comes with the compiler: memcpy and its like, the arithmetic of doubles
+INTERRUPT_B = 32 + 4  # what the chip itself puts on the stack
 DEFAULTS = definition_file.sizes(Diffusion())
 LISTS = [name for name in DEFAULTS if name not in ("MAX_ATTRIBUTES", "MAX_NEXT_HOPS", "MESSAGE_B")]
 
@@ -62,7 +76,18 @@ def compiled(folder: Path, with_program: bool = False) -> list[Path]:
     for source in [*sources, *(path for where in folders[len(FOLDERS) :] for path in sorted(where.glob("*.c")))]:
         objects.append(folder / f"{source.stem}.o")
         where = [f"-I{one}" for one in folders]
-        command = [COMPILER, *OPTIONS, "-fstack-usage", *named, *where, "-c", str(source), "-o", str(objects[-1])]
+        command = [
+            COMPILER,
+            *OPTIONS,
+            "-fstack-usage",
+            "-fcallgraph-info=su",
+            *named,
+            *where,
+            "-c",
+            str(source),
+            "-o",
+            str(objects[-1]),
+        ]
         subprocess.run(command, check=True)
     return objects
 
@@ -82,6 +107,51 @@ def frames() -> list[Frame]:
         lines = [line for path in Path(folder).glob("*.su") for line in path.read_text().splitlines()]
     found = [Frame(int(line.split("\t")[1]), line.split("\t")[0].rpartition(":")[2]) for line in lines]
     return sorted(found, reverse=True)
+
+
+def deepest_calls() -> list[str]:
+    """The functions on the way through an image's calls that takes the most stack, and then those of an interrupt."""
+    sizes, calls = _calls()
+    way = _deepest("reset", sizes, calls, ())
+    interrupt = max((_deepest(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")), key=_way_B(sizes))
+    return [*way, *interrupt]
+
+
+def stack_bound_B() -> int:
+    """How deep the stack of an image can be, at the definition file's sizes."""
+    return _way_B(_calls()[0])(deepest_calls()) + INTERRUPT_B
+
+
+def _way_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
+    return lambda way: sum(sizes.get(name, LIBRARY_B) for name in way)
+
+
+def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
+    """(function -> its stack frame, function -> whom it calls), as the compiler has seen them."""
+    with tempfile.TemporaryDirectory() as folder:
+        compiled(Path(folder), with_program=True)
+        lines = [line for path in Path(folder).glob("*.ci") for line in path.read_text().splitlines()]
+    sizes, calls = {}, defaultdict(set)
+    for line in lines:
+        if found := re.match(r'node: \{ title: "([^"]+)" label: "[^"]*\\n(\d+) bytes', line):
+            sizes[_name(found.group(1))] = int(found.group(2))
+        elif found := re.match(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"(?: label: "([^"]+)")?', line):
+            caller, callee, where = found.groups()
+            pointed = next((names for place, names in POINTERS.items() if place in (where or caller)), ())
+            calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)]).difference(NEVER_CALLED)
+    return sizes, calls
+
+
+def _name(title: str) -> str:
+    """A function's name, without its file and what the optimizer has put behind it."""
+    return title.rpartition(":")[2].partition(".")[0]
+
+
+def _deepest(name: str, sizes: dict[str, int], calls: dict[str, set[str]], above: tuple[str, ...]) -> list[str]:
+    if name in above:
+        raise ValueError(f"{name} calls itself: {' -> '.join(above)}")
+    below = [_deepest(one, sizes, calls, (*above, name)) for one in sorted(calls.get(name, ()))]
+    return [name, *max(below, key=_way_B(sizes), default=[])]
 
 
 def node_B(**defines: int) -> int:
@@ -154,6 +224,7 @@ def main() -> None:
         print(f"a node, {name}: {full:,} B; smaller lists: {small:,} B")
     for name in LISTS:
         print(f"{name}: one more takes " + ", ".join(f"{entry_B(name, B)} B {p}" for p, B in PROFILES.items()))
+    print(f"the stack can be {stack_bound_B():,} B deep: {' > '.join(deepest_calls())}")
     for frame in frames()[:5]:
         print(f"stack: {frame.function} {frame.size_B} B")
 

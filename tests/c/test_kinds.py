@@ -11,6 +11,7 @@ import pytest
 import workbench as wb
 from tests.c.networks import random_kinds, random_scenario
 from tests.golden import renew
+from tests.motes.test_motes import played
 from tests.repository import REPOSITORY
 from tests.until import wait_until
 from workbench import cli, motes
@@ -50,7 +51,7 @@ def forwarders(run, since_us=0):
 
 
 def assert_golden(kind):
-    run = renew.scenario("diffusion-motes").run(on=wb.motes.virtual(lockstep=True, kind=kind))
+    run = played(renew.scenario("diffusion-motes"), wb.motes.virtual(lockstep=True, kind=kind))
     assert run.trace_hash == json.loads(renew.DIGESTS.read_text(encoding="utf-8"))["diffusion-motes"]["trace_hash"]
     return run
 
@@ -218,6 +219,14 @@ def test_protocol_without_a_program_in_c_is_refused_before_a_mote_starts():
         with pytest.raises(ScenarioError, match=f"{type(protocol).__name__} has no program in C.*micropython"):
             line(3).replace(protocol=protocol).run(on=on)
         assert not on._processes
+
+
+@needs_c
+def test_publication_that_no_message_has_room_for_is_refused_in_a_sentence():
+    scenario = line(2)
+    scenario = scenario.replace(workload=[*scenario.workload, wb.publish(1, "TEMP IS 1", payload=bytes(1900))])
+    with pytest.raises(LinkError, match="do not fit a message"):
+        scenario.run(on=wb.motes.virtual(lockstep=True, kind=C))
 
 
 @pytest.mark.parametrize("gone", ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"])

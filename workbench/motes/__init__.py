@@ -124,8 +124,7 @@ class VirtualMotes(Motes):
         return dict(zip(nodes, self.rack.urls, strict=True))
 
     def _start_processes(self, scenario: Any) -> dict[int, str]:
-        # Keys of the user's own make the configuration long; without them it fits what a small mote has room for.
-        longest_body = in_c.LONG_BODY if scenario.user_keys() else in_c.SHORT_BODY
+        longest_body = _longest_body(scenario)
         nodes = self._nodes_of(C, CORTEX_M3)
         compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body) for node in nodes}
         for node in [node for node in self._processes if self._compiled[node] != compiled.get(node)]:
@@ -210,6 +209,13 @@ class VirtualMotes(Motes):
         if hasattr(self._holder, "stop"):
             self._holder.stop()
         self.close()
+
+
+def _longest_body(scenario: Any) -> int:
+    """What a mote needs room for; without keys of the user's own and long payloads it is what a small one has."""
+    told = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
+    is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in told)
+    return in_c.LONG_BODY if is_long or scenario.user_keys() else in_c.SHORT_BODY
 
 
 def _ask_memory(url: str) -> int | None:

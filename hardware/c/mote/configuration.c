@@ -91,8 +91,8 @@ static int read_exponent(const char *at)
     return is_negative ? -exponent : exponent;
 }
 
-/* A small board has no strtod, which would need a heap. Fifteen digits and a power of ten that is exact are rounded once,
- * so that the number is the one that Python reads; others are refused. */
+/* A small board has no strtod, which would need a heap. Fifteen digits and a power of ten that is exact are rounded
+ * once, so that the number is the one that Python reads; others are refused. */
 static bool read_decimal(const char *at, double *number)
 {
     uint64_t digits = 0;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most that a host's message takes, and what is kept of the mote's own until it is written. A small board has less. */
+/* The most that a host's message takes, and what is kept of the mote's own until it is written: less on a small board. */
 #ifndef LONGEST_BODY
 #define LONGEST_BODY 2048
 #endif

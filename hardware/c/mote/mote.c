@@ -95,38 +95,39 @@ static int64_t now_of(const struct mote *mote)
     return mote->is_held ? mote->held_us : mote->board->now_us(mote->board->context) + mote->offset_us;
 }
 
-static void begin(struct enframer *message, const struct mote *mote, uint8_t kind)
+/* There is one message at a time, so it need not stand on the stack, where its functions would lie on each other. */
+static struct enframer *begin(struct mote *mote, uint8_t kind)
 {
-    enframe_begin(message, mote->board->context, mote->board->write);
-    enframe_put(message, kind);
+    enframe_begin(&mote->message, mote->board->context, mote->board->write);
+    enframe_put(&mote->message, kind);
+    return &mote->message;
 }
 
-static void write_event(const struct mote *mote, const struct event *event)
+static void write_event(struct mote *mote, const struct event *event)
 {
-    struct enframer message;
-    begin(&message, mote, EVENT);
-    put(&message, now_of(mote), 8);
-    put(&message, event->kind, 1);
-    put(&message, event->peer, 4);
-    put(&message, event->origin, 4);
-    put(&message, event->sequence, 8);
-    put(&message, event->value, 8);
-    put(&message, 0, 2);
-    put(&message, (int64_t)strlen(event->message), 1);
-    put_text(&message, event->message);
+    struct enframer *message = begin(mote, EVENT);
+    put(message, now_of(mote), 8);
+    put(message, event->kind, 1);
+    put(message, event->peer, 4);
+    put(message, event->origin, 4);
+    put(message, event->sequence, 8);
+    put(message, event->value, 8);
+    put(message, 0, 2);
+    put(message, (int64_t)strlen(event->message), 1);
+    put_text(message, event->message);
     if (event->attributes.bytes != NULL) {
-        put(&message, IS_ATTRIBUTES, 1);
-        put(&message, (int64_t)event->attributes.count, 1);
-        put_bytes(&message, event->attributes.bytes, event->attributes.size);
+        put(message, IS_ATTRIBUTES, 1);
+        put(message, (int64_t)event->attributes.count, 1);
+        put_bytes(message, event->attributes.bytes, event->attributes.size);
     } else {
-        put(&message, IS_TEXT, 1);
-        put_text(&message, event->detail);
+        put(message, IS_TEXT, 1);
+        put_text(message, event->detail);
     }
-    enframe_end(&message);
+    enframe_end(message);
 }
 
 /* Tell of an event of the mote's own. */
-static void tell_own(const struct mote *mote, int kind, int64_t sequence, int64_t value, const char *detail,
+static void tell_own(struct mote *mote, int kind, int64_t sequence, int64_t value, const char *detail,
                      struct attributes attributes)
 {
     int64_t address = mote->is_configured ? (int64_t)mote->configuration.address : NOBODY;
@@ -134,7 +135,7 @@ static void tell_own(const struct mote *mote, int kind, int64_t sequence, int64_
     write_event(mote, &event);
 }
 
-static void tell_text(const struct mote *mote, int kind, int64_t value, const char *text)
+static void tell_text(struct mote *mote, int kind, int64_t value, const char *text)
 {
     tell_own(mote, kind, 0, value, text, (struct attributes){0});
 }
@@ -160,39 +161,37 @@ static void take_frame(void *context, uint32_t destination, const struct frame *
     struct mote *mote = context;
     announce(mote);
     const struct board *board = mote->board;
-    struct enframer message;
+    struct enframer *message = &mote->message;
     /* A held clock is a simulator's, which wants frames and answers in their order: on one line. */
-    enframe_begin(&message, board->context,
+    enframe_begin(message, board->context,
                   board->write_radio != NULL && !mote->is_held ? board->write_radio : board->write);
-    enframe_put(&message, SEND);
-    put(&message, destination == BROADCAST ? NOBODY : (int64_t)destination, 4);
-    put_bytes(&message, frame->head, frame->head_size);
-    put_bytes(&message, frame->body, frame->body_size);
-    enframe_end(&message);
+    enframe_put(message, SEND);
+    put(message, destination == BROADCAST ? NOBODY : (int64_t)destination, 4);
+    put_bytes(message, frame->head, frame->head_size);
+    put_bytes(message, frame->body, frame->body_size);
+    enframe_end(message);
 }
 
-static void greet(const struct mote *mote, uint32_t session)
+static void greet(struct mote *mote, uint32_t session)
 {
-    struct enframer message;
-    begin(&message, mote, READY);
-    put_text(&message, "WB");
-    put(&message, VERSION, 1);
-    put(&message, session, 4);
-    put(&message, mote->board->boot, 4);
-    put(&message, false, 1); /* it has no radio of its own */
-    put_text(&message, mote->board->name);
-    enframe_end(&message);
+    struct enframer *message = begin(mote, READY);
+    put_text(message, "WB");
+    put(message, VERSION, 1);
+    put(message, session, 4);
+    put(message, mote->board->boot, 4);
+    put(message, false, 1); /* it has no radio of its own */
+    put_text(message, mote->board->name);
+    enframe_end(message);
 }
 
-static void refuse(const struct mote *mote, uint32_t session, uint8_t reason)
+static void refuse(struct mote *mote, uint32_t session, uint8_t reason)
 {
-    struct enframer message;
-    begin(&message, mote, REFUSED);
-    put_text(&message, "WB");
-    put(&message, VERSION, 1);
-    put(&message, session, 4);
-    put(&message, reason, 1);
-    enframe_end(&message);
+    struct enframer *message = begin(mote, REFUSED);
+    put_text(message, "WB");
+    put(message, VERSION, 1);
+    put(message, session, 4);
+    put(message, reason, 1);
+    enframe_end(message);
 }
 
 /* What the host asks for */
@@ -329,18 +328,17 @@ static struct outcome act(struct mote *mote, uint8_t kind, const uint8_t *at, si
 static void answer(struct mote *mote, uint16_t token, const struct outcome *outcome)
 {
     bool is_planned = mote->is_configured && diffusion_next_wake(&mote->node) != NEVER;
-    struct enframer message;
-    begin(&message, mote, ANSWER);
-    put(&message, token, 2);
-    put(&message, outcome->wrong == NULL, 1);
-    put(&message, outcome->number, 8);
-    put(&message, is_planned ? diffusion_next_wake(&mote->node) : NOBODY, 8);
-    put(&message, now_of(mote), 8);
+    struct enframer *message = begin(mote, ANSWER);
+    put(message, token, 2);
+    put(message, outcome->wrong == NULL, 1);
+    put(message, outcome->number, 8);
+    put(message, is_planned ? diffusion_next_wake(&mote->node) : NOBODY, 8);
+    put(message, now_of(mote), 8);
     if (outcome->wrong != NULL) {
-        put_text(&message, outcome->wrong);
-        put_text(&message, outcome->what);
+        put_text(message, outcome->wrong);
+        put_text(message, outcome->what);
     }
-    enframe_end(&message);
+    enframe_end(message);
 }
 
 static void command(struct mote *mote, const uint8_t *body, size_t size)
@@ -439,9 +437,10 @@ void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         int body_size = deframe(&mote->radio, bytes[i]);
-        if (body_size == NO_BODY || mote->is_held)
+        if (body_size == NO_BODY || mote->is_held || !mote->is_configured)
             continue;
-        if (body_size == 0 || mote->radio_bytes[0] != HEARD || !take_message(mote, mote->radio_bytes, (size_t)body_size))
+        bool is_heard = body_size > 0 && mote->radio_bytes[0] == HEARD;
+        if (!is_heard || !take_message(mote, mote->radio_bytes, (size_t)body_size))
             mote->radio.spoilt++;
     }
     tell_noise(mote);

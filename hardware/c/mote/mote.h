@@ -47,6 +47,7 @@ struct mote {
     struct configuration configuration;
     struct driver driver;
     struct diffusion node;
+    struct enframer message; /* that is being written */
     struct deframer line;
     struct deframer radio;
     uint8_t line_bytes[STUFFED_B(LONGEST_BODY)];
@@ -58,7 +59,7 @@ void mote_start(struct mote *mote, const struct board *board);
 /* Bytes that came over the host link. */
 void mote_feed(struct mote *mote, const uint8_t *bytes, size_t size);
 
-/* Bytes that came over the radio's line. While the clock is held they are thrown away. */
+/* Bytes that came over the radio's line. While the clock is held, or before there is a node, they are thrown away. */
 void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size);
 
 /* Do what is due; returns in how many µs to be stepped again, NEVER if nothing is planned. */

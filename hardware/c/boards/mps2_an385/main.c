@@ -1,5 +1,5 @@
-/* A mote on a Cortex-M3: UART 0 is the host link, UART 1 the radio. Both are read by interrupts, and the processor sleeps
- * when there is nothing to do. Time is SysTick's; a timer ends the sleep when the mote wants to be stepped. */
+/* A mote on a Cortex-M3: UART 0 is the host link, UART 1 the radio. Both are read by interrupts, and the processor
+ * sleeps when there is nothing to do. Time is SysTick's; a timer ends the sleep when the mote wants to be stepped. */
 #include "board.h"
 #include "mote.h"
 
