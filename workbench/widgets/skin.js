@@ -1,4 +1,6 @@
-// Names the handles of sliders: ipywidgets gives them none, and a screen reader reads numbers without saying of what.
+// What ipywidgets and JupyterLab leave undone: sliders without names, and closed widgets that stay in the page's memory.
+
+// A handle has no name, and a screen reader reads numbers without saying of what.
 
 function nameHandles(root) {
   for (const handle of root.querySelectorAll(".wb-field .noUi-handle:not([aria-label])")) {
@@ -18,7 +20,53 @@ async function outermost(el) {
   return null
 }
 
-async function render({ el }) {
+// JupyterLab 4's end of a closed comm stays with its kernel, which tells it of restarts, and keeps what was to be called
+// at its end: the widget's model, its views, and some 4,000 elements of a lab whose cell is run again.
+function letGoOfModels(model) {
+  const kind = kindWith(model, "_handle_comm_closed")
+  if (!kind || kind.letsGo) return
+  const { close } = kind
+  kind.letsGo = true
+  kind.close = function (...how) {
+    const end = this.comm?.jsServicesComm
+    const done = close.apply(this, how)
+    if (end) end.onClose = end.onMsg = undefined
+    return done
+  }
+}
+
+// A layout or a style that others have, too, keeps a view for each element that had it, and calls it with messages, of
+// which there are none.
+function letGoOfViews(view) {
+  const kind = kindWith(view, "setLayout")
+  if (!kind || kind.letsGo) return
+  const { remove } = kind
+  kind.letsGo = true
+  kind.remove = function (...how) {
+    for (const look of [this.layoutPromise, this.stylePromise]) look?.then((one) => one?.remove().model.off("msg:custom"))
+    return remove.apply(this, how)
+  }
+}
+
+// The prototype, of all that something is, that has this method.
+function kindWith(one, method) {
+  while (one && !Object.hasOwn(one, method)) one = Object.getPrototypeOf(one)
+  return one
+}
+
+// A view of ipywidgets, that of the element which a layout is for; nothing once the layout is closed.
+async function viewOf(layout) {
+  for (let waited = 0; waited < 100 && layout?.comm; waited++) {
+    const [found] = Object.values(layout.views ?? {})
+    if (found) return (await found).options?.parent
+    await new Promise((done) => setTimeout(done, 50))
+  }
+}
+
+async function render({ model, el }) {
+  const layout = model.get("layout")
+  letGoOfModels(layout)
+  viewOf(layout).then(letGoOfViews)
   const root = await outermost(el)
   // The skins of the parts within one find it worn already.
   if (!root || root.isNamed) return
