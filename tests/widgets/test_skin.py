@@ -41,6 +41,26 @@ def test_parts_whose_maker_wears_one_for_all_have_none():
     assert any(isinstance(child, Skin) for child in wb.widgets.RadioForm().children)
 
 
+@pytest.mark.browser
+def test_a_slider_over_decades_tells_its_value_and_not_the_logarithm(chromium):
+    field = next(
+        one for one in wb.widgets.RadioForm().fields.values() if "wb-logarithm" in one._controls[0]._dom_classes
+    )
+    page = chromium.new_page()
+    page.set_content(
+        '<div class="wb-part"><div class="wb-field"><span title="why">rate</span><div class="wb-logarithm">'
+        '<div class="noUi-handle" role="slider" aria-valuetext="2"></div></div><span class="wb-unit">kb/s</span></div>'
+        '<div class="skin"></div></div>'
+    )
+    page.evaluate(WEAR, str(Skin._esm))
+    said = "(said) => document.querySelector('.noUi-handle').getAttribute('aria-valuetext') === said"
+    page.wait_for_function(said, arg="100 kb/s")
+    page.evaluate("() => document.querySelector('.noUi-handle').setAttribute('aria-valuetext', '-0.5')")
+    page.wait_for_function(said, arg="0.316 kb/s")
+    assert 10 ** field._controls[0].value == pytest.approx(field.value, rel=0.05)
+    page.close()
+
+
 # Of a model and its view what ipywidgets has, and of a comm what JupyterLab keeps; the layout is another view's, too.
 CLOSED = """
 async (script) => {

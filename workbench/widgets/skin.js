@@ -7,6 +7,16 @@ function nameHandles(root) {
     const name = handle.closest(".wb-field").querySelector("span[title]")
     if (name) handle.setAttribute("aria-label", name.textContent)
   }
+  for (const handle of root.querySelectorAll(".wb-logarithm .noUi-handle")) sayPower(handle)
+}
+
+// A slider over decades stands at the logarithm of its value; what is read is the value, with its unit.
+function sayPower(handle) {
+  const said = handle.getAttribute("aria-valuetext")
+  if (said === handle.dataset.said || !Number.isFinite(parseFloat(said))) return
+  const unit = handle.closest(".wb-field")?.querySelector(".wb-unit")?.textContent ?? ""
+  handle.dataset.said = `${+(10 ** parseFloat(said)).toPrecision(3)} ${unit}`.trim()
+  handle.setAttribute("aria-valuetext", handle.dataset.said)
 }
 
 // The outermost part that an element is in, once it is in the page.
@@ -80,7 +90,7 @@ async function render({ model, el }) {
       nameHandles(root)
     }, 100)
   })
-  watch.observe(root, { childList: true, subtree: true })
+  watch.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] })
   nameHandles(root)
 }
 export default { render }
