@@ -130,6 +130,7 @@ def test_two_protocols_play_side_by_side_on_one_clock(lab):
     clocks = {player.wire.clock for player in lab._players.players}
     assert len(lab._players.players) == 2 and len(clocks) == 1 and "" not in clocks
     assert "Flooding" in lab._differences.value and "Diffusion" in lab._differences.value
+    assert lab._below.titles[lab._below.selected_index] == "Differences" and "wb-two" in lab._middle._dom_classes
     lab._beside.value = "nothing"
     assert lab.wait() and len(lab.runs) == len(lab._players.players) == 1
 

@@ -270,6 +270,8 @@ class Lab(widgets.VBox):
             if name not in self._beside.options:
                 self._beside.options = (*self._beside.options, name)
             self._beside.value = name
+            for one in (self._middle, self._drawer):  # two players take the forms' room where there is little
+                (one.remove_class if beside is None else one.add_class)("wb-two")
         finally:
             self._is_showing = False
         self._undo.disabled, self._redo.disabled = not self._session.can_undo, not self._session.can_redo
@@ -284,7 +286,8 @@ class Lab(widgets.VBox):
         if known is not None and type(known).public_class().__name__ == change.new:
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
-        self._session.change(beside=beside)
+        if self._session.change(beside=beside):
+            self._below.selected_index = self._below.titles.index("Why not" if beside is None else "Differences")
 
     def _draw_drawer(self, change: Any) -> None:
         """Where the page is narrow the forms are a drawer; where it is wide they are always there."""
