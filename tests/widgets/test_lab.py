@@ -1,5 +1,6 @@
 """The lab without a browser: parts offer, the state changes, all parts and the run follow."""
 
+import gc
 import json
 import struct
 import threading
@@ -129,6 +130,7 @@ def test_two_protocols_play_side_by_side_on_one_clock(lab):
     clocks = {player.wire.clock for player in lab._players.players}
     assert len(lab._players.players) == 2 and len(clocks) == 1 and "" not in clocks
     assert "Flooding" in lab._differences.value and "Diffusion" in lab._differences.value
+    assert lab._below.titles[lab._below.selected_index] == "Differences" and "wb-two" in lab._middle._dom_classes
     lab._beside.value = "nothing"
     assert lab.wait() and len(lab.runs) == len(lab._players.players) == 1
 
@@ -136,9 +138,10 @@ def test_two_protocols_play_side_by_side_on_one_clock(lab):
 def test_what_was_composed_is_there_again(lab):
     lab.change(seed=5)
     lab.change(beside=wb.Flooding())
+    composed = lab._session.state
     lab.close()
     second = again()
-    assert second._session.state == lab._session.state and len(second.runs) == 2
+    assert second._session.state == composed and len(second.runs) == 2
     second.close()
 
 
@@ -243,15 +246,21 @@ def test_a_lab_that_is_closed_leaves_no_widget_behind(lab):
 
 
 def test_a_lab_that_is_opened_again_leaves_no_widget_and_no_thread_behind(lab):
+    kept = []  # as a notebook keeps what its cells have answered
+
     def left():
-        made = wb.lab()
-        assert made.wait(30)
-        return len(ipywidgets._instances), sum(one.name == "lab" for one in threading.enumerate())
+        kept.append(wb.lab())
+        assert kept[-1].wait(30)
+        gc.collect()
+        threads = sum(one.name == "lab" for one in threading.enumerate())
+        return len(ipywidgets._instances), threads, len(gc.get_objects())
 
     left()
-    widgets, _ = left()
-    again, threads = [left() for _ in range(3)][-1]
+    widgets, _, objects = left()
+    again, threads, more = [left() for _ in range(3)][-1]
     assert again == widgets
+    assert more < objects + 1_500  # 8,700 for each lab that is kept with all that it was made of
+    assert all(one.scenario == kept[-1].scenario and one.run is None for one in kept[:-1])
     assert threads <= 3  # the fixture's, the last one's, and one that is about to end
     wb.lab().close()
 

@@ -15,7 +15,8 @@ PAGE = """
 WEAR = """
 async (script) => {
   const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })))
-  await module.default.render({ el: document.querySelector(".skin") })
+  const model = { get: () => null } // without a layout: nothing is to be let go
+  await module.default.render({ model, el: document.querySelector(".skin") })
 }
 """
 NAMES = "() => [...document.querySelectorAll('.noUi-handle')].map((one) => one.getAttribute('aria-label'))"
@@ -38,6 +39,60 @@ def test_parts_whose_maker_wears_one_for_all_have_none():
         part = wb.widgets.RadioForm()
     assert not any(isinstance(child, Skin) for child in part.children)
     assert any(isinstance(child, Skin) for child in wb.widgets.RadioForm().children)
+
+
+@pytest.mark.browser
+def test_a_slider_over_decades_tells_its_value_and_not_the_logarithm(chromium):
+    field = next(
+        one for one in wb.widgets.RadioForm().fields.values() if "wb-logarithm" in one._controls[0]._dom_classes
+    )
+    page = chromium.new_page()
+    page.set_content(
+        '<div class="wb-part"><div class="wb-field"><span title="why">rate</span><div class="wb-logarithm">'
+        '<div class="noUi-handle" role="slider" aria-valuetext="2"></div></div><span class="wb-unit">kb/s</span></div>'
+        '<div class="skin"></div></div>'
+    )
+    page.evaluate(WEAR, str(Skin._esm))
+    said = "(said) => document.querySelector('.noUi-handle').getAttribute('aria-valuetext') === said"
+    page.wait_for_function(said, arg="100 kb/s")
+    page.evaluate("() => document.querySelector('.noUi-handle').setAttribute('aria-valuetext', '-0.5')")
+    page.wait_for_function(said, arg="0.316 kb/s")
+    assert 10 ** field._controls[0].value == pytest.approx(field.value, rel=0.05)
+    page.close()
+
+
+# Of a model and its view what ipywidgets has, and of a comm what JupyterLab keeps; the layout is another view's, too.
+CLOSED = """
+async (script) => {
+  const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })))
+  class Model {
+    comm = { jsServicesComm: { onClose: () => {}, onMsg: () => {} } }
+    close() { this.isClosed = true; delete this.comm }
+    _handle_comm_closed() {}
+  }
+  class View { setLayout() {} remove() { this.isRemoved = true; return this } }
+  const off = []
+  const look = { remove() { this.isRemoved = true; return this }, model: { off: (name) => off.push(name) } }
+  const layout = new Model()
+  const view = Object.assign(new View(), { layoutPromise: Promise.resolve(look), stylePromise: Promise.resolve() })
+  layout.views = { one: Promise.resolve({ options: { parent: view } }) }
+  module.default.render({ model: { get: () => layout }, el: document.createElement("div") })
+  await new Promise((done) => setTimeout(done, 50))
+  const other = new Model()
+  const { jsServicesComm } = other.comm
+  other.close()
+  const removed = view.remove() === view && view.isRemoved
+  await new Promise((done) => setTimeout(done, 50))
+  return [other.isClosed, jsServicesComm.onClose ?? null, jsServicesComm.onMsg ?? null, removed, look.isRemoved, off]
+}
+"""
+
+
+@pytest.mark.browser
+def test_what_is_closed_is_let_go(chromium):
+    page = chromium.new_page()
+    assert page.evaluate(CLOSED, str(Skin._esm)) == [True, None, None, True, True, ["msg:custom"]]
+    page.close()
 
 
 @pytest.mark.browser

@@ -211,6 +211,7 @@ def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], flo
         slider = widgets.FloatSlider(
             min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=_AS_ROOM
         )
+        slider.add_class("wb-logarithm")  # skin.js
         return slider, lambda value: math.log10(max(value, low)), lambda place: _rounded(10**place, whole)
     if whole:
         return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=_AS_ROOM), lambda v: v, int

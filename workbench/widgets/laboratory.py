@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import ipywidgets as widgets
+import traitlets
 
 from workbench import public_names, topology
+from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario, protocol_from_dict
@@ -38,6 +40,7 @@ from workbench.widgets.workload import Workload
 
 LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
 _ALONE = "nothing"
+_CLOSING_S = 5.0  # a run that is given up ends at its next look at progress
 # What the map's buttons ask for -> the workload's kind of item.
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
 _open: dict[str, Lab] = {}
@@ -80,6 +83,7 @@ class Lab(widgets.VBox):
         self._opened_with = opened.hash
         self._session = Session(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
+        self._text = ""  # of a closed lab: its scenario
         self._before: Any = None  # metrics of the run before
         with one_for_all():
             self._make_parts()
@@ -91,38 +95,40 @@ class Lab(widgets.VBox):
     @property
     def scenario(self) -> Scenario:
         """The scenario as it is now."""
-        return self._session.scenario
+        return Scenario.from_json(self._text) if self._text else self._session.scenario
 
     @property
     def run(self) -> Run | None:
-        """The run that is shown, on the left if there are two; None before the first."""
-        return self._panel.runs[0] if self._panel.runs else None
+        """The run that is shown, on the left if there are two; None before the first, and of a closed lab."""
+        return self.runs[0] if self.runs else None
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """The runs that are shown: one, or two side by side."""
-        return self._panel.runs
+        return () if self._is_closed else self._panel.runs
 
     @property
     def selection(self) -> dict[str, Any]:
         """What is picked in the player: node, row (of the trace: a frame), time_s."""
-        return dict(self._players.selection)
+        return {} if self._is_closed else dict(self._players.selection)
 
     def change(self, **fields: Any) -> bool:
         """Change the scenario as a part would: topology, protocol, workload, radio, duration_s, seed, beside."""
-        return self._session.change(**fields)
+        return not self._is_closed and self._session.change(**fields)
 
     def undo(self) -> None:
         """Back to what was before the last change."""
-        self._session.undo()
+        if not self._is_closed:
+            self._session.undo()
 
     def redo(self) -> None:
         """To what was undone."""
-        self._session.redo()
+        if not self._is_closed:
+            self._session.redo()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until the run of what is shown is there; False if that took too long."""
-        return self._panel.wait(timeout_s)
+        return self._is_closed or self._panel.wait(timeout_s)
 
     def close(self) -> None:
         """End what runs, write what was composed, and close all widgets."""
@@ -139,9 +145,19 @@ class Lab(widgets.VBox):
             player.close()
             player.wire.parcel = b""
         close_all(self)
-        # A notebook keeps what its cells have answered: a closed lab lets go of its runs.
-        self._panel.runs, self._before = (), None
-        self._players.players.clear()
+        self._become_a_husk()
+
+    def _become_a_husk(self) -> None:
+        """Let go of all parts and runs: a notebook keeps what its cells have answered. The scenario stays, as text."""
+        self._panel.wait(_CLOSING_S)  # what is being shown may still look for its parts
+        try:
+            self._text, self._before = self.scenario.to_json(indent=None), None
+        except WorkbenchError:  # it has no text: the lab keeps what it is made of
+            return
+        for name, held in list(vars(self).items()):
+            if isinstance(held, traitlets.HasTraits):
+                delattr(self, name)
+        self.children = ()
 
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"
@@ -254,6 +270,8 @@ class Lab(widgets.VBox):
             if name not in self._beside.options:
                 self._beside.options = (*self._beside.options, name)
             self._beside.value = name
+            for one in (self._middle, self._drawer):  # two players take the forms' room where there is little
+                (one.remove_class if beside is None else one.add_class)("wb-two")
         finally:
             self._is_showing = False
         self._undo.disabled, self._redo.disabled = not self._session.can_undo, not self._session.can_redo
@@ -268,7 +286,8 @@ class Lab(widgets.VBox):
         if known is not None and type(known).public_class().__name__ == change.new:
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
-        self._session.change(beside=beside)
+        if self._session.change(beside=beside):
+            self._below.selected_index = self._below.titles.index("Why not" if beside is None else "Differences")
 
     def _draw_drawer(self, change: Any) -> None:
         """Where the page is narrow the forms are a drawer; where it is wide they are always there."""

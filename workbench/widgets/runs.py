@@ -64,7 +64,7 @@ class Runs:
     def close(self) -> None:
         """End the thread; the run under way is given up."""
         with self._condition:
-            self._is_closed = True
+            self._is_closed, self._wish = True, None
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
