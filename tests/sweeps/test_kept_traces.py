@@ -11,13 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
 from workbench.sim import trace
 from workbench.sweeps import LocalRunner, ProcessRunner, store
 from workbench.sweeps.payload import pack
-from workbench.sweeps.store import traces
+from workbench.sweeps.store import journal, traces
 
 SILENT = {"progress": False}
 
@@ -188,6 +190,23 @@ def test_what_a_killed_driver_left_is_brought_into_order(tmp_path):
     assert sorted(path.name[:7] for path in folder.iterdir()) == ["traces-"]
 
 
+@given(st.binary(max_size=200), st.integers(0, 1_000), st.integers(0, 255))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_spool_of_any_bytes_gives_the_traces_before_the_damage(tmp_path, tail, place, change):
+    spool, ends = traces._Spool(tmp_path / "_spool-dead"), []
+    for name in ("one", "other"):
+        spool.add((name, "code"), b"packed" * 20)
+        spool.flush()
+        ends.append(spool.path.stat().st_size)
+    damaged = bytearray(spool.path.read_bytes() + tail)
+    place %= len(damaged)
+    damaged[place] ^= change
+    spool.path.write_bytes(damaged)
+    whole = [name for name, end in zip(("one", "other"), ends, strict=True) if place >= end or not change]
+    assert [piece.key for piece in traces._pieces(spool.path)] == [(name, "code") for name in whole]
+    spool.end()
+
+
 KILLED = """
 import sys
 from tests.sweeps.test_kept_traces import *
@@ -203,8 +222,8 @@ def test_a_driver_killed_in_the_middle_loses_no_trace_that_it_has_confirmed(tmp_
         time.sleep(0.02)
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
-    (journal,) = tmp_path.glob("_journal-*")
-    confirmed = {line.split(b'"scenario": "')[1][:16].decode() for line in journal.read_bytes().split(b"\n")[1:-1]}
+    lines = [line for path in tmp_path.glob(journal.NAMES) for line in journal.lines(path)]
+    confirmed = {content["scenario"] for what, content in lines if what == "row"}
     confirmed |= {row["scenario"] for row in (store.read(tmp_path).to_pylist() if [*tmp_path.glob("rows-*")] else [])}
     again = ran(range(len(confirmed) + 2), tmp_path)
     assert len(confirmed) > 5

@@ -23,7 +23,9 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
     measure is ``absent``: 0, or NULL, which is left out. Columns: the keys, runs, and for each measure its mean, under
     its own name, and ``_low`` and ``_high``, the 5th and 95th percentile over runs.
     """
+    is_complete = runs is answer
     answer = settled(answer)
+    runs = answer if is_complete else runs
     named = ", ".join(keys)
     same = " AND ".join(["every.scenario = per_run.scenario", *(f"every.{key} = per_run.{key}" for key in keys)])
     filled = ", ".join(f"coalesce(per_run.{one}, {absent}) AS {one}" for one in measures)

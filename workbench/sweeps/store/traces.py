@@ -106,7 +106,7 @@ class File:
         left = run.rows
         try:
             for batch in self._parquet.iter_batches(ROWS_IN_GROUP, groups, columns) if left else ():
-                some = batch.slice(skipped, left)
+                some = batch.slice(min(skipped, len(batch)), left)
                 skipped, left = max(0, skipped - len(batch)), left - len(some)
                 if len(some):
                     yield some
@@ -257,7 +257,7 @@ def _pieces(spool: Path) -> Iterator[_Piece]:
                 begin = file.tell()
                 if checksum != _checksum(head, file.read(length)):
                     return
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 return
             yield _Piece((scenario, code), partial(_from_spool, spool, begin))
 
