@@ -246,10 +246,22 @@ def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path):
         assert arcs == {(0, 1): pytest.approx(5 / 12), (0, 2): 0.5, (1, 0): 0.5}
 
 
-def test_counts_that_are_no_share_are_refused():
-    table = pd.DataFrame({"transmitter": [1], "receiver": [2], "heard": [5], "sent": [4]})
-    with pytest.raises(DataError, match="row 0: heard 5 of 4 sent is no share"):
-        wb.topology.from_links(table)
+def test_rows_of_a_link_are_weighted_by_what_was_sent():
+    table = pd.DataFrame({"transmitter": 1, "receiver": 2, "pdr": [0.5, 1.0], "heard": [5, 30], "sent": [10, 30]})
+    assert wb.topology.from_links(table).edges[1, 2]["pdr"] == 0.875
+    halved = table.assign(pdr=table["pdr"] / 2)
+    assert wb.topology.from_links(halved).edges[1, 2]["pdr"] == 0.4375
+
+
+@pytest.mark.parametrize(("column", "value", "sentence"), [
+    ("sent", 0, "row 0, column sent: 0 is no number of packets above 0"),
+    ("pdr", 1.25, "row 0, column pdr: 1.25 is not a delivery ratio"),
+    ("receiver", 1, "row 0: node 1 has a link to itself"),
+])  # fmt: skip
+def test_counts_that_cannot_be_are_refused(column, value, sentence):
+    table = pd.DataFrame({"transmitter": [1], "receiver": [2], "pdr": [1.0], "heard": [4], "sent": [4]})
+    with pytest.raises(DataError, match=sentence):
+        wb.topology.from_links(table.assign(**{column: value}))
 
 
 def test_rows_without_a_needed_column_say_so(mercator):
