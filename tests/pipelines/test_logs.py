@@ -1,12 +1,16 @@
 """Logs: the same rows and reasons here, in Parquet and on Spark; formats of the user's own; measured links."""
 
+import copy
+
 import pandas as pd
 import pytest
 
 import workbench as wb
 from workbench import datasets, pipelines
+from workbench.datasets.chunks import read_chunk
 from workbench.errors import DataError
 from workbench.pipelines.ask import ask
+from workbench.pipelines.logs import reading
 
 HEADER = (
     "timestamp,mac,frequency,length,rssi,crc,expected,srcmac,transctr,pkctr,txnumpk,txpower,txifdur,txlength,txfillbyte"
@@ -55,6 +59,23 @@ def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
     log = pipelines.read_log(path, "intel-readings")
     pd.testing.assert_frame_equal(log.rows.drop(columns="file"), datasets.intel_readings(path))
     assert log.rejected["line"].tolist() == [301]
+
+
+def test_a_log_read_in_many_pieces_is_the_same(mercator, monkeypatch):
+    whole = pipelines.read_log(mercator, "mercator")
+    monkeypatch.setattr(reading, "CHUNK_B", 150)
+    pieces = pipelines.read_log(mercator, "mercator")
+    pd.testing.assert_frame_equal(pieces.rows, whole.rows)
+    pd.testing.assert_frame_equal(pieces.rejected, whole.rejected)
+
+
+def test_a_format_that_remembers_lines_is_read_in_their_order(tmp_path, monkeypatch):
+    path = tmp_path / "connectivity.txt"
+    path.write_text("".join(f"{a} {b} 0.5\n" for a in range(20) for b in (a, a + 1, a + 1)))
+    monkeypatch.setattr(reading, "CHUNK_B", 20)
+    log = pipelines.read_log(path, "intel-connectivity")
+    assert len(log.rows) == 20
+    assert log.rejected["line"].tolist() == [line for line in range(1, 61) if line % 3 != 2]
 
 
 def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
@@ -154,6 +175,34 @@ def test_a_format_that_cannot_be_is_refused_when_it_is_made(columns, more, sente
         pipelines.LogFormat("mine", columns, **more)
 
 
+ODD = [
+    b"0", b"-7", b"+7", b"007", b"1.5", b"1,5", b"-0.0", b"1e3", b".5", b"nan", b"", b" 5 ", b"x y",
+    b"\xc3\xa9", b"\xff", b'"a"', b"2147483648", b"1234567890123456", b"2026-11-22T10:00:00",
+    b"2026-11-22 10:00:00.5", b"2026-11-22T10:00:00.123456", b"2026-11-22T10:00:00.1234567",
+    b"2026-11-22T10:00:00Z", b"2026-11-22T10:00:00+01:00", b"2026-02-29T10:00:00", b"2026-11-22",
+    b"20261122T100000", b"2026-11-22T24:00:00", b"N/A", b"null", b"a,b", b"\xa0", b"\t",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("separator", [None, ",", ";", "\t", "|"])
+@pytest.mark.parametrize("texts", [{}, {"word": str, "again": "str"}])
+def test_the_fast_path_of_a_users_format_reads_what_its_parser_reads(separator, texts):
+    kinds = {"a": "iso", "b": "node", "c": int, "d": float, "e": "unix_s", "f": "unix_ms", "g": None, **texts}
+    form = pipelines.LogFormat("mine", kinds, separator)
+    slow = copy.copy(form)
+    object.__setattr__(slow, "fast", ())
+    good = [b"2026-11-22T10:00:00.25", b"3", b"-4", b"2.5", b"1163438041.125", b"1163438041250", b"any"]
+    good += [b"word"] * len(texts)
+    between = (separator or " ").encode()
+    lines = [between.join([*good[:at], odd, *good[at + 1 :]]) for odd in ODD for at in range(len(good))]
+    data = b"\n".join([between.join(good), *lines, between.join(good)])
+    fast, plain = (read_chunk(data, one, one.parser()) for one in (form, slow))
+    assert fast.rows.equals(plain.rows) and str(fast.rows.to_pylist()) == str(plain.rows.to_pylist())
+    assert fast.rejected.equals(plain.rejected)
+    calls = []
+    assert len(read_chunk(between.join(good), form, calls.append).rows) == 1 and calls == []
+
+
 # Links
 
 
@@ -197,10 +246,22 @@ def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path):
         assert arcs == {(0, 1): pytest.approx(5 / 12), (0, 2): 0.5, (1, 0): 0.5}
 
 
-def test_counts_that_are_no_share_are_refused():
-    table = pd.DataFrame({"transmitter": [1], "receiver": [2], "heard": [5], "sent": [4]})
-    with pytest.raises(DataError, match="row 0: heard 5 of 4 sent is no share"):
-        wb.topology.from_links(table)
+def test_rows_of_a_link_are_weighted_by_what_was_sent():
+    table = pd.DataFrame({"transmitter": 1, "receiver": 2, "pdr": [0.5, 1.0], "heard": [5, 30], "sent": [10, 30]})
+    assert wb.topology.from_links(table).edges[1, 2]["pdr"] == 0.875
+    halved = table.assign(pdr=table["pdr"] / 2)
+    assert wb.topology.from_links(halved).edges[1, 2]["pdr"] == 0.4375
+
+
+@pytest.mark.parametrize(("column", "value", "sentence"), [
+    ("sent", 0, "row 0, column sent: 0 is no number of packets above 0"),
+    ("pdr", 1.25, "row 0, column pdr: 1.25 is not a delivery ratio"),
+    ("receiver", 1, "row 0: node 1 has a link to itself"),
+])  # fmt: skip
+def test_counts_that_cannot_be_are_refused(column, value, sentence):
+    table = pd.DataFrame({"transmitter": [1], "receiver": [2], "pdr": [1.0], "heard": [4], "sent": [4]})
+    with pytest.raises(DataError, match=sentence):
+        wb.topology.from_links(table.assign(**{column: value}))
 
 
 def test_rows_without_a_needed_column_say_so(mercator):

@@ -369,7 +369,7 @@ def test_a_thinned_testbed_needs_several_hops(real_data, thinning):
 def test_a_testbed_that_is_not_here_says_where_to_get_it(tmp_path, monkeypatch):
     from workbench import datasets
 
-    monkeypatch.setattr(datasets, "folder_candidates", lambda: [tmp_path])
+    monkeypatch.setattr(datasets.known, "folder_candidates", lambda: [tmp_path])
     with pytest.raises(DataError) as error:
         topology.testbed("strasbourg")
     said = str(error.value)

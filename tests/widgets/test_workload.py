@@ -101,6 +101,18 @@ def test_a_publication_may_be_of_a_sensor_field(part):
     assert part.value[1].what == "TEMP IS 25"
 
 
+def test_measured_readings_are_shown_and_left_as_they_are(part):
+    measured = wb.Readings([0.0, 31.0], {"TEMP": [21.5, 22.0]})
+    part.value = (ITEMS[0], wb.publish(4, measured))
+    part.selected = 1
+    (shown,) = form(part).what.children
+    assert shown.value == "2 measured readings of TEMP"
+    form(part).times["stop_s"].text = "40"
+    assert part.value[1] == wb.publish(4, measured, stop_s=40)
+    part.value = ITEMS
+    assert form(part).what.plain() == ITEMS[1].what
+
+
 def test_what_is_selected_is_compared_with_the_others(part):
     assert form(part).what.attributes.matches() == (("node 8: TEMP IS 25", True, ""),)
     part.value = (ITEMS[0], wb.publish([1, 2], "HUMIDITY IS 40"), wb.publish(4, wb.SensorField(base=30.0)))

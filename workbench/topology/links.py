@@ -28,7 +28,8 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
     direction is an arc of its own. ``positions`` is what ``from_positions`` takes; nodes without one are put among
     the neighbors they hear best (``graph.graph["positions_estimated"]``), and all are laid out if there are none.
     A table as `workbench.pipelines.links` makes it has counts, heard and sent, and may have a link in several rows, for
-    channels or stretches of time: they are added up. DataError names the file, row and column of what cannot be used.
+    channels or stretches of time: their pdr is averaged, weighted by sent. DataError names the file, row and column of
+    what cannot be used.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     links = read_links(path_or_frame)

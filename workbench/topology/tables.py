@@ -21,7 +21,7 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
     """[(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order.
 
     A table that counts, with the columns heard and sent too, may have a link in several rows, such as one for each
-    channel: its pdr is then what was heard in all of them by what was sent.
+    channel: its pdr is then their mean, each row weighted by what was sent.
     """
     if _COUNTS.issubset(column_names(source)):
         return _counted_links(source)
@@ -48,22 +48,21 @@ _COUNTS = {"heard", "sent"}
 
 
 def _counted_links(source: object) -> list[tuple[int, int, float]]:
-    """The links of a table that counts frames, one of each however many rows it has."""
-    counts: dict[tuple[int, int], list[float]] = {}
-    for row in read_rows(source, ("transmitter", "receiver", "heard", "sent"), "links"):
+    """The links of a table that counts packets, one of each however many rows it has."""
+    sums: dict[tuple[int, int], tuple[float, float]] = {}
+    for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
         transmitter = node_in(row, "transmitter", row.values[0])
         receiver = node_in(row, "receiver", row.values[1])
         if transmitter == receiver:
             raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
-        heard, sent = map(_float, row.values[2:])
-        if heard is None or sent is None or not 0 <= heard <= sent or sent == 0:
-            raise DataError(f"{row.place}: heard {row.values[2]!r:.30} of {row.values[3]!r:.30} sent is no share.")
-        of_link = counts.setdefault((transmitter, receiver), [0.0, 0.0])
-        of_link[0] += heard
-        of_link[1] += sent
-    if not counts:
+        pdr, sent = _ratio_in(row, row.values[2]), _float(row.values[3])
+        if sent is None or sent <= 0:
+            raise DataError(f"{row.place}, column sent: {row.values[3]!r:.60} is no number of packets above 0.")
+        weighted, weight = sums.get((transmitter, receiver), (0.0, 0.0))
+        sums[transmitter, receiver] = weighted + pdr * sent, weight + sent
+    if not sums:
         raise DataError(f"{_name(source, 'links')} has no rows; it needs a row for each link.")
-    return [(*link, heard / sent) for link, (heard, sent) in counts.items()]
+    return [(*link, min(1.0, weighted / weight)) for link, (weighted, weight) in sums.items()]
 
 
 def column_names(source: object) -> list[str]:

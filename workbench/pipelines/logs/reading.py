@@ -6,7 +6,8 @@ Theory of operation
     pass over a file that goes to Spark counts its line ends.
 
 Cost
-    Here: some two million lines of numbers a second and core, and memory for the rows; with ``out`` for a piece only.
+    Here: some two million lines of numbers a second and core, on up to four cores, and memory for the rows; with
+    ``out`` for a few pieces.
     On Spark nothing is read before somebody asks, and again for each question: keep what is asked twice
     (``log.rows.persist()``).
 
@@ -17,7 +18,9 @@ Limits
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +28,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.datasets.chunks import REJECTED, Chunk, chunks, read_chunk
+from workbench.datasets.chunks import CHUNK_B, REJECTED, Chunk, chunks, read_chunk
 from workbench.datasets.formats import FORMATS, LineFormat
 from workbench.datasets.loaders import check_share, frame_of
 from workbench.errors import DataError
 from workbench.pipelines.ask import ask
 from workbench.suggestion import meant
 
+THREADS = min(4, os.cpu_count() or 1)  # the fast path leaves Python to the other threads
 SPARK_PIECE_B = 32 << 20
 LOOK_B = 4 << 20  # of a file's beginning, to see before Spark does whether it is of its format
 _FILE = pa.field("file", pa.string())
@@ -123,17 +127,29 @@ def _read(
     total_B = max(1, sum(os.path.getsize(name) for name in names if os.path.isfile(name)))
     done_B = 0
     for name in names:
-        parse, lines, skipped, first = form.parser(), 0, 0, ""
-        for piece in chunks(name):
-            part = read_chunk(piece.data, form, parse, piece.first_line)
+        lines, skipped, first = 0, 0, ""
+        for size_B, part in _parts(name, form):
             if not first and len(part.rejected):
                 first = _first_reason(part.rejected)
             lines, skipped = lines + part.lines, skipped + len(part.rejected)
             yield _named(part, name, form)
-            done_B += len(piece.data)
+            done_B += size_B
             if progress is not None:
                 progress(done_B / total_B)
         check_share(name, form, lines, skipped, first)
+
+
+def _parts(name: str, form: LineFormat) -> Iterator[tuple[int, Chunk]]:
+    """(bytes, what they have) of the pieces of a file, in its order, some of them read at once."""
+    parse, waiting = form.parser(), deque()
+    with ThreadPoolExecutor(1 if form.is_whole else THREADS) as pool:
+        for piece in chunks(name, CHUNK_B):
+            waiting.append((len(piece.data), pool.submit(read_chunk, piece.data, form, parse, piece.first_line)))
+            if len(waiting) > THREADS:
+                size_B, part = waiting.popleft()
+                yield size_B, part.result()
+        for size_B, part in waiting:
+            yield size_B, part.result()
 
 
 def _first_reason(rejected: pa.Table) -> str:
