@@ -15,7 +15,7 @@ _SETTINGS = {
 
 
 def spark(master: str = "local[*]", **settings: Any) -> Any:
-    """The session that is there, or a new one; ``spark.read.format("workbench.trace")`` works in it.
+    """The session that is there, or a new one; the formats "workbench.trace" and "workbench.readings" work in it.
 
     ``settings`` are Spark's, without "spark." and with underscores for dots: ``driver_memory="2g"``. They count if the
     session is new. WorkbenchError if Spark cannot be started, with what to do about it.
@@ -29,6 +29,8 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
 
 def register(session: Any) -> None:
     """Make the workbench's data sources known to a session."""
+    from workbench.pipelines.live.spark.source import ReadingsSource
     from workbench.pipelines.trace.source import TraceSource
 
     session.dataSource.register(TraceSource)
+    session.dataSource.register(ReadingsSource)
