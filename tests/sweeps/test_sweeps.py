@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
+from tests.sweeps import made
 from workbench.sweeps import LocalRunner, design, user_code
 from workbench.sweeps.code import Codes
 from workbench.sweeps.means import interval, is_share, student_t
@@ -32,14 +33,7 @@ SILENT = {"runner": LocalRunner(), "progress": False}
 
 
 def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
-    line = wb.Scenario(
-        topology=wb.topology.line(5),
-        protocol=wb.Flooding(),
-        workload=[wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)],
-        duration_s=5,
-    )
-    return line.replace(**changes)
+    return made.scenario(**{"protocol": wb.Flooding(), **changes})
 
 
 def run_python(code, **environment):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.pipelines.live import capture
+from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import READ_B, Lock, about_of, end_of
 from workbench.pipelines.live.fold import Fold
 from workbench.pipelines.live.output import LOCK, Output
@@ -24,8 +25,8 @@ CHART_S = 5.0  # the longest that a chart's last drawing is waited for
 KEEP_S = 1.0  # between two checkpoints, while no window closes
 
 
-class Following:
-    """What `follow` returns. ``folder``: of the windows. ``error``: what ended it early.
+class Following(Background):
+    """What `follow` returns. ``folder``: of the windows. Whoever follows again into the same folder goes on.
 
     ``charts``: the threads that draw its windows; they end after it.
     """
@@ -35,7 +36,6 @@ class Following:
     def __init__(self, source: Path, folder: Path, wanted: Asked) -> None:
         self.folder, self.asked = folder, wanted
         self.charts: list[threading.Thread] = []
-        self.error: BaseException | None = None
         self._source = source
         self._lock = Lock(folder, LOCK)
         try:
@@ -45,24 +45,14 @@ class Following:
         except BaseException:
             self._lock.release()
             raise
-        self._is_stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="windows", daemon=True)
+        super().__init__("windows")
         self._thread.start()
 
     def _begin(self) -> None:
         """Go on from what is there."""
 
-    def _work(self) -> None:
-        """Make windows until all is read that will come, or until it is to stop."""
-        raise NotImplementedError
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:  # Raised again where it is waited for.
-            self.error = error
-        finally:
-            self._lock.release()
+    def _let_go(self) -> None:
+        self._lock.release()
 
     def windows(self) -> pd.DataFrame:
         """The windows that are closed: they do not change any more. Once the capture has ended, these are all.
@@ -89,33 +79,16 @@ class Following:
         """How many files there are of windows: more than before if there are new windows."""
         return self._output.parts
 
-    @property
-    def is_running(self) -> bool:
-        """Whether it still goes on."""
-        return self._thread.is_alive()
-
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the capture has ended and all windows are there; returns whether it is so.
 
         Raises what ended it early. An interrupt (Ctrl-C) stops it.
         """
         try:
-            self._thread.join(timeout_s)
-        except KeyboardInterrupt:
-            self.stop()
-            raise
-        if self.is_running:
-            return False
-        for chart in self.charts:  # A notebook that is executed without a page takes in nothing later.
-            chart.join(CHART_S)
-        if self.error is not None:
-            raise self.error
-        return True
-
-    def stop(self) -> None:
-        """Stop; following the same capture into the same folder goes on from here."""
-        self._is_stopping.set()
-        self._thread.join()
+            return super().wait(timeout_s)
+        finally:
+            for chart in () if self.is_running else self.charts:
+                chart.join(CHART_S)  # A notebook that is executed without a page takes in nothing later.
 
     def chart(self, key: str | None = None) -> Any:
         """The means over time: in a notebook a chart below the cell that follows, elsewhere a drawing of what is.
@@ -126,18 +99,9 @@ class Following:
 
         return windows.show(self, key)
 
-    def __enter__(self) -> Following:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     def __repr__(self) -> str:
-        state = "goes on" if self.is_running else "has ended"
-        if self.error is not None:
-            state = f"ended early: {self.error}"
         found = f"{self._output.windows().num_rows:,} windows of {self.readings:,} readings, {self.late:,} late"
-        return f"<following {str(self._source)!r} {self.engine}: {found}, {state}>"
+        return f"<following {str(self._source)!r} {self.engine}: {found}, {self.state}>"
 
 
 class LocalFollowing(Following):
