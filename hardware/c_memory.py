@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,6 +127,7 @@ def _way_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
     return lambda way: sum(sizes.get(name, LIBRARY_B) for name in way)
 
 
+@lru_cache(maxsize=1)
 def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
     """(function -> its stack frame, function -> whom it calls), as the compiler has seen them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -192,7 +194,7 @@ def deepest_stack_B(**defines: int) -> int:
     protocol = protocol_of(defines)
     wanted = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
     made = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
-    scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=6)
+    scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=4)
     with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as on:
         scenario.run(on=on)
         used_B = max(used_B or 0 for used_B in on.memory().allocated_B.values())
