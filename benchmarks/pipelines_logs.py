@@ -53,7 +53,9 @@ print(len(wb.datasets.intel_readings(path)))
     "spark": """
 from workbench.pipelines import read_log
 from workbench.sweeps.spark.session import session
-spark = session("local[2]", {"spark.driver.memory": "1g"})
+# Java compiles itself to the last here: the quick start that sessions have else is for short jobs.
+java = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+spark = session("local[2]", java)
 log = read_log(path, "intel-readings", spark=spark)
 log.rows.write.mode("overwrite").parquet(out)
 print(spark.read.parquet(out).count())

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,6 +38,7 @@ from workbench.suggestion import meant
 
 THREADS = min(4, os.cpu_count() or 1)  # the fast path leaves Python to the other threads
 SPARK_PIECE_B = 32 << 20
+SPARK_ROWS = 1 << 16  # in a batch on their way to Java
 LOOK_B = 4 << 20  # of a file's beginning, to see before Spark does whether it is of its format
 _FILE = pa.field("file", pa.string())
 
@@ -190,10 +192,7 @@ _Range = tuple[str, int, int, int]  # file, first byte, bytes, number of the fir
 
 def _on_spark(spark: Any, names: list[str], form: LineFormat) -> Log:
     ranges = [part for name in names for part in _ranges(name, form)]
-    tables = []
-    for place, schema in enumerate(_schemas(form)):
-        tables.append(_mapped(spark, ranges, form, place, schema))
-    return Log(*tables)
+    return Log(*(_mapped(spark, ranges, names, form, place) for place in range(2)))
 
 
 def _ranges(name: str, form: LineFormat) -> Iterator[_Range]:
@@ -211,21 +210,27 @@ def _size_B(name: str, form: LineFormat) -> int:
     return max(SPARK_PIECE_B, os.path.getsize(name)) if form.is_whole and os.path.isfile(name) else SPARK_PIECE_B
 
 
-def _mapped(spark: Any, ranges: list[_Range], form: LineFormat, place: int, schema: pa.Schema) -> Any:
-    """A DataFrame of the rows (place 0) or the rejected lines (1) of all ranges, a task each."""
+def _mapped(spark: Any, ranges: list[_Range], names: list[str], form: LineFormat, place: int) -> Any:
+    """A DataFrame of the rows (place 0) or the rejected lines (1) of all ranges, a task each.
+
+    A worker sends the number of a file; its name would be the longest column.
+    """
+    from pyspark.sql.functions import array, col, element_at, lit
     from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = _schemas(form)[place]
+    sent = schema.set(schema.get_field_index("file"), pa.field("file", pa.int32()))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _read_range(ranges[number], form)[place].cast(schema).to_batches()
+                name, start, length, first_line = ranges[number]
+                with open(name, "rb") as file:
+                    file.seek(start)
+                    chunk = read_chunk(file.read(length), form, form.parser(), first_line)
+                part = chunk.rejected if place else chunk.rows
+                which = pa.array(np.full(len(part), names.index(name) + 1, np.int32))
+                yield from part.append_column("file", which).select(sent.names).to_batches(SPARK_ROWS)
 
-    return spark.range(0, len(ranges), 1, max(1, len(ranges))).mapInArrow(read, from_arrow_schema(schema))
-
-
-def _read_range(part: _Range, form: LineFormat) -> tuple[pa.Table, pa.Table]:
-    name, start, length, first_line = part
-    with open(name, "rb") as file:
-        file.seek(start)
-        chunk = read_chunk(file.read(length), form, form.parser(), first_line)
-    return _named(chunk, name, form)
+    found = spark.range(0, len(ranges), 1, max(1, len(ranges))).mapInArrow(read, from_arrow_schema(sent))
+    return found.withColumn("file", element_at(array(*map(lit, names)), col("file")))
