@@ -134,7 +134,8 @@ class RunPanel(widgets.HBox):
 
     def _done(self, state: State, runs: tuple[Run, ...]) -> None:
         if state is not self.state:
-            return  # A newer wish is under way.
+            self._give_up()
+            return
         taken_s = time.monotonic() - self._began_s
         self._end()
         self.say(_how(state, runs, taken_s))
@@ -142,10 +143,16 @@ class RunPanel(widgets.HBox):
 
     def _failed(self, state: State, sentence: str) -> None:
         if state is not self.state:
+            self._give_up()
             return
         self._end()
         self.say(sentence, is_error=True)
         self.failed += 1
+
+    def _give_up(self) -> None:
+        """A run is not wanted any more: a newer wish is under way, or motes were chosen."""
+        if not self.is_outdated:
+            self.failed += 1
 
     # On motes
 
