@@ -113,6 +113,7 @@ def _wait(run: Any) -> int:
     try:
         run.wait()
     except KeyboardInterrupt:
+        run.stop()  # It may have come before the wait had begun.
         return INTERRUPTED
     except Exception:
         if run.error is None:
