@@ -72,8 +72,10 @@ def test_a_changed_byte_never_makes_another_body(body, data):
     place = data.draw(st.integers(1, len(frame) - 2))
     frame[place] ^= data.draw(st.integers(1, 255))
     deframer = Deframer()
-    assert deframer.feed(bytes(frame)) == []
-    assert deframer.spoilt >= 1
+    # Behind a full block stands an empty one. A zero in its place ends the frame as early as it may end.
+    found = deframer.feed(bytes(frame))
+    assert found in ([], [body])
+    assert deframer.spoilt >= 1 - len(found)
     assert deframer.feed(encode(body)) == [body]
 
 

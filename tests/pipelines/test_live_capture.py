@@ -116,11 +116,14 @@ def test_pieces_end_with_lines_and_leave_nothing_out(tmp_path):
 @pytest.mark.parametrize(("changes", "why"), [
     ({"value": float("nan")}, "no number"),
     ({"value": "21"}, "no number"),
+    ({"value": 10**400}, "no number"),
     ({"time_s": -1.0}, "no time"),
     ({"time_s": float("inf")}, "no time"),
     ({"node": 1.5}, "no whole number"),
+    ({"node": True}, "no whole number"),
     ({"key": ""}, "no text"),
     ({"region": "A" * 1001}, "no text"),
+    ({"region": "house/\udcff"}, "no text"),
 ])  # fmt: skip
 def test_what_cannot_be_captured_is_counted_with_its_reason(tmp_path, changes, why):
     one = Capture(tmp_path)

@@ -204,9 +204,9 @@ def test_what_stands_at_a_time_is_what_was_set_and_not_ended(runs, table, name, 
 
 def test_over_runs_the_answers_are_means_with_their_bands_and_runs_without_a_row_count_as_0(runs):
     table = traces(runs["flooding"] + runs["tinymq"])
-    per_run = losses(table).pivot_table(index=["event", "reason"], columns="scenario", values="frames")
+    per_run = losses(table, RADIO).pivot_table(index=["event", "reason"], columns="scenario", values="frames")
     assert per_run.isna().any().any()
-    mean = losses(table, over_runs=True).set_index(["event", "reason"])
+    mean = losses(table, RADIO, over_runs=True).set_index(["event", "reason"])
     assert set(mean["runs"]) == {4}
     filled = per_run.fillna(0)
     np.testing.assert_allclose(mean["frames"], filled.mean(axis=1).reindex(mean.index))
@@ -251,7 +251,7 @@ def test_a_scenario_that_two_codes_have_run_is_not_counted_twice(tmp_path):
 QUESTIONS = {
     "load_per_node": load_per_node,
     "load_per_link": load_per_link,
-    "losses": losses,
+    "losses": lambda table, **kind: losses(table, RADIO, **kind),
     "flows": flows,
     "latency_distribution": latency_distribution,
     "over_time": lambda table, **kind: over_time(table, "innovative", until_s=14, **kind),
@@ -317,7 +317,7 @@ def test_spark_follows_the_same_paths(spark):
 
 @pytest.mark.spark
 def test_spark_has_the_same_means_and_bands(few, spark_table):
-    here, there = losses(traces(few), over_runs=True), losses(spark_table, over_runs=True).toPandas()
+    here, there = losses(traces(few), RADIO, over_runs=True), losses(spark_table, RADIO, over_runs=True).toPandas()
     there = there.sort_values(["event", "reason"], ignore_index=True)
     pd.testing.assert_frame_equal(here, there, check_dtype=False)
 

@@ -275,7 +275,7 @@ def seen_of(*rows, protocol=None, event=None, nodes=4):
     scenario = wb.Scenario(
         topology=wb.topology.line(nodes), protocol=protocol or wb.Flooding(), workload=[], duration_s=1
     )
-    return see(SimpleNamespace(scenario=scenario, trace=trace_of(*rows)), event)
+    return see(SimpleNamespace(scenario=scenario, kinds={}, trace=trace_of(*rows)), event)
 
 
 def shown(layer, *names):
@@ -379,7 +379,7 @@ def test_a_run_in_which_nothing_happens_has_layers_without_rows():
 def test_a_table_that_is_no_trace_is_refused():
     scenario = wb.Scenario(topology=wb.topology.line(2), protocol=wb.Flooding(), workload=[], duration_s=1)
     with pytest.raises(wb.DataError, match="no column 'event'"):
-        see(SimpleNamespace(scenario=scenario, trace=trace_of().drop_columns(["event"])))
+        see(SimpleNamespace(scenario=scenario, kinds={}, trace=trace_of().drop_columns(["event"])))
 
 
 # Ways
@@ -441,7 +441,7 @@ def test_the_filters_of_a_node_are_counted_by_what_they_did():
     )
     did = {"message": "data", "value": 210, "detail": "drop"}
     rows = [(10, 1, "filtered", did), (20, 2, "filtered", did), (40, 1, "filtered", did)]
-    layer = see(SimpleNamespace(scenario=scenario, trace=trace_of(*rows))).layer("filters")
+    layer = see(SimpleNamespace(scenario=scenario, kinds={}, trace=trace_of(*rows))).layer("filters")
     names = ("node", "value", *TIMES)
     end = SECOND
     assert words_of(layer.table, layer.words, *names) == Counter(

@@ -95,7 +95,7 @@ def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1
     """The rows of some whole lines, the first of which has that number in its file."""
     text = _plain(data, form)
     lines = _lines(text)
-    shown = lines if len(text) == len(data) else _lines(_ended(data))
+    shown = lines if text == _ended(data) else _lines(_ended(data))
     parts, rest = _fast_parts(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
     slow = _parsed(shown, rest, form, parse, first_line, rejected)

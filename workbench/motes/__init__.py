@@ -95,8 +95,8 @@ class VirtualMotes(Motes):
     def start(self, scenario: Any) -> dict[int, str]:
         """Start them, or those that are not up, if the same program runs on as many already."""
         self.kinds = kinds_of(self.kind, sorted(scenario.topology.nodes))
-        urls = self._start_rack(scenario, self._nodes_of(MICROPYTHON))
         try:
+            urls = self._start_rack(scenario, self._nodes_of(MICROPYTHON))
             urls |= self._start_processes(scenario)
         except BaseException:
             self.close()

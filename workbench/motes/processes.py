@@ -57,7 +57,7 @@ class Process:
         self.boot = -1
         self._program, self._speed_ppm = program, round(speed * _SPEED_PPM)
         self._on_crash = on_crash
-        self._changing = threading.RLock()
+        self._changing, self._restarting = threading.RLock(), threading.Lock()
         self._running: subprocess.Popen[str] | None = None
         self._start()
 
@@ -89,9 +89,10 @@ class Process:
 
     def restart(self) -> None:
         """Give it its power back, taking it first if it runs: it begins anew on the same line, as boot + 1."""
-        self.kill()
-        with self._changing:
-            self._start()
+        with self._restarting:
+            self.kill()
+            with self._changing:
+                self._start()
 
     def _start(self) -> None:
         self.boot += 1

@@ -149,7 +149,7 @@ def test_a_node_is_shaded_by_the_newest_event_of_an_origin_until_that_makes_the_
         (50, 9, "originated", 1, "", {"sequence": 1}),
     )
     scenario = wb.Scenario(topology=wb.topology.line(10), protocol=wb.CodedDiffusion(), workload=[], duration_s=0.001)
-    layer = see(SimpleNamespace(scenario=scenario, trace=trace)).layer("decoding")
+    layer = see(SimpleNamespace(scenario=scenario, kinds={}, trace=trace)).layer("decoding")
     rows = zip(*[layer.column(name).tolist() for name in ("look", "from_us", "until_us")], strict=True)
     # In the inspector it still has the packet afterwards.
     assert list(rows) == [(0, 10, 50), (1, 50, 1000)]

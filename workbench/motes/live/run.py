@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -36,6 +37,7 @@ class LiveRun(Run):
         self._duration_us = round(scenario.duration_s * 1_000_000)
         self._progress = progress
         self.error: BaseException | None = None
+        self.token = os.urandom(8).hex()  # which tells this run from others of the scenario
         self._notes: list[str] = []
         self._ended_s: float | None = None
         self._clock = RunClock(motes.speed)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Self
 
 
 class Background:
-    """Work that goes on beside the caller. ``error``: what ended it early."""
+    """Work that goes on beside the caller. ``folder``: what it writes into. ``error``: what ended it early."""
+
+    folder: Path
 
     def __init__(self, name: str) -> None:
         self.error: BaseException | None = None

@@ -14,21 +14,24 @@ class Stream(Background):
     """What `stream` returns: a source that is being captured. ``folder``: of the capture.
 
     A source that can wait is asked for more only when what it gave is written; one that cannot keeps so many readings,
-    and those beyond are ``lost``. ``refused``: why -> readings that cannot be captured. When it
-    is stopped, what it has delivered is the whole capture.
+    and those beyond are ``lost``. ``refused``: why -> readings that cannot be captured. When it is
+    stopped, what it has delivered is the whole capture.
     """
 
     def __init__(self, source: Source, capture: Capture) -> None:
         self.folder = capture.folder
         self.refused = capture.refused
         self._source, self._capture = source, capture
+        self._unwritten = 0  # readings that were taken of the source and will not come again
         super().__init__("bridge")
         self._thread.start()
 
     def _work(self) -> None:
         if not self._capture.is_over:
             for chunk in self._source.chunks(self._is_stopping.is_set):
+                self._unwritten = 0 if self._source.replays else len(chunk)
                 self._capture.append(chunk)
+                self._unwritten = 0
             self._capture.end(is_whole=not self._is_stopping.is_set())
 
     def _let_go(self) -> None:
@@ -41,8 +44,8 @@ class Stream(Background):
 
     @property
     def lost(self) -> int:
-        """How many readings the source could not keep, as more came than could be written."""
-        return self._source.lost()
+        """How many readings the source could not keep, as more came than could be written, or that an error cost."""
+        return self._source.lost() + (self._unwritten if self.error is not None else 0)
 
     def __repr__(self) -> str:
         lost = f", {self.lost:,} lost" if self.lost else ""
@@ -66,7 +69,8 @@ def stream(
     most_MB   how large the capture may become; what would be more ends the stream with an error
 
     If ``out`` has a capture of the same source that was not ended, it is continued: a scenario or a run where it was,
-    with no reading twice, and if it is whole there is nothing to do; another source with what comes from now on.
+    with no reading twice, and if it is whole there is nothing to do; an Inbox, a subscription or a mesh with what comes
+    from now on.
     ParameterError for no source, DataError for a folder that cannot be written, or has another capture or one that was
     stopped.
     """

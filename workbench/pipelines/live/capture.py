@@ -64,7 +64,9 @@ class Lock:
             raise DataError(f"{folder} is being written by another one; stop that, or take another folder") from None
 
     def release(self) -> None:
-        """Let others write."""
+        """Let others write, whatever process that was forked meanwhile has the file open, too."""
+        if not self._file.closed:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
         self._file.close()
 
 

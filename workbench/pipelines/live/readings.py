@@ -60,13 +60,16 @@ def fault(reading: Reading) -> str:
     if not all(_is_whole(one) for one in (reading.node, reading.sink, reading.sequence)):
         return "no whole number"
     texts = reading.region, reading.key
-    if not all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts) or not reading.key:
+    if not all(_is_text(text) for text in texts) or not reading.key:
         return "no text"
     return ""
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all doubles
+        return False
 
 
 def _is_time(value: Any) -> bool:
@@ -74,7 +77,15 @@ def _is_time(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and abs(value) < 1 << 63
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a text can be written as UTF-8: one out of somebody's bytes may have half a character."""
+    try:
+        return isinstance(value, str) and len(value) <= LONGEST_TEXT and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def to_table(rows: list[list[Any]]) -> pa.Table:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,11 +75,11 @@ def _of_run(what: Scenario | Run, pace: float | None, regions: Any) -> Source:
     where = regions_of(scenario.topology, regions)
     named = {str(node): where[node] for node in sorted(scenario.topology.nodes) if node in where}
     name = {"of": "run", "scenario": scenario.hash, "regions": named}
-    if hasattr(what, "rows_since"):
+    if isinstance(what, FollowedRun):
         if pace is not None:
             raise ParameterError("pace is for runs that have ended; this one goes on at its own")
-        name["of"] = "run on motes"
-        return Source(name, False, lambda stopped: _heard(what, Deliveries(where), stopped), lambda: 0)
+        name |= {"of": "run on motes", "run": what.token}
+        return Source(name, True, lambda stopped: _heard(what, Deliveries(where), stopped), lambda: 0)
     if isinstance(what, Run):
         what.trace  # noqa: B018  # Without one it says so here, and not in a thread.
 
@@ -90,6 +90,17 @@ def _of_run(what: Scenario | Run, pace: float | None, regions: Any) -> Source:
             yield list(deliveries.of(rows))
 
     return Source(name, True, chunks, lambda: 0)
+
+
+@runtime_checkable
+class FollowedRun(Protocol):
+    """A run that goes on elsewhere and can be followed: a run on motes. ``token`` tells it from others."""
+
+    token: str
+    is_running: bool
+
+    def rows_since(self, row: int) -> pa.Table:
+        """The rows of its trace from a number on."""
 
 
 class _Tap(MetricsRecorder):
@@ -145,7 +156,7 @@ def _replayed(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iter
         yield from _rows(trace.slice(row))
 
 
-def _heard(run: Any, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
+def _heard(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
     """Readings of a run on motes, as they come."""
     row = 0
     while True:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from workbench.errors import DataError, ParameterError
 from workbench.pipelines.ask import ask, is_spark
+from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import ABOUT, captured
 from workbench.pipelines.live.readings import SCHEMA
 
@@ -103,7 +104,7 @@ def windows(
 
 
 def _table_of(readings: Any) -> Any:
-    folder = getattr(readings, "folder", readings)
+    folder = readings.folder if isinstance(readings, Background) else readings
     if isinstance(folder, (str, Path)) and (Path(folder) / ABOUT).exists():
         return captured(folder)
     return folder

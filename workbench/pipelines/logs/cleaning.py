@@ -56,7 +56,8 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     ``rules`` {name: what it needs}, in this order:
 
     unit        {"temperature_F": "temperature_C"}: a column in another unit, by the units in both names
-    duplicate   ("node", "epoch"): of readings that are equal in these columns the first one stays
+    duplicate   ("node", "epoch"): of readings that are equal in these columns one stays: the one with the
+                least values, column by column, where a missing value comes last
     range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: values outside are left out; a key's name
                 stands for the range that can be published
     jump        {"temperature_C": 5}: values that differ by more from the one before and the one after
@@ -127,7 +128,8 @@ class _Plan:
         columns = ", ".join(_converted(column, self.units.get(column)) for column in self.columns)
         copies = "1"
         if self.same:
-            copies = f"row_number() OVER (PARTITION BY {', '.join(self.same)} ORDER BY {', '.join(self.names)})"
+            order = ", ".join(f"{name} NULLS LAST" for name in self.names)
+            copies = f"row_number() OVER (PARTITION BY {', '.join(self.same)} ORDER BY {order})"
         return f"SELECT *, {copies} AS copy__ FROM (SELECT {columns} FROM {{readings}}) AS converted"
 
     def judged(self) -> str:

@@ -47,16 +47,15 @@ def load_per_link(traces: Any, over_runs: bool = False) -> Any:
     return band(answer, runs_of(traces), ("sender", "receiver"), measures) if over_runs else answer
 
 
-def losses(traces: Any, radio: Radio | None = None, over_runs: bool = False) -> Any:
+def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
     """What each reason of loss, drop and giving up costs: event, reason, frames, bytes_B, energy_mJ.
 
     frames     rows with that reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
     bytes_B    of the frames that were lost or given up; of a message that was dropped, those of the frame that brought
                it, 0 if none did (it had waited). A frame with two messages that were dropped counts for both
     energy_mJ  that its receiver has spent on hearing it: nothing for a frame that did not reach it (lost on the link,
-               while it was sending, or down) or was never sent. ``radio`` says what a byte costs; that of the runs
+               while it was sending, or down) or was never sent. ``radio``, that of the runs, says what a byte costs
     """
-    radio = Radio() if radio is None else radio
     mJ_per_B = radio.rx_uJ_per_B / 1000
     query = f"""
         WITH ended AS (

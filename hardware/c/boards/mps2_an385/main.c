@@ -179,11 +179,11 @@ static void reset_board(void *context)
 /* Sleep until something is heard, or for so long. */
 static void sleep_us(int32_t pause_us)
 {
+    lock(); /* before the alarm is set: one that has gone off would not end the sleep */
     TIMER0->control = 0;
     TIMER0->interrupt = 1;
     TIMER0->value = (uint32_t)pause_us * CYCLES_IN_US;
     TIMER0->control = TIMER_RUNS | TIMER_TELLS;
-    lock();
     /* An interrupt that is locked out still ends the sleep. */
     if (from_host.put == from_host.taken && from_radio.put == from_radio.taken)
         __asm__ volatile("wfi");
