@@ -113,7 +113,8 @@ def _several(words: str | Iterable[str]) -> set[str]:
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks()
+    # One piece has one dictionary. Copies of the codes of a long trace take as long as its layers.
+    whole = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # what older releases of pyarrow return
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
     words = ["" if word is None else str(word) for word in whole.dictionary.to_pylist()]
