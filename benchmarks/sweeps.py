@@ -24,7 +24,7 @@ from tables import table
 
 import workbench as wb
 from workbench import java
-from workbench.sweeps.work import run_point
+from workbench.sweeps.work import Row, run_point
 
 PARTS = ("points", "plan")
 PROCESSES = 2
@@ -59,7 +59,7 @@ print(len(sweep), planned - begin, time.perf_counter() - planned, mebibytes)
 class BusyPlan:
     """A plan as runners and workers use it, whose points keep a core busy for some seconds and do nothing else."""
 
-    engine, protocols, measure = "none", (), None
+    engine, protocols, measure, keeps_traces = "none", (), None, False
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -99,7 +99,15 @@ Contender = Callable[[BusyPlan, range], int]
 
 def by_runner(runner: wb.LocalRunner) -> Contender:
     """One of our runners."""
-    return lambda plan, numbers: sum(len(rows) for rows in runner.run(plan, numbers, lambda points: None))
+    return lambda plan, numbers: sum(_without_error(rows) for rows in runner.run(plan, numbers, lambda points: None))
+
+
+def _without_error(rows: list[Row]) -> int:
+    """How many rows these are; a point that failed has cost nothing and would flatter its runner."""
+    for row in rows:
+        if row.error:
+            raise SystemExit(f"point {row.number}: {row.error}")
+    return len(rows)
 
 
 def by_joblib(plan: BusyPlan, numbers: range) -> int:
