@@ -35,8 +35,10 @@ _ARM = "arm-none-eabi-gcc"
 _LIBRARY = "libnewlib-arm-none-eabi"
 _CORTEX_M3 = (
     *("-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections"),
-    *("-nostartfiles", "--specs=nano.specs", "-Wl,--gc-sections", "-DENFRAMER_B=258"),
+    *("--specs=nano.specs", "-DENFRAMER_B=258"),
 )
+_LINKED = ("-nostartfiles", "-Wl,--gc-sections")
+COMPILE_FOR_CORTEX_M3 = (_ARM, *_OPTIONS, *_CORTEX_M3)  # what makes an image's objects
 _SECTIONS_OF_RAM = (".stack", ".data", ".bss", ".noinit")
 _SECTIONS_OF_FLASH = (".text", ".ARM.exidx", ".data")
 
@@ -103,7 +105,7 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
     folders = (library, mote, board, folder)
     named = [f"-D{name}={value}" for name, value in sorted(defines.items())]
-    options = [*_OPTIONS, *named, *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else _CORTEX_M3)]
+    options = [*_OPTIONS, *named, *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else (*_CORTEX_M3, *_LINKED))]
     scripts = []
     if kind == CORTEX_M3:
         options.append(f"-Wl,--defsym=STACK_B={stack_B}")
