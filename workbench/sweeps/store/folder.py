@@ -98,8 +98,7 @@ class FolderStore:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Keep rows; one whose key is here already is dropped. DataError if another driver has the folder by now."""
-        if self._lease is not None:
-            self._lease.check()
+        self._check_lease()
         rows = list(rows)
         if self._traces is not None:
             self._traces.add(rows)  # First: a point whose row is there counts as done.
