@@ -106,8 +106,8 @@ def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
         yield path, pq.read_table(pa.BufferReader(content)) if is_whole else None
 
 
-def write_text(folder: Path, name: str, content: bytes) -> None:
-    """A small file that is there with all of its content, or not at all."""
+def write_whole(folder: Path, name: str, content: bytes) -> None:
+    """Write a small file that is there with all of its content, or not at all. DataError if it cannot be written."""
     draft = folder / f".{name}.{os.getpid()}"
     try:
         _write_through(draft, content)

@@ -267,7 +267,7 @@ class FolderStore:
         content = (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
         name = f"_sweep-{hashlib.sha256(content).hexdigest()[:16]}.json"
         if not (self._folder / name).exists():
-            files.write_text(self._folder, name, content)
+            files.write_whole(self._folder, name, content)
 
     # Writing
 
