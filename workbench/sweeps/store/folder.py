@@ -8,7 +8,6 @@ first file, joins small files, and lets go of the lease.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import defaultdict
@@ -265,7 +264,7 @@ class FolderStore:
             "scenario": json.loads(plan.scenario.to_json()),
         }
         content = (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
-        name = f"_sweep-{hashlib.sha256(content).hexdigest()[:16]}.json"
+        name = f"_sweep-{files.checksum(content)}.json"
         if not (self._folder / name).exists():
             files.write_whole(self._folder, name, content)
 
