@@ -1,5 +1,6 @@
 """What notebooks and editors show of a call: signatures, documentation and completions out of tables of parameters."""
 
+import copy
 import dataclasses
 import inspect
 import pickle
@@ -9,10 +10,11 @@ import pytest
 from IPython.core.completer import IPCompleter, provisionalcompleter
 
 import workbench as wb
+from workbench import keywords
 from workbench.errors import ParameterError
 from workbench.protocols.diffusion.filters import BUILT_IN
 from workbench.protocols.protocol import Parameter, Protocol
-from workbench.public_names import PROTOCOLS
+from workbench.public_names import HOME, PROTOCOLS
 
 
 class Ants(Protocol):
@@ -110,3 +112,36 @@ def test_a_checked_class_or_function_is_what_it_was():
         wb.publish(at=3)
     with pytest.raises(ParameterError, match="subscribe has no parameter 'hops'; it has: at, what, expires_s, "):
         wb.subscribe(at=3, what="TEMP GE 3", hops=4)
+
+
+# What a mote loads is not wrapped. All else is that is public, a function or a class with a constructor of its own.
+ON_MOTES = {"Attribute", "is_within", "key_of", "one_way_match", "parse", "register_key", "to_text", "two_way_match"}
+PLAIN = {"Filter", "LocalRunner", "register_filter"}
+
+
+@pytest.mark.parametrize("name", sorted(set(HOME) - set(PROTOCOLS) - ON_MOTES - PLAIN))
+def test_whatever_is_public_answers_a_keyword_that_it_does_not_have(name):
+    public = getattr(wb, name)
+    if inspect.ismodule(public) or (isinstance(public, type) and issubclass(public, Exception)):
+        return
+    with pytest.raises(ParameterError, match="has no parameter 'zzz'"):
+        public(zzz=1)
+
+
+def test_a_property_that_fails_says_so_itself():
+    @keywords.checked
+    class Broken:
+        @property
+        def width(self):
+            return None.something
+
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'something'"):
+        Broken().width
+    assert not hasattr(Broken(), "_repr_html_")
+    assert getattr(Broken(), "height", 3) == 3
+
+
+def test_what_answers_wrong_names_can_be_copied_and_pickled():
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding())
+    assert copy.deepcopy(scenario) == scenario == pickle.loads(pickle.dumps(scenario))
+    assert copy.copy(wb.Flooding()) == wb.Flooding()

@@ -19,12 +19,12 @@ def __getattr__(name: str) -> "Any":
 
     if name == "__all__":
         return sorted(HOME)
+    if name.startswith("_"):
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
     if name not in HOME:
-        from workbench.suggestion import meant
+        from workbench.keywords import UnknownName
 
-        hint = "" if name.startswith("_") else meant(name, HOME)
-        # With obj=None Python does not add a suggestion of its own, which not all notebooks show.
-        raise AttributeError(f"module 'workbench' has no attribute {name!r}{hint}", name=name, obj=None)
+        raise UnknownName("module 'workbench'", name, HOME)
     module = import_module(f"workbench.{HOME[name]}")
     # A public name is that of a module, or of something in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)

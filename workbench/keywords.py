@@ -1,6 +1,7 @@
-"""What a call of something public looks like: its signature, its documentation, and the answer to a wrong keyword.
+"""What a call of something public looks like: its signature, its documentation, and the answer to a wrong name.
 
-    checked(made)                      a function or class that answers an unknown keyword with the name that was meant
+    checked(made)                      a function or class that answers an unknown name with the one that was meant
+    answer_for(module)                 the same for the names of a module
     signature_of(parameters)           of a table of parameters, as ``inspect.signature`` shows it
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
     signature_with, sections           the same of a call that takes one of several tables besides its own keywords
@@ -9,33 +10,74 @@ Notebooks and editors complete keywords from signatures. A table is a sequence o
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
-from workbench.errors import ParameterError
+from workbench.errors import ParameterError, WorkbenchError
 from workbench.suggestion import meant
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 
+class UnknownName(WorkbenchError, AttributeError):
+    """A name that something does not have; the AttributeError that look-ups raise."""
+
+    def __init__(self, owner: str, name: str, known: Iterable[str]) -> None:
+        public = [one for one in known if not one.startswith("_")]
+        super().__init__(f"{owner} has no attribute {name!r}{meant(name, public)}")
+        self.name = name  # and no obj: else Python adds a suggestion of its own, which not all notebooks show
+
+
 def checked(made: Made) -> Made:
-    """The same function, or class, that raises ParameterError for a keyword that it does not have."""
-    if isinstance(made, type):
-        made.__init__ = _checked(made.__init__, made.__name__)  # type: ignore[misc]
-        return made
-    return _checked(made, made.__name__)
+    """The same function that raises ParameterError for a keyword that it does not have.
+
+    Of a class: the constructor and all public methods do; and what its objects do not have is an `UnknownName`.
+    """
+    if not isinstance(made, type):
+        return _checked(made, made.__name__)
+    made.__init__ = _checked(made.__init__, made.__name__)  # type: ignore[misc]
+    for name, function in list(vars(made).items()):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            setattr(made, name, _checked(function, f"{made.__name__}.{name}"))
+    if not hasattr(made, "__getattr__"):
+        made.__getattr__ = _unknown  # type: ignore[attr-defined]
+    return made
+
+
+def _unknown(self: Any, name: str) -> Any:
+    # Only called when ordinary look-up fails, which a property of this name may have caused: then it fails once more.
+    if name.startswith("_") or hasattr(type(self), name):
+        return object.__getattribute__(self, name)
+    raise UnknownName(type(self).__name__, name, dir(self))
+
+
+class _Answering(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        raise UnknownName(f"module {self.__name__!r}", name, dir(self))
+
+
+def answer_for(module: str) -> None:
+    """Have a module answer an unknown name with the one that was meant; what it makes when asked for comes first."""
+    sys.modules[module].__class__ = _Answering
 
 
 def _checked(function: Any, name: str) -> Any:
-    known = tuple(one for one in inspect.signature(function).parameters if one != "self")
+    parameters = inspect.signature(function).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return function
+    known = tuple(one for one in parameters if one != "self")
     among = frozenset(known).issuperset
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         if not among(keywords):
             wrong = next(one for one in keywords if one not in known)
-            listed = ", ".join(known)
+            listed = ", ".join(known) or "none"
             raise ParameterError(f"{name} has no parameter {wrong!r}{meant(wrong, known)}; it has: {listed}")
         return function(*arguments, **keywords)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.errors import ScenarioError
 from workbench.public_names import PROTOCOLS
+from workbench.suggestion import meant
 
 
 def add_parser(commands: Any) -> None:
@@ -25,7 +26,9 @@ def warm_twins(options: argparse.Namespace) -> int:
 
     unknown = [name for name in options.protocols if name not in PROTOCOLS]
     if unknown:
-        raise ScenarioError(f"there is no protocol {unknown[0]}; there are {', '.join(PROTOCOLS)}")
+        raise ScenarioError(
+            f"there is no protocol {unknown[0]}{meant(unknown[0], PROTOCOLS)}; there are {', '.join(PROTOCOLS)}"
+        )
     done: set[str] = set()
     for name in options.protocols or PROTOCOLS:
         protocol = getattr(importlib.import_module(f"workbench.{PROTOCOLS[name]}"), name)

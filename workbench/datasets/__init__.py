@@ -20,6 +20,7 @@ from workbench.datasets.loaders import (
 )
 from workbench.datasets.made import make_raw_log, make_readings
 from workbench.datasets.neighbors import links_from_neighbors
+from workbench.keywords import answer_for
 
 __all__ = [
     "DATA_SETS",
@@ -38,3 +39,5 @@ __all__ = [
     "ulb_neighbors",
     "ulb_readings",
 ]
+
+answer_for(__name__)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import DataError
+from workbench.suggestion import meant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,8 +144,8 @@ def named(name: str) -> DataSet:
     for data_set in DATA_SETS:
         if name in (data_set.name, data_set.name.rpartition("/")[2]):
             return data_set
-    known = ", ".join(data_set.name for data_set in DATA_SETS)
-    raise DataError(f"There is no data set {name!r:.60}; the known ones are {known}.")
+    known = [data_set.name for data_set in DATA_SETS]
+    raise DataError(f"There is no data set {name!r:.60}{meant(name, known)}; the known ones are {', '.join(known)}.")
 
 
 def find(name: str, *roles: str) -> dict[str, Path]:

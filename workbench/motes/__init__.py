@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import LinkError, ParameterError
+from workbench.keywords import answer_for
 from workbench.motes import in_c, port, rack
 from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.in_c import footprint as footprint
@@ -318,3 +319,6 @@ def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = Non
         return run
     finally:
         on.give_back(taken_by)
+
+
+answer_for(__name__)

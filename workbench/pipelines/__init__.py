@@ -37,6 +37,8 @@ Live readings (`live`)::
 from importlib import import_module
 from typing import Any
 
+from workbench.keywords import answer_for
+
 # Public name -> the module that has it, within this package. A name loads its module the first time it is used.
 _HOME = {
     "Inbox": "live.inbox",
@@ -76,3 +78,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
+
+
+answer_for(__name__)

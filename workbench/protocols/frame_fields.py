@@ -31,6 +31,7 @@ from workbench.attributes.keys import in_units, key_of
 from workbench.attributes.model import IS, OPERATOR_NAMES, Attribute, check, is_blob
 from workbench.attributes.text import to_text
 from workbench.errors import AttributeFormatError, DecodeError, ParameterError
+from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol
 
 NOT_READ = "not read"
@@ -113,6 +114,7 @@ def byte_range(field: Any) -> str:
     return f"{field.start}" if field.end - field.start == 1 else f"{field.start}–{field.end - 1}"
 
 
+@checked
 def take_apart(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     """Take a frame apart; ``of`` is the protocol whose frame it is, or a scenario or a run of it.
 

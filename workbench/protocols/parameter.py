@@ -22,9 +22,12 @@ def check_parameter(owner, parameter, value):
     value = _plain(value, default)
     if isinstance(minimum, tuple):
         if value not in minimum:
+            from workbench.suggestion import meant  # Not before: a mote has no room for it.
+
+            hint = meant(value, [choice for choice in minimum if isinstance(choice, str)])
             raise ParameterError(
-                "%s: %s is %.60s; it must be one of %s"
-                % (owner, name, repr(value), ", ".join([repr(choice) for choice in minimum]))
+                "%s: %s is %.60s%s; it must be one of %s"
+                % (owner, name, repr(value), hint, ", ".join([repr(choice) for choice in minimum]))
             )
         return value
     if isinstance(default, tuple) and not isinstance(value, tuple):

@@ -105,9 +105,11 @@ class Protocol:
 
     def __getattr__(self, name):
         # Only called when ordinary look-up fails: parameters read as attributes (protocol.ttl).
-        if name != "settings" and name in self.settings:
+        if name == "settings" or name.startswith("_"):
+            raise AttributeError(name)
+        if name in self.settings:
             return self.settings[name]
-        raise AttributeError(name)
+        raise AttributeError("%s has no attribute %r%s" % (type(self).__name__, name, meant(name, list(self.settings))))
 
     def __dir__(self):
         return sorted(set(object.__dir__(self)) | set(self.settings))

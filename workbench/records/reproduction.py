@@ -18,6 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from workbench.errors import DataError, ParameterError, ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.records import differences, found, table
 from workbench.records.differences import Difference
 from workbench.records.record import surroundings_for, versions
@@ -102,6 +103,7 @@ class Reproduction:
         return f"<p><b>{escape(first)}</b></p>" + (f"<ul>{items}</ul>" if items else "")
 
 
+@checked
 def reproduce(
     path: str | Path, engine: str = "auto", most: int | None = None, progress: Progress | None = None
 ) -> Reproduction:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from workbench import draws, topology
 from workbench.attributes.text import parse
 from workbench.errors import FuzzError, ParameterError, WorkbenchError
+from workbench.keywords import checked
 from workbench.protocols.contract import Node
 from workbench.protocols.protocol import Protocol
 from workbench.sim.hail import Frame, Hail
@@ -66,6 +67,7 @@ class Fuzzed(NamedTuple):
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
 
+@checked
 def fuzz(
     protocol: Protocol, frames: int = 20_000, seed: int = 1, progress: Callable[[float], None] | None = None
 ) -> Fuzzed:

@@ -29,6 +29,7 @@ from workbench import draws, purposes
 from workbench.attributes.dimensions import read_dimensions
 from workbench.attributes.keys import key_of
 from workbench.errors import ScenarioError
+from workbench.keywords import checked
 from workbench.sim.workload import Outage, Publish, Subscribe, outage, publish, subscribe
 from workbench.topology.graphs import is_number, is_whole
 
@@ -36,6 +37,7 @@ _QUERIES, _EVENTS, _OUTAGES = range(3)
 _MOST_CELLS = 1 << 20
 
 
+@checked
 def range_queries(
     nodes: Iterable[int],
     count: int,
@@ -72,6 +74,7 @@ def range_queries(
     return items
 
 
+@checked
 def range_events(
     nodes: Iterable[int],
     count: int,
@@ -90,6 +93,7 @@ def range_events(
     return items
 
 
+@checked
 def random_outage(
     nodes: Iterable[int], share: float, start_s: float, stop_s: float | None = None, *, seed: int = 1
 ) -> Outage:

@@ -20,6 +20,7 @@ import numpy as np
 
 from workbench import attributes
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.topology.graphs import is_number
 
 LONGEST_S = 1e9  # of all times in a workload: thirty years, as a trace keeps microseconds in 64 bits
@@ -27,6 +28,7 @@ LONGEST_S = 1e9  # of all times in a workload: thirty years, as a trace keeps mi
 Column = tuple[float | None, ...]
 
 
+@checked
 @dataclass(frozen=True)
 class Readings:
     """Times in seconds from the start of the run, ascending, and for each key its values then, in the key's unit.

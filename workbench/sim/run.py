@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.errors import ScenarioError
+from workbench.keywords import checked
 from workbench.sim import metrics as metrics_module
 from workbench.sim import trace as trace_module
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.sim.explain import Explanation
 
 
+@checked
 class Run:
     """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 

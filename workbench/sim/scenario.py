@@ -59,7 +59,8 @@ class Scenario:
         if not isinstance(self.protocol, Protocol):
             is_class = isinstance(self.protocol, type)
             example = self.protocol.__name__ if is_class else next(iter(public_names.PROTOCOLS))
-            raise ScenarioError(f"protocol is {self.protocol!r}; it must be a protocol such as {example}()")
+            hint = meant(self.protocol, public_names.PROTOCOLS) if isinstance(self.protocol, str) else ""
+            raise ScenarioError(f"protocol is {self.protocol!r}{hint}; it must be a protocol such as {example}()")
         if not isinstance(self.radio, Radio):
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
@@ -235,7 +236,7 @@ class Scenario:
         """
         engine = checked_engine(engine)
         if record not in RECORDS:
-            raise ScenarioError(f"record is {record!r}; it must be one of {', '.join(RECORDS)}")
+            raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
         if on is not None:
             if record != "trace" or engine == "fast":
                 asked = 'record="metrics"' if record != "trace" else 'engine="fast"'
@@ -269,7 +270,7 @@ def checked_engine(engine: str) -> str:
     if engine == "compiled":
         return "fast"
     if engine not in ENGINES:
-        raise ScenarioError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+        raise ScenarioError(f"engine is {engine!r}{meant(engine, ENGINES)}; it must be one of {', '.join(ENGINES)}")
     return engine
 
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.sweeps import user_code
 from workbench.sweeps.forking import PointProcess, Server
 from workbench.sweeps.plan import Plan
@@ -39,6 +40,7 @@ _ENDS_IN_A_ROW = 20
 _SHARES_SENT = 2
 
 
+@checked
 class ProcessRunner:
     """Runs points in processes of this machine, as many as it has cores; it needs no Java.
 

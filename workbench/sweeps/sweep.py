@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench import keywords
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.scenario import RECORDS, Scenario
+from workbench.suggestion import meant
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure, Plan, Points, checked
 from workbench.sweeps.progress import Progress, display_for, duration
@@ -18,6 +20,7 @@ from workbench.sweeps.table import SweepTable
 from workbench.sweeps.work import Row
 
 
+@keywords.checked
 class Sweep:
     """A scenario with parameters varied: ``Sweep(scenario, over={"protocol.ttl": [5, 9], "seed": range(30)})``.
 
@@ -43,7 +46,7 @@ class Sweep:
         keep: str = "metrics",
     ) -> None:
         if keep not in RECORDS:
-            raise ScenarioError(f"keep is {keep!r:.60}; it must be one of {', '.join(RECORDS)}")
+            raise ScenarioError(f"keep is {keep!r:.60}{meant(keep, RECORDS)}; it must be one of {', '.join(RECORDS)}")
         self.plan = checked(scenario, over, engine, measure, keep == "trace")
         self._memory = MemoryStore()
 

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError
+from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.suggestion import meant
 from workbench.sweeps.plan import Plan
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 10
 
 
+@checked
 class SweepTable:
     """A sweep's results: ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)``, ``drawing(x, y)``, ``failed``."""
 

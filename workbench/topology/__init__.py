@@ -15,6 +15,7 @@ nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter
 Paths, components and the like are networkx's business.
 """
 
+from workbench.keywords import answer_for
 from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
 from workbench.topology.graphs import Network, check, digest
 from workbench.topology.links import from_links, testbed
@@ -44,3 +45,5 @@ __all__ = [
     "testbed",
     "to_dict",
 ]
+
+answer_for(__name__)

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 
 from workbench.errors import ParameterError, ScenarioError
+from workbench.suggestion import meant
 from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
 from workbench.topology.graphs import (
     LARGEST_NODE,
@@ -95,8 +96,11 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
     if kind == "from_positions":
         return _from_positions(recipe)
     if not isinstance(kind, str) or kind not in KINDS:
-        kinds = ", ".join((*KINDS, "from_positions"))
-        raise ScenarioError(f"The topology's recipe has the kind {kind!r:.60}; it must be one of {kinds}.")
+        kinds = (*KINDS, "from_positions")
+        hint = meant(kind, kinds)
+        raise ScenarioError(
+            f"The topology's recipe has the kind {kind!r:.60}{hint}; it must be one of {', '.join(kinds)}."
+        )
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
     return _call(kind, KINDS[kind], arguments)
 

@@ -36,6 +36,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from workbench.keywords import answer_for
+
 _HOME = {
     "show": "notebook",
     "show_live": "player.live",
@@ -80,3 +82,6 @@ def _public() -> list[str]:
     from workbench.views.protocols import public_views
 
     return sorted({*_HOME, *public_views()})
+
+
+answer_for(__name__)

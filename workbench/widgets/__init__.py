@@ -12,6 +12,7 @@ Theory of operation
         network.observe(print, "value")
 """
 
+from workbench.keywords import answer_for, checked
 from workbench.widgets.attributes import Attributes
 from workbench.widgets.compare import Compare
 from workbench.widgets.filters import Filters
@@ -34,3 +35,7 @@ __all__ = [
     "SweepPanel",
     "Workload",
 ]
+
+for _part in __all__:
+    checked(globals()[_part])
+answer_for(__name__)

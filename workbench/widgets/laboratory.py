@@ -15,7 +15,8 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench import public_names, topology
-from workbench.errors import WorkbenchError
+from workbench.errors import ScenarioError, WorkbenchError
+from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario, protocol_from_dict
@@ -46,11 +47,14 @@ _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "p
 _open: dict[str, Lab] = {}
 
 
+@checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
     """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one.
 
     There is one of a name: one that is open already, as when a cell is run again, is closed.
     """
+    if not isinstance(scenario, Scenario | None):
+        raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a scenario, or None for what was there before")
     before = _open.pop(name, None)
     if before is not None:
         before.close()
@@ -74,8 +78,11 @@ def protocol_named(name: str) -> Protocol:
     return protocol_from_dict({"name": name})
 
 
+@checked
 class Lab(widgets.VBox):
     """All parts around one scenario; see the module's page."""
+
+    _is_closed = True  # until it is made: of one that is refused there is nothing to close
 
     def __init__(self, scenario: Scenario | None = None, name: str = "lab") -> None:
         self._store = Store(name)

@@ -28,7 +28,7 @@ class Store:
     """The file of a lab of this name, in the folder ``.workbench`` where the notebook is."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
-        if not re.fullmatch(r"[\w-]{1,60}", name):
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,60}", name):
             raise ScenarioError(f"the lab's name is {name!r:.80}; it must be of letters, digits, _ and -, 60 at most")
         self.path = folder / f"{name}.json"
         self.said = ""  # what is to be told of the file

@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench import attributes
 from workbench.errors import DataError, WorkbenchError
+from workbench.keywords import checked
 from workbench.pipelines.ask import ask, is_spark
 from workbench.pipelines.logs.cleaning import KEYS, Cleaned
 from workbench.pipelines.logs.links import column_types
@@ -19,6 +20,7 @@ from workbench.suggestion import meant
 from workbench.topology.graphs import is_number
 
 
+@checked
 def replay(
     readings: Any,
     key: str | Mapping[str, str] | None = None,

@@ -40,6 +40,7 @@ References
     runs until an interval is narrow enough).
 """
 
+from workbench.keywords import answer_for
 from workbench.sweeps.design import grid
 from workbench.sweeps.plans.adaptive import Adaptive, adaptive
 from workbench.sweeps.plans.domains import between, whole
@@ -70,3 +71,5 @@ __all__ = [
     "whole",
     "zipped",
 ]
+
+answer_for(__name__)

@@ -28,6 +28,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 import pyarrow as pa
 
 from workbench.errors import WorkbenchError
+from workbench.keywords import checked
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.processes import checked_timeout, pack
 from workbench.sweeps.shares import Shares
@@ -54,6 +55,7 @@ _LOST = re.compile(
 _sweeps = itertools.count(1)
 
 
+@checked
 class SparkRunner:
     """Runs points on Spark. An active session is used as it is; else one is started, and stays for the next sweep.
 

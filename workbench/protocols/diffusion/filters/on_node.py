@@ -156,6 +156,7 @@ def checked_settings(name, parameters, settings):
 
             known = [parameter.name for parameter in parameters]
             raise ParameterError(
-                "filter %s has no setting %r%s; it has: %s" % (name, given, meant(given, known), ", ".join(known))
+                "filter %s has no setting %r%s; it has: %s"
+                % (name, given, meant(given, known + ["key", "match", "at", "messages"]), ", ".join(known))
             )
     return complete

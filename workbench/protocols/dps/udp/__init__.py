@@ -51,6 +51,7 @@ from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
+from workbench.keywords import checked
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.automaton import GONE, STATE_NAMES
@@ -532,6 +533,7 @@ class UDPNode:
         self.settle()
 
 
+@checked
 def dps_node(
     listen: str | int | Address = LOOPBACK,
     *,
