@@ -94,8 +94,8 @@ def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
     assert len(log.rows) == 15 and log.rows["file"].nunique() == 2
     assert log.rejected[["line", "rule", "reason"]].to_numpy().tolist() == [
         [13, "crc wrong", "crc wrong"],
-        [14, "packet counter {packet} of {sent}", "packet counter 9 of 4"],
-        [15, "length {length_B} of {sent_length_B}", "length 37 of 100"],
+        [14, "packet counter … of …", "packet counter 9 of 4"],
+        [15, "length … of …", "length 37 of 100"],
         [19, "unreadable", "it has 2 columns, not 15"],
         [3, "unreadable", "it has 1 columns, not 15"],
     ]
@@ -304,4 +304,4 @@ def test_every_line_of_a_real_log_is_a_row_or_has_its_reason(real_data):
     assert len(log.rows) + len(log.rejected) == path.read_bytes().count(b"\n") - 1
     counts = ask("SELECT rule, lines FROM {reasons}", reasons=log.reasons()).set_index("rule")["lines"]
     # awk -F, 'FNR>1 {if ($6!=1) c++; else if ($7!=1) e++; else if ($4!=$14) l++} END {print c, e, l}' FILE
-    assert counts.to_dict() == {"crc wrong": 2701, "not expected": 7, "length {length_B} of {sent_length_B}": 2}
+    assert counts.to_dict() == {"crc wrong": 2701, "not expected": 7, "length … of …": 2}
