@@ -1,14 +1,14 @@
 """The traces of a sweep's runs, in a folder beside its results: `FOLDER` has a few large Parquet files, not one a run.
 
 Theory of operation
-    A trace that comes is appended to a *spool* as it came, with its checksum, and is with the system then. When the
-    spool has `CHUNK_B`, and at the end, its traces are written into one Parquet file, sorted by scenario, and the spool
-    goes. So this process has a few batches of one trace in memory and never a whole spool, and a driver that is killed
-    leaves the spool to the next one.
+    A trace is appended to a *spool* file as the worker sent it, with its checksum. The operating system has it from
+    then on, so it is not lost if this process is killed. When the spool has `CHUNK_B`, and at the end, its traces are
+    written into one Parquet file, sorted by scenario, and the spool is removed. So this process has a few batches of
+    one trace in memory and never a whole spool, and a driver that is killed leaves the spool to the next one.
 
     A file is a draft until it is whole and flushed to the disk, then it gets its name: the beginning of its content's
     SHA-256. It says in its metadata (`RUNS`) which runs it has, and where. Small files are joined when a sweep ends:
-    the new one gets its name when the old ones are gone, so no reader finds a run twice.
+    the new one gets its name after the old ones are removed, so no reader finds a run twice.
 
 Layout
     The rows of a run stand together and in order, with the columns of a trace behind those of `BEFORE`: the scenario's
@@ -233,7 +233,7 @@ class _Spool:
         self.size_B += len(packed)
 
     def flush(self) -> None:
-        """Have what was added with the system, whatever becomes of this process."""
+        """Hand what was added to the operating system, so that it is not lost if this process is killed."""
         if self._file is not None:
             self._file.flush()
 
