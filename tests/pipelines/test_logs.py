@@ -87,6 +87,12 @@ def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
     pd.testing.assert_frame_equal(pipelines.links(kept), pipelines.links(here))
 
 
+def test_a_log_that_is_refused_leaves_no_file(mercator, tmp_path):
+    with pytest.raises(DataError, match="not in the format expected"):
+        pipelines.read_log(mercator, "intel-readings", out=tmp_path / "kept")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
 def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))

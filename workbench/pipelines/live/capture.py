@@ -41,13 +41,6 @@ _WIDTH = len(SCHEMA)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def _write_file(folder: Path, name: str, content: bytes) -> None:
-    """A small file that is there with all of its content, or not at all."""
-    from workbench.sweeps.store.files import write_whole  # Who reads, as Spark's workers do, needs no sweeps.
-
-    write_whole(folder, name, content)
-
-
 class Lock:
     """A folder that one process at a time writes into; DataError if another one does."""
 
@@ -102,10 +95,13 @@ class Capture:
             raise DataError(f"{self.folder} has a capture that has ended; take another folder")
 
     def _begin(self, source: dict[str, Any]) -> None:
+        from workbench.sweeps.store import files  # Who reads, as Spark's workers do, needs no sweeps.
+
+        files.remove_drafts(self.folder)
         path = self.folder / ABOUT
         if not path.exists():
             about = {"format": FORMAT, "version": VERSION, "id": uuid.uuid4().hex, "source": source}
-            _write_file(self.folder, ABOUT, json.dumps(about, indent=2).encode())
+            files.write_whole(self.folder, ABOUT, json.dumps(about, indent=2).encode())
         elif about_of(self.folder)["source"] != source:
             raise DataError(f"{self.folder} has a capture of something else; take another folder")
         self.is_over = (self.folder / ENDED).exists()
@@ -181,9 +177,11 @@ class Capture:
 
     def end(self, is_whole: bool = True) -> None:
         """Nothing more will come: followers close their windows. ``is_whole``: all of the source is there."""
+        from workbench.sweeps.store import files
+
         os.fsync(self._file.fileno())
         ended = {"offset": self.size_B, "rows": self.rows, "newest_s": self.newest_s, "whole": is_whole}
-        _write_file(self.folder, ENDED, json.dumps(ended).encode())
+        files.write_whole(self.folder, ENDED, json.dumps(ended).encode())
 
     def close(self) -> None:
         """Stop writing; another one may continue."""

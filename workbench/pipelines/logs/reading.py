@@ -148,15 +148,19 @@ def _kept_in(folder: Path, names: list[str], form: LineFormat, progress: Callabl
     begun = [path.with_suffix(".begun") for path in paths]
     writers = [pq.ParquetWriter(path, schema) for path, schema in zip(begun, _schemas(form), strict=True)]
     try:
-        for parts in _read(names, form, progress):
-            for writer, part in zip(writers, parts, strict=True):
-                if len(part):
-                    writer.write_table(part)
+        try:
+            for parts in _read(names, form, progress):
+                for writer, part in zip(writers, parts, strict=True):
+                    if len(part):
+                        writer.write_table(part)
+        finally:
+            for writer in writers:
+                writer.close()
+        for unfinished, path in zip(begun, paths, strict=True):
+            unfinished.replace(path)
     finally:
-        for writer in writers:
-            writer.close()
-    for unfinished, path in zip(begun, paths, strict=True):
-        unfinished.replace(path)
+        for unfinished in begun:
+            unfinished.unlink(missing_ok=True)
     return Log(*paths)
 
 
