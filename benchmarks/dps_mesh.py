@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from flood_million import peak_MB
+from peak_memory import peak_MB
 from tables import ratio, table
 
 import workbench as wb

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
+from peak_memory import peak_MB
 from tables import ratio, table
 
 SIDES = (100, 1000)
@@ -28,14 +28,6 @@ def grid(side: int):
     one_way = np.concatenate(pairs, axis=1).T
     positions_m = 5.0 * np.stack(np.divmod(np.arange(side * side), side), axis=1)
     return network.from_arrays(place.ravel(), positions_m, np.concatenate([one_way, one_way[:, ::-1]]), np.ones(1))
-
-
-def peak_MB() -> float:
-    """The most memory that this process has held. Not getrusage's, which knows of the process that started it."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
 
 
 def play(side: int) -> dict[str, float]:

@@ -8,19 +8,18 @@ keep="trace". ``--quick``: a tenth of the rows.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from peak_memory import Peak
 from tables import table
 
 import workbench as wb
@@ -32,8 +31,6 @@ QUICK_ROWS = (10**6, 10**7)
 RUN_ROWS = 500_000
 RUNS_A_FILE = 100
 MEMORY = "1g"
-SAMPLE_S = 0.1
-_PAGE_B = os.sysconf("SC_PAGE_SIZE")
 
 
 def flood(seconds: float = 50.0) -> wb.Scenario:
@@ -71,7 +68,7 @@ def _renumbered(base: pa.Table, seed: int) -> Iterator[pa.RecordBatch]:
 
 def ask(engine: str, folder: str) -> None:
     """Put the question, and print what it took."""
-    most = Peak()
+    most = Peak(os.getpid())
     begin = time.perf_counter()
     if engine == "spark":
         session = wb.pipelines.spark("local[2]", driver_memory=MEMORY)
@@ -85,46 +82,9 @@ def ask(engine: str, folder: str) -> None:
         ready = time.perf_counter()
         loads = wb.pipelines.load_per_node(wb.pipelines.traces(folder), over_runs=True)
     end = time.perf_counter()
-    told = {"start_s": ready - begin, "s": end - ready, "MB": most.stop() / 1e6}
+    told = {"start_s": ready - begin, "s": end - ready, "MB": most.stop_MB()}
     told |= {"runs": int(loads["runs"].max()), "sent": float((loads["sent"] * loads["runs"]).sum())}
     print(json.dumps(told))
-
-
-class Peak:
-    """The most memory that this process and those below it have had at once, in bytes."""
-
-    def __init__(self) -> None:
-        self._most, self._is_over = 0, threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._is_over.wait(SAMPLE_S):
-            self._most = max(self._most, sum(_resident_B(pid) for pid in _family(os.getpid())))
-
-    def stop(self) -> int:
-        """The most so far."""
-        self._is_over.set()
-        self._thread.join()
-        return self._most
-
-
-def _family(pid: int) -> list[int]:
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found
-
-
-def _resident_B(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_B
-    except (OSError, IndexError):
-        return 0
 
 
 # Parts

@@ -9,22 +9,20 @@ the process and those that it started had at once. Needs Java for Spark.
 """
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 from machine import machine
+from peak_memory import Peak
 from tables import table
 
 LINES = 50_000_000
 BLOCK = 100_000
 CONTENDERS = ("pandas", "per-line", "here", "here-frame", "spark")
 PER_LINE = 1_000_000  # lines at most
-POLL_S = 0.1
 
 BEGIN = "import sys; path, out = sys.argv[1:]\n"
 CODE = {
@@ -89,47 +87,18 @@ def make(path: Path, lines: int, cut: bool) -> None:
     unfinished.rename(path)
 
 
-def family(pid: int) -> list[int]:
-    """A process and all that it started."""
-    found = [pid]
-    for one in found:
-        try:
-            found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
-        except (OSError, ValueError):
-            continue
-    return found
-
-
-def resident_MB(pids: list[int]) -> float:
-    """What processes hold of the machine's memory; pages of several are counted for each."""
-    total = 0
-    for pid in pids:
-        try:
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError):
-            continue
-    return total / 1e6
-
-
 def measure(name: str, path: Path, out: Path) -> tuple[int, float, float]:
     """(rows, seconds, most memory in MB) of a contender."""
     begin = time.perf_counter()
     command = [sys.executable, "-c", BEGIN + CODE[name], str(path), str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    most = [0.0]
-
-    def watch() -> None:
-        while process.poll() is None:
-            most[0] = max(most[0], resident_MB(family(process.pid)))
-            time.sleep(POLL_S)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    most = Peak(process.pid)
     said, _ = process.communicate()
-    watcher.join()
+    seconds = time.perf_counter() - begin
+    most_MB = most.stop_MB()
     if process.returncode:
         raise SystemExit(f"{name} ended with {process.returncode}")
-    return int(said.split()[-1]), time.perf_counter() - begin, most[0]
+    return int(said.split()[-1]), seconds, most_MB
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from flood_million import peak_MB
 from machine import machine
+from peak_memory import peak_MB
 from tables import ratio, table
 
 RADIUS_M = 20

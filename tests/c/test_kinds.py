@@ -163,7 +163,7 @@ def test_mote_that_is_reset_begins_again_on_its_line(make):
         assert mote.open().boot == 1
         mote.reset()
         wait_until(lambda: mote.greeting.boot == 2)
-        assert 8_000 < mote.read_clock() < 32_000  # bytes: what it says it holds
+        assert 8_000 < mote.allocated_B() < 32_000
         mote.close()
     finally:
         one.kill()

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from workbench.datasets import formats
-from workbench.datasets.chunks import UNREADABLE, chunks, read_chunk
+from workbench.datasets.chunks import UNREADABLE, chunks, read_chunk, rule_of
 
 LINES = {
     "ulb-readings": b"1163438041250 20 1 21,21 2,81 51,53 22,08 20 28",
@@ -135,3 +135,15 @@ def test_a_rejected_line_says_which_it_is_and_why():
         {"line": 3, "rule": "crc wrong", "reason": reason, "text": wrong.decode()[:120]},
         {"line": 4, "rule": UNREADABLE, "reason": "it has 2 columns, not 15", "text": "cut,off"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "rule"),
+    [
+        ("crc wrong", "crc wrong"),
+        ("length {length_B} of {sent_length_B}", "length … of …"),
+        ("{rssi_dBm:+d} dBm {{raw}}", "… dBm {raw}"),
+    ],
+)
+def test_a_rule_is_called_by_its_reason_without_the_values_of_a_row(reason, rule):
+    assert rule_of(reason) == rule

@@ -160,6 +160,7 @@ def test_a_follower_that_is_killed_and_started_again_leaves_no_gap_and_counts_no
     assert killed("follower", whole, tmp_path / "killed") >= 10
     again = follow(whole, out=tmp_path / "killed", **WINDOWS)
     again.wait()
+    assert not list((tmp_path / "killed").glob(".*"))  # drafts of those that were killed
     assert again.parts > 3
     assert_windows_are_those_of_the_whole(again, whole)
     never = follow(whole, out=tmp_path / "never", **WINDOWS)

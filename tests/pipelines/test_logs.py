@@ -87,6 +87,12 @@ def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
     pd.testing.assert_frame_equal(pipelines.links(kept), pipelines.links(here))
 
 
+def test_a_log_that_is_refused_leaves_no_file(mercator, tmp_path):
+    with pytest.raises(DataError, match="not in the format expected"):
+        pipelines.read_log(mercator, "intel-readings", out=tmp_path / "kept")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
 def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))
@@ -94,8 +100,8 @@ def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
     assert len(log.rows) == 15 and log.rows["file"].nunique() == 2
     assert log.rejected[["line", "rule", "reason"]].to_numpy().tolist() == [
         [13, "crc wrong", "crc wrong"],
-        [14, "packet counter {packet} of {sent}", "packet counter 9 of 4"],
-        [15, "length {length_B} of {sent_length_B}", "length 37 of 100"],
+        [14, "packet counter … of …", "packet counter 9 of 4"],
+        [15, "length … of …", "length 37 of 100"],
         [19, "unreadable", "it has 2 columns, not 15"],
         [3, "unreadable", "it has 1 columns, not 15"],
     ]
@@ -304,4 +310,4 @@ def test_every_line_of_a_real_log_is_a_row_or_has_its_reason(real_data):
     assert len(log.rows) + len(log.rejected) == path.read_bytes().count(b"\n") - 1
     counts = ask("SELECT rule, lines FROM {reasons}", reasons=log.reasons()).set_index("rule")["lines"]
     # awk -F, 'FNR>1 {if ($6!=1) c++; else if ($7!=1) e++; else if ($4!=$14) l++} END {print c, e, l}' FILE
-    assert counts.to_dict() == {"crc wrong": 2701, "not expected": 7, "length {length_B} of {sent_length_B}": 2}
+    assert counts.to_dict() == {"crc wrong": 2701, "not expected": 7, "length … of …": 2}

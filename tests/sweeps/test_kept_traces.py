@@ -190,6 +190,50 @@ def test_what_a_killed_driver_left_is_brought_into_order(tmp_path):
     assert sorted(path.name[:7] for path in folder.iterdir()) == ["traces-"]
 
 
+def half_joined(folder, monkeypatch):
+    """A folder whose files are being joined, one of them being gone already, and its end: a function, and its runs."""
+    monkeypatch.setattr(traces, "CHUNK_B", 10_000)
+    monkeypatch.setattr(traces, "_SMALL_B", 0)
+    sweep(range(20)).run(out=folder, runner=LocalRunner(), **SILENT)
+    opened = [traces.File(path) for path in traces.files(folder)]
+    draft = traces._written(
+        folder / traces.FOLDER / "_new-1", [one for file in opened for one in traces._pieces_of(file)]
+    )
+    assert len(opened) > 2
+    opened[0].path.unlink()
+    return lambda: traces.TraceStore(folder, lambda: None)._finish(draft), {key for file in opened for key in file.keys}
+
+
+def keys_in(runs):
+    return {(run.scenario, run.code) for some in runs.values() for run in some}
+
+
+def test_who_reads_while_files_are_joined_waits_for_all_runs(tmp_path, monkeypatch):
+    finish, keys = half_joined(tmp_path, monkeypatch)
+    waits = []
+    monkeypatch.setattr(traces.time, "sleep", lambda seconds: waits.append(seconds) or finish())
+    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert len(waits) == 1 and len(traces.files(tmp_path)) == 1
+
+
+def test_a_join_that_does_not_end_is_an_error_that_says_so(tmp_path, monkeypatch):
+    finish, keys = half_joined(tmp_path, monkeypatch)
+    monkeypatch.setattr(traces, "JOIN_S", 0.0)
+    with pytest.raises(wb.DataError, match="being joined into one file; wait for the end of the sweep"):
+        wb.pipelines.traces(tmp_path)
+    finish()
+    assert keys_in(traces.runs_of(tmp_path)) == keys
+
+
+def test_a_file_that_is_joined_while_it_is_looked_at_is_not_damaged(tmp_path, monkeypatch):
+    finish, keys = half_joined(tmp_path, monkeypatch)
+    finish()
+    (path,) = here = traces.files(tmp_path)
+    listings = [[path.with_name("traces-0123456789abcdef.parquet")]]
+    monkeypatch.setattr(traces, "files", lambda folder: listings.pop() if listings else here)
+    assert keys_in(traces.runs_of(tmp_path)) == keys
+
+
 @given(st.binary(max_size=200), st.integers(0, 1_000), st.integers(0, 255))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_spool_of_any_bytes_gives_the_traces_before_the_damage(tmp_path, tail, place, change):

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -235,6 +236,18 @@ def test_a_killed_driver_loses_no_row_that_was_handed_out(tmp_path):
     assert sorted(pd.read_parquet(tmp_path)["seed"]) == list(range(8))
     assert {path.suffix for path in tmp_path.iterdir()} == {".parquet", ".json"}
     assert not (tmp_path / lease.NAME).exists()
+
+
+def test_drafts_of_dead_processes_of_this_host_go_with_the_next_sweep(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    host = socket.gethostname()
+    left = tmp_path / f".about.json.{host}.{gone.pid}.draft"
+    others = [f".about.json.{host}.{os.getpid()}.draft", f".about.json.x-{host}.{gone.pid}.draft", ".mine.draft"]
+    for path in (left, *(tmp_path / name for name in others)):
+        path.write_bytes(b"cut o")
+    ran(wb.Sweep(scenario(), {"seed": range(2)}), tmp_path)
+    assert sorted(path.name for path in tmp_path.glob(".*")) == sorted(others)
 
 
 def test_a_failure_that_a_killed_driver_has_left_is_run_again_where_that_is_asked(tmp_path):

@@ -6,8 +6,9 @@ Theory of operation
     value, so what comes out does not depend on which way a line went. Rows are in the order of their lines.
 
 Cost
-    A core reads some 0.5 to 1 million lines a second on the fast path, and some 0.1 million by the parser. Memory: some
-    ten times a chunk.
+    In a second of one core's time, on the fast path: 1.5 to 2 million lines of the Intel Lab (8 fields, numbers alone),
+    0.7 million of Mercator's (15 fields, texts among them, 7 checks). By the parser: some 0.1 million lines. Memory:
+    some ten times a chunk.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Formatter
 from typing import NamedTuple
 
 import numpy as np
@@ -222,11 +224,18 @@ def _checked(
         return rows
     wrong = np.flatnonzero(is_wrong)
     rules = list(checks)
+    named = [rule_of(rule) for rule in rules]
     for index, row in zip(wrong.tolist(), rows.take(pa.array(wrong)).to_pylist(), strict=True):
-        its = [rules[number] for number in np.flatnonzero(broken[:, index]).tolist()]
+        its = np.flatnonzero(broken[:, index]).tolist()
+        reason = "; ".join(rules[number].format(**row) for number in its)
         place = int(at[index])
-        rejected.add(first_line + place, its[0], "; ".join(rule.format(**row) for rule in its), shown[place].as_py())
+        rejected.add(first_line + place, named[its[0]], reason, shown[place].as_py())
     return rows.filter(pa.array(~is_wrong))
+
+
+def rule_of(reason: str) -> str:
+    """What a check is called where rows are counted: its reason, with an ellipsis for each value of a row."""
+    return "".join(text + ("" if name is None else "…") for text, name, *_ in Formatter().parse(reason))
 
 
 def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:

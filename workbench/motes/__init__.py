@@ -226,9 +226,9 @@ def _longest_body(scenario: Any) -> int:
 
 
 def _ask_memory(url: str) -> int | None:
-    """What a mote that is in no run says it holds; None if it does not answer."""
+    """Bytes that a mote which is in no run has allocated; None if it does not answer."""
     with suppress(LinkError), Mote(url) as one:
-        return one.read_clock()
+        return one.allocated_B()
     return None
 
 

@@ -104,12 +104,15 @@ class Mote(MoteLine):
         """Let the mote begin again, as after power-on; it tells when it is ready."""
         self.command(messages.RESET)
 
-    def read_clock(self) -> int:
-        """Ask for the mote's clock, for `clock`; returns the bytes that its heap has given out."""
+    def read_clock(self) -> None:
+        """Ask for the time of the mote's clock, and add it to `clock`."""
         asked_us = self._now_us()
         answer = self.command(messages.PING)
         self.clock.add(asked_us, self._now_us(), answer.time_us)
-        return answer.number
+
+    def allocated_B(self) -> int:
+        """Ask how many bytes of its memory the mote has allocated."""
+        return self.command(messages.PING).number
 
     def ask_clock(self) -> None:
         """As `read_clock`, without waiting for the answer; LinkError if the mote is lost."""

@@ -112,8 +112,8 @@ def show(following: Any, key: str | None = None) -> Drawing | None:
     from IPython.display import display
 
     shown = display(drawing, display_id=True)
-    # Of no cell: an output is replaced by its own id, and whoever executes a notebook without a page hears the cell
-    # that runs alone.
+    # The thread does not belong to the cell that asked. Its updates find the output by its id; and a program that
+    # executes a notebook without a page takes in only messages of the cell that runs at the time.
     thread = threading.Thread(target=_follow, args=(following, key, shown), name="chart", daemon=True)
     thread.start()
     following.charts.append(thread)

@@ -33,29 +33,28 @@ async function outermost(el) {
 // JupyterLab 4's end of a closed comm stays with its kernel, which tells it of restarts, and keeps what was to be called
 // at its end: the widget's model, its views, and some 4,000 elements of a lab whose cell is run again.
 function letGoOfModels(model) {
-  const kind = kindWith(model, "_handle_comm_closed")
-  if (!kind || kind.letsGo) return
-  const { close } = kind
-  kind.letsGo = true
-  kind.close = function (...how) {
+  wrapOnce(kindWith(model, "_handle_comm_closed"), "close", (close) => function (...how) {
     const end = this.comm?.jsServicesComm
     const done = close.apply(this, how)
     if (end) end.onClose = end.onMsg = undefined
     return done
-  }
+  })
 }
 
 // A layout or a style that others have, too, keeps a view for each element that had it, and calls it with messages, of
 // which there are none.
 function letGoOfViews(view) {
-  const kind = kindWith(view, "setLayout")
-  if (!kind || kind.letsGo) return
-  const { remove } = kind
-  kind.letsGo = true
-  kind.remove = function (...how) {
+  wrapOnce(kindWith(view, "setLayout"), "remove", (remove) => function (...how) {
     for (const look of [this.layoutPromise, this.stylePromise]) look?.then((one) => one?.remove().model.off("msg:custom"))
     return remove.apply(this, how)
-  }
+  })
+}
+
+// Puts another method in the place of a prototype's, once for all skins of a page. The new one is made of the old one.
+function wrapOnce(kind, name, wrapped) {
+  if (!kind || kind.letsGo) return
+  kind.letsGo = true
+  kind[name] = wrapped(kind[name])
 }
 
 // The prototype, of all that something is, that has this method.

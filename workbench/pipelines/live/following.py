@@ -26,7 +26,7 @@ KEEP_S = 1.0  # between two checkpoints, while no window closes
 
 
 class Following(Background):
-    """What `follow` returns. ``folder``: of the windows. Whoever follows again into the same folder goes on.
+    """What `follow` returns. ``folder``: of the windows. Following again into that folder goes on there.
 
     ``charts``: the threads that draw its windows; they end after it.
     """

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from workbench.errors import DataError
 from workbench.pipelines.live.windows import Asked
-from workbench.sweeps.store.files import write_whole
+from workbench.sweeps.store.files import remove_drafts, write_whole
 
 # Who reads a folder of Parquet passes over such names.
 STATE, ABOUT, LOCK, CHECKPOINT = "_state.json", "_windows.json", "_lock", "_checkpoint"
@@ -33,10 +33,11 @@ _PARTS = "part-*.parquet"
 
 
 class Output:
-    """A folder of windows, ``about`` says of what. DataError if it has other windows."""
+    """A folder of windows that its maker has locked, ``about`` says of what. DataError if it has other windows."""
 
     def __init__(self, folder: Path, asked: Asked, about: dict[str, Any]) -> None:
         self.folder, self.schema = folder, asked.schema
+        remove_drafts(folder)
         self._reading = threading.Lock()
         self._seen: set[str] = set()
         self._windows = self.schema.empty_table()

@@ -17,7 +17,7 @@ from workbench.errors import DataError
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
-from workbench.sweeps.store.traces import SCHEMA, File, Kept, files, with_key
+from workbench.sweeps.store.traces import SCHEMA, File, Kept, runs_of, with_key
 
 Source = str | Path | Run | Scenario | Iterable[Run | Scenario]
 _TOLD = 3
@@ -80,7 +80,7 @@ def chosen_runs(folder: Path, only: Collection[str] | None = None, code: str | N
     """file -> the runs in it that were asked for, in order; DataError as `traces`."""
     if not folder.is_dir():
         raise DataError(f"{folder} is not there")
-    found = {path: File(path).runs for path in files(folder)}
+    found = runs_of(folder)
     if not found:
         raise DataError(f'{folder} has no traces; a sweep keeps them with Sweep(..., keep="trace").run(out=folder)')
     wanted = None if only is None else set(only)

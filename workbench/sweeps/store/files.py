@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from workbench.sweeps.store.columns import COLUMNS, LAYOUT, VERSION, Columns
 DRAFTS = "_new-*.draft"
 _OLD = b"workbench.metrics"
 _DIGITS = 16
+_DRAFT = ".draft"
+_PROC = Path("/proc")
 
 
 class File:
@@ -108,13 +111,23 @@ def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
 
 def write_whole(folder: Path, name: str, content: bytes) -> None:
     """Write a small file that is there with all of its content, or not at all. DataError if it cannot be written."""
-    draft = folder / f".{name}.{os.getpid()}"
+    draft = folder / f".{name}.{socket.gethostname()}.{os.getpid()}{_DRAFT}"
     try:
         _write_through(draft, content)
         draft.replace(folder / name)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise DataError(f"{folder / name} cannot be written: {error.strerror}") from None
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what processes of this host that are gone have left of `write_whole`; for the one who may write here."""
+    if not (_PROC / "self").exists():
+        return  # It cannot be told who is gone.
+    for path in folder.glob(f".*{_DRAFT}"):
+        rest, _, pid = path.name.removesuffix(_DRAFT).rpartition(".")
+        if rest.endswith(f".{socket.gethostname()}") and pid.isdecimal() and not (_PROC / pid).exists():
+            path.unlink(missing_ok=True)
 
 
 def _write_through(path: Path, content: bytes) -> None:

@@ -85,6 +85,7 @@ class FolderStore:
         self._lease = Lease(self._folder)
         try:
             self._lease.take()
+            files.remove_drafts(self._folder)
             self._journal = journal.Journal(self._folder, self._lease.owner)
             had_traces = self._traces is not None and self._traces.begin(self._lease.owner)
             is_as_it_was = not self._tidied() and set(self._folder.glob("*.parquet")) == set(self._files)

@@ -25,7 +25,7 @@ class Journal:
         self._file: Any = None
 
     def add(self, lines: Iterable[Any]) -> None:
-        """Write values, as JSON has them. They are with the system then, whatever becomes of this process.
+        """Write values, as JSON has them, and hand them to the operating system: they outlive this process.
 
         DataError if they cannot be written.
         """

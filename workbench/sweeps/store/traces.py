@@ -1,14 +1,14 @@
 """The traces of a sweep's runs, in a folder beside its results: `FOLDER` has a few large Parquet files, not one a run.
 
 Theory of operation
-    A trace that comes is appended to a *spool* as it came, with its checksum, and is with the system then. When the
-    spool has `CHUNK_B`, and at the end, its traces are written into one Parquet file, sorted by scenario, and the spool
-    goes. So this process has a few batches of one trace in memory and never a whole spool, and a driver that is killed
-    leaves the spool to the next one.
+    A trace is appended to a *spool* file as the worker sent it, with its checksum. The operating system has it from
+    then on, so it is not lost if this process is killed. When the spool has `CHUNK_B`, and at the end, its traces are
+    written into one Parquet file, sorted by scenario, and the spool is removed. So this process has a few batches of
+    one trace in memory and never a whole spool, and a driver that is killed leaves the spool to the next one.
 
     A file is a draft until it is whole and flushed to the disk, then it gets its name: the beginning of its content's
     SHA-256. It says in its metadata (`RUNS`) which runs it has, and where. Small files are joined when a sweep ends:
-    the new one gets its name when the old ones are gone, so no reader finds a run twice.
+    the new one gets its name after the old ones are removed, so no reader finds a run twice.
 
 Layout
     The rows of a run stand together and in order, with the columns of a trace behind those of `BEFORE`: the scenario's
@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -47,8 +48,11 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 BEFORE = {"scenario": _TEXT, "code": _TEXT, "row": pa.int64()}
 SCHEMA = pa.schema([*BEFORE.items(), *trace.SCHEMA])
 
+JOIN_S = 10.0  # how long a reader waits for files to be joined
+
 _SMALL_B = 64 << 20
-_SPOOLS, _DRAFTS, _FILES = "_spool-*", "_new-*", "traces-*.parquet"
+_POLL_S = 0.05
+_SPOOLS, _DRAFTS, _WHOLE_DRAFTS, _FILES = "_spool-*", "_new-*", "_new-traces-*", "traces-*.parquet"
 # Numbers that go up by little, or by one: their differences take a tenth of a dictionary.
 _ASCENDING = ("row", "time_us", "sequence")
 
@@ -127,9 +131,53 @@ class File:
 
 def files(folder: str | Path) -> list[Path]:
     """The Parquet files of traces in a folder of results, or in a folder of traces, in a fixed order."""
-    folder = Path(folder)
-    inner = folder / FOLDER
-    return sorted((inner if inner.is_dir() else folder).glob(_FILES))
+    return sorted(_inner(folder).glob(_FILES))
+
+
+def _inner(folder: str | Path) -> Path:
+    inner = Path(folder) / FOLDER
+    return inner if inner.is_dir() else Path(folder)
+
+
+def runs_of(folder: str | Path) -> dict[Path, list[Kept]]:
+    """file -> its runs, for all `files` of a folder at one moment.
+
+    Between the end of the old files and the name of the new one, a join leaves runs in no file: its end is waited for.
+    DataError for a file that is damaged, and if files are still not joined after `JOIN_S`.
+    """
+    end = time.perf_counter() + JOIN_S
+    while (found := _runs_now(folder)) is None:
+        if time.perf_counter() >= end:
+            raise DataError(
+                f"{folder} has traces that are being joined into one file; wait for the end of the sweep, or run it "
+                "again if it was killed"
+            )
+        time.sleep(_POLL_S)
+    return found
+
+
+def _runs_now(folder: str | Path) -> dict[Path, list[Kept]] | None:
+    """As `runs_of`, None if files are being joined."""
+    found = {}
+    for path in files(folder):
+        try:
+            found[path] = File(path).runs
+        except DataError:
+            if path.exists():
+                raise
+            return None
+    keys = {(run.scenario, run.code) for runs in found.values() for run in runs}
+    if any(_has_more(draft, keys) for draft in _inner(folder).glob(_WHOLE_DRAFTS)) or files(folder) != list(found):
+        return None
+    return found
+
+
+def _has_more(draft: Path, keys: set[Key]) -> bool:
+    """Whether a draft has runs besides these. One that is damaged takes the place of no file, so it has none."""
+    try:
+        return not File(draft).keys <= keys
+    except DataError:
+        return False
 
 
 class TraceStore:
@@ -233,7 +281,7 @@ class _Spool:
         self.size_B += len(packed)
 
     def flush(self) -> None:
-        """Have what was added with the system, whatever becomes of this process."""
+        """Hand what was added to the operating system, so that it is not lost if this process is killed."""
         if self._file is not None:
             self._file.flush()
 
