@@ -25,12 +25,13 @@ import definition_file
 import workbench as wb
 from workbench.motes import in_c
 from workbench.protocols.diffusion import Diffusion
+from workbench.protocols.diffusion.filters.value import IN_C, Filter
 
 HERE = Path(__file__).resolve().parent
 COMPILER = "arm-none-eabi-gcc"
 OPTIONS = ("-mcpu=cortex-m3", "-mthumb", "-Os", "-std=c99", "-ffp-contract=off", "-ffunction-sections")
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")
-PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385")
+PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385", FOLDERS[1] / "mote")
 NEEDED = ("attributes", "draws", "node", "interests", "data", "reinforcement", "filtering", "interest_cache", "wire")
 PROFILES = {"strict": 29, "wide": 60}
 # A goal: with these sizes, and the definition file's for all other lists, an image is to take ten kilobytes at most.
@@ -47,14 +48,18 @@ SMALLER = {
     "MAX_NEXT_HOPS": 4,
 }
 # Whom functions call by pointer: where the caller stands -> the functions that the pointers of an image lead to.
+FILTERS = tuple(IN_C)
+READERS = tuple(f"read_{name}" for name in FILTERS if not name.startswith("running_")) + ("read_running_window",)
 POINTERS = {
+    "c/filtering.c": FILTERS,
+    "mote/placing.c": READERS,
     "diffusion/c/": ("take_frame", "take_event"),
     "mote/framing.c": ("write_host", "write_radio"),
     "mote/mote.c": ("now_us", "used_B", "reset_board"),
     "mps2_an385/main.c": ("mote_feed", "mote_hear"),
 }
 POINTER = "__indirect_call"
-NEVER_CALLED = ("answer_one",)  # by which a message is handed to a filter: an image has none
+WITHOUT_FILTERS = ("answer_one",)  # is never called: it hands a message to the filters
 LIBRARY_B = 64  # taken for what comes with the compiler: memcpy and its like, the arithmetic of doubles
 INTERRUPT_B = 32 + 4  # what the chip itself puts on the stack
 DEFAULTS = definition_file.sizes(Diffusion())
@@ -69,10 +74,11 @@ class Frame(NamedTuple):
 
 
 def compiled(folder: Path, with_program: bool = False) -> list[Path]:
-    """The library's objects at the definition file's sizes; those of the program around it too, if wanted."""
+    """The library's objects at the definition file's sizes; those of the program around it, and filters, if wanted."""
     objects = []
-    sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in NEEDED]
-    named = ["-ffreestanding", "-DENFRAMER_B=258"] if with_program else []
+    needed = (*NEEDED, "built_in") if with_program else NEEDED
+    sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in needed]
+    named = ["-ffreestanding", "-DENFRAMER_B=258", "-DMAX_FILTERS=1"] if with_program else []
     folders = (*FOLDERS, *PROGRAM) if with_program else FOLDERS
     for source in [*sources, *(path for where in folders[len(FOLDERS) :] for path in sorted(where.glob("*.c")))]:
         objects.append(folder / f"{source.stem}.o")
@@ -110,17 +116,19 @@ def frames() -> list[Frame]:
     return sorted(found, reverse=True)
 
 
-def deepest_calls() -> list[str]:
+def deepest_calls(has_filters: bool = False) -> list[str]:
     """The functions on the way through an image's calls that takes the most stack, and then those of an interrupt."""
     sizes, calls = _calls()
+    if not has_filters:
+        calls = {name: called.difference(WITHOUT_FILTERS) for name, called in calls.items()}
     way = _deepest("reset", sizes, calls, ())
     interrupt = max((_deepest(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")), key=_way_B(sizes))
     return [*way, *interrupt]
 
 
-def stack_bound_B() -> int:
+def stack_bound_B(has_filters: bool = False) -> int:
     """How deep the stack of an image can be, at the definition file's sizes."""
-    return _way_B(_calls()[0])(deepest_calls()) + INTERRUPT_B
+    return _way_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
 
 
 def _way_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
@@ -140,7 +148,7 @@ def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
         elif found := re.match(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"(?: label: "([^"]+)")?', line):
             caller, callee, where = found.groups()
             pointed = next((names for place, names in POINTERS.items() if place in (where or caller)), ())
-            calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)]).difference(NEVER_CALLED)
+            calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)])
     return sizes, calls
 
 
@@ -177,28 +185,29 @@ def entry_B(name: str, message_B: int) -> int:
     return (node_B(**more) - node_B(MESSAGE_B=message_B)) // 8
 
 
-def image(**defines: int) -> in_c.Footprint:
-    """What an image takes with these sizes."""
-    return in_c.footprint(protocol_of(defines))
+def image(filters: tuple[Filter, ...] = (), **defines: int) -> in_c.Footprint:
+    """What an image takes with these sizes, and room for these filters."""
+    return in_c.footprint(protocol_of(defines, filters))
 
 
-def protocol_of(defines: dict[str, int]) -> Diffusion:
-    """The protocol whose nodes have these sizes."""
+def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Diffusion:
+    """The protocol whose nodes have these sizes, and these filters."""
     profiles = {size: name for name, size in PROFILES.items()}
     sizes = {name.lower(): value for name, value in defines.items() if name != "MESSAGE_B"}
-    return Diffusion(**sizes, profile=profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])], refresh_s=1)
+    profile = profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])]
+    return Diffusion(**sizes, profile=profile, refresh_s=1, filters=filters)
 
 
-def deepest_stack_B(**defines: int) -> int:
+def deepest_stack_B(filters: tuple[Filter, ...] = (), **defines: int) -> int:
     """How much stack motes with these sizes have taken at most, in a network where each asks, answers and relays."""
-    protocol = protocol_of(defines)
+    protocol = protocol_of(defines, filters)
     wanted = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
     made = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
     scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=4)
     with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as on:
         scenario.run(on=on)
         used_B = max(used_B or 0 for used_B in on.memory().allocated_B.values())
-    whole = in_c.footprint(protocol)
+        whole = in_c.image_footprint(on.program_of(0))
     return used_B - (whole.ram_B - whole.stack_B)
 
 
