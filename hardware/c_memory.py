@@ -49,7 +49,7 @@ SMALLER = {
 }
 # Whom functions call by pointer: where the caller stands -> the functions that the pointers of an image lead to.
 FILTERS = tuple(IN_C)
-READERS = tuple(f"read_{name}" for name in FILTERS if not name.startswith("running_")) + ("read_running_window",)
+READERS = ("read_running_window", *(f"read_{name}" for name in FILTERS if not name.startswith("running_")))
 POINTERS = {
     "c/filtering.c": FILTERS,
     "mote/placing.c": READERS,
