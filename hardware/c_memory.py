@@ -37,6 +37,7 @@ PROFILES = {"strict": 29, "wide": 60}
 # A goal: with these sizes, and the definition file's for all other lists, an image is to take ten kilobytes at most.
 SMALL = {"MAX_INTERESTS": 5, "MAX_GRADIENTS": 4, "MAX_REINFORCEMENTS": 4}
 GOAL_B = 10 * 1024
+FILTERS = (Filter("suppress_unchanged", 200), Filter("running_mean", 201))
 # Of a mote with next to no memory; what is not said is the definition file's.
 SMALLER = {
     "MAX_INTERESTS": 5,
@@ -48,10 +49,10 @@ SMALLER = {
     "MAX_NEXT_HOPS": 4,
 }
 # Whom functions call by pointer: where the caller stands -> the functions that the pointers of an image lead to.
-FILTERS = tuple(IN_C)
-READERS = ("read_running_window", *(f"read_{name}" for name in FILTERS if not name.startswith("running_")))
+DECIDERS = tuple(IN_C)
+READERS = ("read_running_window", *(f"read_{name}" for name in DECIDERS if not name.startswith("running_")))
 POINTERS = {
-    "c/filtering.c": FILTERS,
+    "c/filtering.c": DECIDERS,
     "mote/placing.c": READERS,
     "diffusion/c/": ("take_frame", "take_event"),
     "mote/framing.c": ("write_host", "write_radio"),
@@ -185,11 +186,6 @@ def entry_B(name: str, message_B: int) -> int:
     return (node_B(**more) - node_B(MESSAGE_B=message_B)) // 8
 
 
-def image(filters: tuple[Filter, ...] = (), **defines: int) -> in_c.Footprint:
-    """What an image takes with these sizes, and room for these filters."""
-    return in_c.footprint(protocol_of(defines, filters))
-
-
 def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Diffusion:
     """The protocol whose nodes have these sizes, and these filters."""
     profiles = {size: name for name, size in PROFILES.items()}
@@ -198,9 +194,8 @@ def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Di
     return Diffusion(**sizes, profile=profile, refresh_s=1, filters=filters)
 
 
-def deepest_stack_B(filters: tuple[Filter, ...] = (), **defines: int) -> int:
-    """How much stack motes with these sizes have taken at most, in a network where each asks, answers and relays."""
-    protocol = protocol_of(defines, filters)
+def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
+    """How much stack a protocol's motes have taken at most, in a network where each asks, answers and relays."""
     wanted = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
     made = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
     scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=4)
@@ -218,12 +213,20 @@ def print_images() -> None:
         return
     for name, message_B in PROFILES.items():
         for said, sizes in (("the definition file's", {}), ("small", SMALL), ("smaller", SMALLER)):
-            whole = image(MESSAGE_B=message_B, **sizes)
-            deepest_B = deepest_stack_B(MESSAGE_B=message_B, **sizes)
-            print(
-                f"an image, {name}, {said} sizes: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, "
-                f"{whole.stack_B:,} B of it for the stack, which took {deepest_B:,} B"
-            )
+            for count in (0, 1, 2) if sizes is SMALL else (0,):
+                protocol = protocol_of({"MESSAGE_B": message_B, **sizes}, FILTERS[:count])
+                print_image(f"{name}, {said} sizes, {count} filters", protocol)
+    for most in (100, 1000):
+        print_image(f"flooding, {most} publications", wb.Flooding(max_events=most))
+
+
+def print_image(said: str, protocol: Diffusion | wb.Flooding) -> None:
+    """What the image of a protocol's nodes takes."""
+    whole = in_c.footprint(protocol)
+    print(
+        f"an image, {said}: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, {whole.stack_B:,} B of it "
+        f"for the stack, which took {deepest_stack_B(protocol):,} B"
+    )
 
 
 def main() -> None:
@@ -235,7 +238,9 @@ def main() -> None:
         print(f"a node, {name}: {full:,} B; smaller lists: {small:,} B")
     for name in LISTS:
         print(f"{name}: one more takes " + ", ".join(f"{entry_B(name, B)} B {p}" for p, B in PROFILES.items()))
-    print(f"the stack can be {stack_bound_B():,} B deep: {' > '.join(deepest_calls())}")
+    for has_filters in (False, True):
+        about = f"the stack {'with' if has_filters else 'without'} filters"
+        print(f"{about} can be {stack_bound_B(has_filters):,} B deep: {' > '.join(deepest_calls(has_filters))}")
     for frame in frames()[:5]:
         print(f"stack: {frame.function} {frame.size_B} B")
 
