@@ -25,16 +25,18 @@ import definition_file
 import workbench as wb
 from workbench.motes import in_c
 from workbench.protocols.diffusion import Diffusion
+from workbench.protocols.diffusion.filters.value import IN_C, Filter
 
 HERE = Path(__file__).resolve().parent
 COMPILER = in_c.COMPILE_FOR_CORTEX_M3[0]
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")
-PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385")
+PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385", FOLDERS[1] / "mote")
 NEEDED = ("attributes", "draws", "node", "interests", "data", "reinforcement", "filtering", "interest_cache", "wire")
 PROFILES = {"strict": 29, "wide": 60}
 # A goal: with these sizes, and the definition file's for all other lists, an image is to take ten kilobytes at most.
 SMALL = {"MAX_INTERESTS": 5, "MAX_GRADIENTS": 4, "MAX_REINFORCEMENTS": 4}
 GOAL_B = 10 * 1024
+FILTERS = (Filter("suppress_unchanged", 200), Filter("running_mean", 201))
 # Of a mote with next to no memory; what is not said is the definition file's.
 SMALLER = {
     "MAX_INTERESTS": 5,
@@ -46,14 +48,18 @@ SMALLER = {
     "MAX_NEXT_HOPS": 4,
 }
 # Whom functions call by pointer: where the caller stands -> the functions that the pointers of an image lead to.
+DECIDERS = tuple(IN_C)
+READERS = ("read_running_window", *(f"read_{name}" for name in DECIDERS if not name.startswith("running_")))
 POINTERS = {
+    "c/filtering.c": DECIDERS,
+    "mote/placing.c": READERS,
     "diffusion/c/": ("take_frame", "take_event"),
     "mote/framing.c": ("write_host", "write_radio"),
     "mote/mote.c": ("now_us", "used_B", "reset_board"),
     "mps2_an385/main.c": ("mote_feed", "mote_hear"),
 }
 POINTER = "__indirect_call"
-NEVER_CALLED = ("answer_one",)  # by which a message is handed to a filter: an image has none
+WITHOUT_FILTERS = ("answer_one",)  # is never called: it hands a message to the filters
 LIBRARY_B = 64  # taken for what comes with the compiler: memcpy and its like, the arithmetic of doubles
 INTERRUPT_B = 32 + 4  # what the chip itself puts on the stack
 DEFAULTS = definition_file.sizes(Diffusion())
@@ -68,9 +74,11 @@ class Frame(NamedTuple):
 
 
 def compiled(folder: Path, with_program: bool = False) -> list[Path]:
-    """The library's objects at the definition file's sizes; those of the program around it too, if wanted."""
+    """The library's objects at the definition file's sizes; those of the program around it, and filters, if wanted."""
     objects = []
-    sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in NEEDED]
+    needed = (*NEEDED, "built_in") if with_program else NEEDED
+    sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in needed]
+    named = ["-DMAX_FILTERS=1"] if with_program else []
     folders = (*FOLDERS, *PROGRAM) if with_program else FOLDERS
     for source in [*sources, *(path for where in folders[len(FOLDERS) :] for path in sorted(where.glob("*.c")))]:
         objects.append(folder / f"{source.stem}.o")
@@ -98,17 +106,19 @@ def frames() -> list[Frame]:
     return sorted(found, reverse=True)
 
 
-def deepest_calls() -> list[str]:
+def deepest_calls(has_filters: bool = False) -> list[str]:
     """The functions on the way through an image's calls that takes the most stack, and then those of an interrupt."""
     sizes, calls = _calls()
+    if not has_filters:
+        calls = {name: called.difference(WITHOUT_FILTERS) for name, called in calls.items()}
     way = _deepest("reset", sizes, calls, ())
     interrupt = max((_deepest(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")), key=_way_B(sizes))
     return [*way, *interrupt]
 
 
-def stack_bound_B() -> int:
+def stack_bound_B(has_filters: bool = False) -> int:
     """How deep the stack of an image can be, at the definition file's sizes."""
-    return _way_B(_calls()[0])(deepest_calls()) + INTERRUPT_B
+    return _way_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
 
 
 def _way_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
@@ -128,7 +138,7 @@ def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
         elif found := re.match(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"(?: label: "([^"]+)")?', line):
             caller, callee, where = found.groups()
             pointed = next((names for place, names in POINTERS.items() if place in (where or caller)), ())
-            calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)]).difference(NEVER_CALLED)
+            calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)])
     return sizes, calls
 
 
@@ -166,28 +176,23 @@ def entry_B(name: str, message_B: int) -> int:
     return (node_B(**more) - node_B(MESSAGE_B=message_B)) // 8
 
 
-def image(**defines: int) -> in_c.Footprint:
-    """What an image takes with these sizes."""
-    return in_c.footprint(protocol_of(defines))
-
-
-def protocol_of(defines: dict[str, int]) -> Diffusion:
-    """The protocol whose nodes have these sizes."""
+def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Diffusion:
+    """The protocol whose nodes have these sizes, and these filters."""
     profiles = {size: name for name, size in PROFILES.items()}
     sizes = {name.lower(): value for name, value in defines.items() if name != "MESSAGE_B"}
-    return Diffusion(**sizes, profile=profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])], refresh_s=1)
+    profile = profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])]
+    return Diffusion(**sizes, profile=profile, refresh_s=1, filters=filters)
 
 
-def deepest_stack_B(**defines: int) -> int:
-    """How much stack motes with these sizes have taken at most, in a network where each asks, answers and relays."""
-    protocol = protocol_of(defines)
+def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
+    """How much stack a protocol's motes have taken at most, in a network where each asks, answers and relays."""
     wanted = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
     made = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
     scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=4)
     with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as on:
         scenario.run(on=on)
         used_B = max(used_B or 0 for used_B in on.memory().allocated_B.values())
-    whole = in_c.footprint(protocol)
+        whole = in_c.image_footprint(on.program_of(0))
     return used_B - (whole.ram_B - whole.stack_B)
 
 
@@ -198,12 +203,20 @@ def print_images() -> None:
         return
     for name, message_B in PROFILES.items():
         for said, sizes in (("the definition file's", {}), ("small", SMALL), ("smaller", SMALLER)):
-            whole = image(MESSAGE_B=message_B, **sizes)
-            deepest_B = deepest_stack_B(MESSAGE_B=message_B, **sizes)
-            print(
-                f"an image, {name}, {said} sizes: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, "
-                f"{whole.stack_B:,} B of it for the stack, which took {deepest_B:,} B"
-            )
+            for count in (0, 1, 2) if sizes is SMALL else (0,):
+                protocol = protocol_of({"MESSAGE_B": message_B, **sizes}, FILTERS[:count])
+                print_image(f"{name}, {said} sizes, {count} filters", protocol)
+    for most in (100, 1000):
+        print_image(f"flooding, {most} publications", wb.Flooding(max_events=most))
+
+
+def print_image(said: str, protocol: Diffusion | wb.Flooding) -> None:
+    """What the image of a protocol's nodes takes."""
+    whole = in_c.footprint(protocol)
+    print(
+        f"an image, {said}: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, {whole.stack_B:,} B of it "
+        f"for the stack, which took {deepest_stack_B(protocol):,} B"
+    )
 
 
 def main() -> None:
@@ -215,7 +228,9 @@ def main() -> None:
         print(f"a node, {name}: {full:,} B; smaller lists: {small:,} B")
     for name in LISTS:
         print(f"{name}: one more takes " + ", ".join(f"{entry_B(name, B)} B {p}" for p, B in PROFILES.items()))
-    print(f"the stack can be {stack_bound_B():,} B deep: {' > '.join(deepest_calls())}")
+    for has_filters in (False, True):
+        about = f"the stack {'with' if has_filters else 'without'} filters"
+        print(f"{about} can be {stack_bound_B(has_filters):,} B deep: {' > '.join(deepest_calls(has_filters))}")
     for frame in frames()[:5]:
         print(f"stack: {frame.function} {frame.size_B} B")
 

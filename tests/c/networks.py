@@ -12,11 +12,63 @@ SIZES = (
     {"max_interests": 2, "max_gradients": 2, "max_reinforcements": 2, "max_data": 4, "max_sinks": 1},
 )
 WANTED = ("TEMP GE 25", "TEMP LT 25", "HUMIDITY GE 10", "TEMP GE 20, HUMIDITY LT 50")
+FILTERS = (
+    ("suppress_unchanged", {"tolerance": 1.1, "heartbeat_s": 1.2}),
+    ("rate_limit", {"interval_s": 0.7}),
+    ("threshold_alarm", {"high": 22.5, "low": -3.25}),
+    ("neighborhood_average", {"period_s": 0.9}),
+    ("running_mean", {"window": 5}),
+    ("running_minimum", {"window": 4}),
+    ("running_maximum", {"of": "HUMIDITY", "window": 3}),
+)
 MADE = ("TEMP IS 26", "TEMP IS 20", "TEMP IS 24.5, HUMIDITY IS 40", "HUMIDITY IS 12")
 
 
+def random_filters(number, nodes):
+    """Two filters, on some nodes or on all; none for every other number."""
+    dice = random.Random(f"filters {number}")
+    return tuple(
+        wb.Filter(
+            name,
+            200 + place,
+            dice.choice(["", "TEMP EQ_ANY", "TEMP GE 21"]),
+            at=dice.choice(["all", "all", dice.sample(nodes, 3)]),
+            messages=dice.choice(["data", "data", "data", "interest"]),
+            **settings,
+        )
+        for place, (name, settings) in enumerate(dice.sample(FILTERS, 2 * (number % 2)))
+    )
+
+
+def random_flood(number):
+    """The same of flooding: some publish, most subscribe."""
+    dice = random.Random(f"flood {number}")
+    graph = wb.topology.disc(dice.randint(5, 9), 40, 40, radius_m=25, seed=number)
+    nodes = sorted(graph)
+    workload = [wb.publish(dice.choice(nodes), one, start_s=dice.random(), every_s=0.4) for one in MADE[:3]]
+    for node in nodes[1:]:
+        expires_s = dice.choice([None, 1.25])
+        workload.append(wb.subscribe(node, dice.choice(WANTED), start_s=dice.random(), expires_s=expires_s))
+    workload.append(wb.outage(dice.choice(nodes), start_s=1, stop_s=1.9))
+    protocol = wb.Flooding(ttl=dice.choice([2, 255]), max_events=dice.choice([3, 20]))
+    return wb.Scenario(graph, protocol, workload, radio=random_radio(dice), duration_s=4, seed=number)
+
+
+def random_radio(dice):
+    """A radio that may lose, collide and listen first."""
+    return wb.Radio(
+        loss=dice.choice(["none", 0.1, 0.3]),
+        collisions=dice.random() < 0.5,
+        csma=dice.random() < 0.3,
+        retries=dice.choice([0, 3]),
+    )
+
+
 def random_scenario(number):
-    """The scenario with this number: four to nine nodes, on links that may lose and collide, some of which fail."""
+    """The scenario with this number: four to nine nodes, on links that may lose and collide, some of which fail.
+
+    Every other one has filters.
+    """
     dice = random.Random(number)
     graph = dice.choice(
         [
@@ -38,9 +90,13 @@ def random_scenario(number):
         exploratory_gradients=dice.choice([1, 2]),
         max_repeats=dice.choice([0, 3]),
         blacklist_loss=dice.choice([0.5, 0.75, 1]),
+        filters=random_filters(number, nodes),
     )
     workload = [wb.subscribe(dice.choice(nodes), dice.choice(WANTED), start_s=dice.random())]
     workload.append(wb.publish(dice.choice(nodes), dice.choice(MADE), start_s=1, every_s=dice.choice([0.3, 1])))
+    if protocol.filters:  # and readings for them
+        workload.append(wb.subscribe(nodes[0], "TEMP EQ_ANY"))
+        workload += [wb.publish(nodes[-1], what, start_s=0.6, every_s=0.3, stagger=True) for what in MADE[1:3]]
     for _ in range(dice.randrange(6)):
         start_s, node = 3 * dice.random(), dice.choice(nodes)
         workload.append(
@@ -53,13 +109,7 @@ def random_scenario(number):
                 ]
             )
         )
-    radio = wb.Radio(
-        loss=dice.choice(["none", 0.1, 0.3]),
-        collisions=dice.random() < 0.5,
-        csma=dice.random() < 0.3,
-        retries=dice.choice([0, 3]),
-    )
-    return wb.Scenario(graph, protocol, workload, radio=radio, duration_s=4, seed=number)
+    return wb.Scenario(graph, protocol, workload, radio=random_radio(dice), duration_s=4, seed=number)
 
 
 def random_kinds(number, nodes, kinds=(C, CORTEX_M3, MICROPYTHON, SIMULATED)):

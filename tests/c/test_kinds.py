@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,17 +11,19 @@ import sys
 import pytest
 
 import workbench as wb
-from tests.c.networks import random_kinds, random_scenario
+from tests.c.networks import random_flood, random_kinds, random_scenario
 from tests.golden import renew
 from tests.motes.test_motes import played
 from tests.repository import REPOSITORY
 from tests.until import wait_until
 from workbench import cli, motes
 from workbench.errors import LinkError, ParameterError, ScenarioError
-from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C, in_c
+from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C, in_c, lockstep
 from workbench.motes.mote import Mote
 from workbench.motes.port import open_port
 from workbench.motes.processes import CortexM3, CProcess
+from workbench.protocols.diffusion.filters.registered import registered
+from workbench.sim import trace
 from workbench.views.inspector import inspect_node
 
 MISSING = {kind: motes.missing(kind) for kind in (C, CORTEX_M3, MICROPYTHON)}
@@ -70,12 +74,44 @@ def test_network_of_all_kinds_in_lockstep_gives_the_golden_trace_and_tells_kinds
 
 
 @needs_cortex_m3
-@pytest.mark.parametrize("number", [0, 1, 3])
-def test_random_network_in_lockstep_gives_the_simulators_trace(number):
-    scenario = random_scenario(number)
+@pytest.mark.parametrize(
+    ("make", "number"), [(random_scenario, 0), (random_scenario, 3), (random_scenario, 9), (random_flood, 2)]
+)
+def test_random_network_in_lockstep_gives_the_simulators_trace(make, number):
+    scenario = make(number)
     kinds = random_kinds(number, list(scenario.topology), (C, CORTEX_M3, SIMULATED))
     run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=kinds))
     assert len(run.trace) > 30 and run.trace_hash == scenario.run(engine="reference").trace_hash
+
+
+def no_frost(attributes):
+    """The filter of hardware/c/README.md, in Python."""
+    is_one = len(attributes) == 1 and attributes[0].value < 0
+    return (attributes[0]._replace(value=0),) if is_one else attributes
+
+
+@needs_c
+def test_filter_of_ones_own_that_is_written_as_the_page_says_runs_as_its_twin_in_python(tmp_path, monkeypatch):
+    monkeypatch.setitem(registered, "no_frost", no_frost)
+    protocol = wb.Diffusion(filters=(wb.Filter("no_frost", match="TEMP EQ_ANY"), wb.Filter("running_mean", 201)))
+    page = (REPOSITORY / "hardware" / "c" / "README.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```c\n(static enum filter_answer no_frost.*?)```", page, re.DOTALL)
+    function, _, row = code.rpartition("\n\n")
+    folder = shutil.copytree(in_c.folder_of(protocol), tmp_path / "c")
+    table, path = "const struct filter_kind FILTER_KINDS[] = {\n", folder / "mote" / "filters.c"
+    path.write_text(path.read_text().replace(table, f"{function}\n{table}{row}"))
+    program = in_c.build(C, folder, {**protocol.sizes_in_c(), **protocol.room_in_c(3)}, in_c.STACK_B)
+    cold, warm = (wb.publish(2, f"TEMP IS {value}", every_s=0.5, start_s=0.1) for value in (-5, 4))
+    workload = [wb.subscribe(0, "TEMP LT 30"), cold, warm]
+    scenario = wb.Scenario(wb.topology.line(3), protocol, workload, radio=wb.Radio(loss="none"), duration_s=3)
+    processes = {node: CProcess(program) for node in range(3)}
+    try:
+        got = lockstep.play(scenario, {node: one.url for node, one in processes.items()}).table()
+    finally:
+        for one in processes.values():
+            one.kill()
+    run = scenario.run(engine="reference")
+    assert run.trace.column("event").to_pylist().count("filtered") > 5 and trace.digest(got) == run.trace_hash
 
 
 # Live
@@ -214,7 +250,7 @@ def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
 
 @needs_c
 def test_protocol_without_a_program_in_c_is_refused_before_a_mote_starts():
-    for protocol in (wb.Flooding(), wb.CodedDiffusion()):
+    for protocol in (wb.Gossip(), wb.CodedDiffusion()):
         on = wb.motes.virtual(kind=C)
         with pytest.raises(ScenarioError, match=f"{type(protocol).__name__} has no program in C.*micropython"):
             line(3).replace(protocol=protocol).run(on=on)

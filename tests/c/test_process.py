@@ -6,7 +6,7 @@ import json
 import random
 import select
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from hypothesis import example, given, settings
@@ -23,6 +23,8 @@ from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote, configuration
 from workbench.motes.program import program_files
 from workbench.protocols.contract import Delivered
+from workbench.protocols.diffusion.filters import BUILT_IN
+from workbench.protocols.diffusion.filters.registered import registered
 from workbench.sim import trace
 
 pytestmark = needs_compiler
@@ -41,19 +43,34 @@ def processes(stack, protocol, nodes, options=("-O1",)):
     return {node: stack.enter_context(process(path))[1] for node in nodes}
 
 
-@pytest.fixture
-def mote():
+@contextmanager
+def opened(protocol):
     """A mote in C under sanitizers, and what it tells."""
     told = []
-    with process(program(wb.Diffusion(), SANITIZED)) as (started, url):
+    with process(program(protocol, SANITIZED)) as (started, url):
         one = Mote(url, lambda kind, value: told.append((kind, value)), lambda: 0.0)
         one.open()
         yield one, told, started
         one.close()
 
 
-def test_processes_in_lockstep_give_the_golden_trace():
-    scenario, recorded = golden("diffusion-motes")
+@pytest.fixture
+def mote():
+    """One for nodes of diffusion without filters."""
+    with opened(wb.Diffusion()) as one:
+        yield one
+
+
+@pytest.fixture
+def filtering_mote():
+    """One with room for two filters."""
+    with opened(wb.Diffusion(filters=(wb.Filter("running_mean"), wb.Filter("rate_limit", 201)))) as one:
+        yield one
+
+
+@pytest.mark.parametrize("name", ["diffusion-motes", "diffusion-lossy", "flooding-disc"])
+def test_processes_in_lockstep_give_the_golden_trace(name):
+    scenario, recorded = golden(name)
     with ExitStack() as stack:
         urls = processes(stack, scenario.protocol, sorted(scenario.topology.nodes))
         assert trace.digest(lockstep.play(scenario, urls).table()) == recorded
@@ -69,9 +86,10 @@ def test_processes_and_micropython_together_in_lockstep_give_the_golden_trace():
         assert trace.digest(lockstep.play(scenario, urls).table()) == recorded
 
 
-def test_processes_deliver_live_and_relay_for_each_other():
+@pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding(max_events=50)], ids=["diffusion", "flooding"])
+def test_processes_deliver_live_and_relay_for_each_other(protocol):
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(3, "TEMP IS 26", every_s=0.2, start_s=0.5)]
-    scenario = wb.Scenario(wb.topology.line(4), wb.Diffusion(), workload, duration_s=2)
+    scenario = wb.Scenario(wb.topology.line(4), protocol, workload, duration_s=2)
     with ExitStack() as stack:
         urls = processes(stack, scenario.protocol, range(4))
         run = scenario.run(on=wb.motes.boards(urls))
@@ -80,7 +98,7 @@ def test_processes_deliver_live_and_relay_for_each_other():
     assert not run.notes
     delivered = [row for row in rows if row["event"] == "delivered"]
     assert len(delivered) >= 5 and {row["node"] for row in delivered} == {0}
-    assert {row["node"] for row in rows if row["event"] == "forwarded"} >= {1, 2, 3}
+    assert {row["node"] for row in rows if row["event"] == "forwarded"} >= {1, 2}
     [published] = {row["detail"] for row in rows if row["event"] == "published"}
     assert published == "TEMP IS 26"
     [subscribed] = [row for row in rows if row["event"] == "subscribed"]
@@ -101,9 +119,53 @@ def test_mote_refuses_what_it_was_not_compiled_for_and_says_what(mote):
         one.publish(wb.parse("TEMP IS 1"))
 
 
+def test_mote_places_the_filters_of_its_node_and_refuses_those_it_does_not_have(filtering_mote, monkeypatch):
+    one, _, _ = filtering_mote
+    for name in BUILT_IN:
+        if name != "blob_fusion":
+            on_both = wb.Filter(name, match="TEMP EQ_ANY"), wb.Filter("running_maximum", 201, at=1)
+            one.configure(1, protocol_on_a_mote(wb.Diffusion(filters=on_both), 1), 1)
+    three = tuple(wb.Filter("rate_limit", key, at=[1]) for key in (200, 201, 202))
+    one.configure(2, protocol_on_a_mote(wb.Diffusion(filters=three), 2), 1)  # Node 2 has none of them.
+    monkeypatch.setitem(registered, "joined", b"".join)
+    monkeypatch.setitem(registered, "only_in_python", lambda attributes: None)
+    for filters, said in [
+        ((wb.Filter("blob_fusion", function="joined"),), "the program of this mote in C has no filter blob_fusion$"),
+        ((wb.Filter("only_in_python"),), "the program of this mote in C has no filter only_in_python$"),
+        ((wb.Filter("running_mean", window=9),), "no room for the settings of its filter running_mean$"),
+        ((wb.Filter("rate_limit", interval_s=1e14),), "no room for the settings of its filter rate_limit$"),
+        (three, "compiled for another setting.*: filters$"),
+    ]:
+        with pytest.raises(LinkError, match=said):
+            one.configure(1, protocol_on_a_mote(wb.Diffusion(filters=filters), 1), 1)
+        with pytest.raises(LinkError, match="not configured"):
+            one.publish(wb.parse("TEMP IS 1"))
+
+
+def test_mote_is_told_of_the_filters_that_it_carries_alone_in_ascending_order_of_keys():
+    at_some = wb.Filter("running_mean", 203, at=[1, 2]), wb.Filter("rate_limit", 201, at=3)
+    filters = (wb.Filter("rate_limit", 205), *at_some)
+    told = [protocol_on_a_mote(wb.Diffusion(filters=filters), node)["settings"]["filters"] for node in (1, 3, 4)]
+    assert [[one["key"] for one in several] for several in told] == [[203, 205], [201, 205], [205]]
+
+
+def test_commands_are_done_and_wrong_ones_are_refused_by_a_mote_that_floods():
+    with opened(wb.Flooding(ttl=3, max_events=4)) as (one, told, _):
+        for protocol, said in [(wb.Flooding(), "max_events"), (wb.Diffusion(), "node")]:
+            with pytest.raises(LinkError, match=f"compiled for another setting.*{said}"):
+                one.configure(1, protocol_on_a_mote(protocol), 1)
+        one.configure(1, protocol_on_a_mote(wb.Flooding(ttl=3, max_events=4)), 1, boot=2)
+        check_commands(one, told)
+
+
 def test_commands_are_done_and_wrong_ones_are_refused(mote):
     one, told, _ = mote
     one.configure(1, protocol_on_a_mote(wb.Diffusion()), 2**64 - 1, boot=2)
+    check_commands(one, told)
+
+
+def check_commands(one, told):
+    """What a mote that began twice before does of what it is told to."""
     first = 2 << 24
     assert [one.subscribe(wb.parse("TEMP GE 25")), one.subscribe(wb.parse("X EQ 1"), 3.0)] == [first, first + 1]
     assert one.publish(wb.parse("TEMP IS 26, X IS 2")) == first
@@ -123,13 +185,14 @@ def test_commands_are_done_and_wrong_ones_are_refused(mote):
     assert messages.EVENTS.index(Delivered) in kinds
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_over_the_line_does_a_mote_no_harm(seed):
     secret, dice = bytes(range(8)), random.Random(seed)
-    configured = configuration(1, protocol_on_a_mote(wb.Diffusion()), 5)
+    protocol = wb.Flooding(max_events=3) if seed == 3 else wb.Diffusion()
+    configured = configuration(1, protocol_on_a_mote(protocol), 5)
     greeting = framing.encode(messages.encode(messages.HELLO, messages.MAGIC, messages.VERSION, 1, rest=secret))
     with ExitStack() as stack:
-        started, url = stack.enter_context(process(program(wb.Diffusion(), SANITIZED)))
+        started, url = stack.enter_context(process(program(protocol, SANITIZED)))
         line = stack.enter_context(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))))
         heard = framing.Deframer()
         line.sendall(greeting)
@@ -161,6 +224,23 @@ def test_configuration_cut_anywhere_is_refused_or_read_but_never_read_past(mote)
             one.command(messages.CONFIGURE, rest=text[:end])
     one.command(messages.CONFIGURE, rest=text)
     assert started.poll() is None
+
+
+def test_filters_that_are_no_json_or_cut_anywhere_are_refused_or_placed(filtering_mote):
+    one, _, started = filtering_mote
+    filters = (wb.Filter("threshold_alarm", match="TEMP EQ_ANY"), wb.Filter("rate_limit", 201))
+    text = configuration(1, protocol_on_a_mote(wb.Diffusion(filters=filters)), 5)
+    begin, end, dice = text.index(b'"filters"'), text.rindex(b"]"), random.Random(5)
+    outcomes = set()
+    for place in range(begin, end):
+        wrong = [text[:place], text[:place] + bytes([dice.choice(b'"{}[],:0z')]) + text[place + 1 :]]
+        for one_text in wrong:
+            try:
+                outcomes.add(one.command(messages.CONFIGURE, rest=one_text).number)
+            except LinkError as error:
+                outcomes.add(str(error).rpartition(": ")[2])
+    assert len(outcomes) > 5 and started.poll() is None
+    one.command(messages.CONFIGURE, rest=text)
 
 
 @settings(max_examples=200)

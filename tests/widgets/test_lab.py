@@ -9,6 +9,7 @@ import pytest
 from ipywidgets.widgets import widget as ipywidgets
 
 import workbench as wb
+from workbench import motes
 from workbench.views.player import living
 from workbench.widgets import filters, laboratory, run_panel, runs, sweep, why_not
 from workbench.widgets.laboratory import Lab
@@ -177,6 +178,36 @@ def test_motes_that_are_not_there_are_told(lab, monkeypatch):
     assert "none are connected" in lab._panel.said.value
     lab._panel._play_on_motes(lab._session.state)
     assert "0 motes for 40 nodes" in lab._panel.said.value
+
+
+def test_the_kind_of_virtual_motes_is_chosen_and_a_missing_one_says_what_it_lacks(lab, monkeypatch):
+    panel, lacking = lab._panel, {"c": "motes in C need a compiler"}
+    monkeypatch.setattr(run_panel.motes, "missing", lacking.get)
+    assert panel.kind.layout.display == "none"
+    panel.where.value = run_panel.VIRTUAL
+    shown = [label for label, _ in panel.kind.options]
+    assert shown == ["micropython", "c, missing", "cortex-m3", run_panel.MIXED]
+    assert panel.kind.layout.display == "" and "MicroPython" in panel.said.value
+    panel.kind.value = "c"
+    assert "motes in C need a compiler." in panel.said.value and "wb-error" in panel.said.value
+    panel.kind.value = "cortex-m3"
+    assert "QEMU" in panel.said.value and panel._found_motes(3).kind == "cortex-m3"
+    panel.kind.value = run_panel.MIXED
+    assert panel._found_motes(3).kind == ["micropython", "cortex-m3", "micropython"]
+    lacking["cortex-m3"] = "a Cortex-M3 is emulated by QEMU"
+    panel.where.value = run_panel.HERE
+    assert panel.kind.layout.display == "none"
+    panel.where.value = run_panel.VIRTUAL  # looks again
+    assert [label for label, _ in panel.kind.options][-1] == "cortex-m3, missing" and panel.kind.value == "micropython"
+
+
+@pytest.mark.skipif(motes.missing(motes.C) is not None, reason=str(motes.missing(motes.C)))
+def test_a_lab_runs_on_motes_in_c(lab):
+    lab.change(topology=wb.topology.line(3), workload=[wb.subscribe(0, "TEMP GE 25")], duration_s=1.0)
+    lab._panel.where.value = run_panel.VIRTUAL
+    lab._panel.kind.value = "c"
+    lab._panel._play_on_motes(lab._session.state)
+    assert "Ran on 3 motes for" in lab._panel.said.value and set(lab._panel.runs[0].kinds.values()) == {"c"}
 
 
 def test_what_is_taken_away_is_what_is_shown(lab):

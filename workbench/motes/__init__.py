@@ -144,6 +144,12 @@ class VirtualMotes(Motes):
                 self._processes[node].restart()
         return {node: one.line_url(self.lockstep) for node, one in self._processes.items()}
 
+    def program_of(self, node: int) -> Path:
+        """What was compiled for the node of a mote in C; LinkError for another one."""
+        if node not in self._compiled:
+            raise LinkError(f"node {node} has no mote in C")
+        return self._compiled[node]
+
     def end(self) -> None:
         """Stop them, unless they are kept by a ``with``."""
         if not self._is_kept:
@@ -218,7 +224,7 @@ class VirtualMotes(Motes):
 
 
 def _longest_body(scenario: Any) -> int:
-    """What a mote needs room for; without keys of the user's own, long payloads and filters it is what a small one has."""
+    """What a mote needs room for: what a small one has, unless keys of the user's own, payloads or filters are long."""
     told = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in told)
     is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHERWISE_B

@@ -4,8 +4,8 @@
     program("cortex-m3", protocol)   the image that `qemu-system-arm -M mps2-an385` runs
     footprint(protocol)              flash and RAM of that image
 
-The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. What was compiled once stays in the user's cache
-folder, under a digest of sources, options and compiler.
+The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. What was compiled once
+stays in the user's cache folder, under a digest of sources, options and compiler.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ C, CORTEX_M3 = "c", "cortex-m3"
 EMULATOR = "qemu-system-arm"
 # What the calls of an image take at most, interrupts included: hardware/c_memory.py adds them up. Parts of a protocol's
 # settings (filters, say) are called too.
-STACK_B, STACK_WITH_PARTS_B = 1792, 2560
+STACK_B, STACK_WITH_PARTS_B = 1792, 1984
 SHORT_BODY, LONG_BODY = 1024, 2048  # bytes of a host's longest message: without keys of the user's own, and with them
 
 _OPTIONS = ("-std=c99", "-ffp-contract=off")

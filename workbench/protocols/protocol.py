@@ -173,7 +173,7 @@ class Protocol:
     def sizes_in_c(self):
         """What the program of a mote in C is compiled for, {name in C: number}; None: these nodes are not written in C.
 
-        Their C is in the folder ``c`` beside the node's module, and in ``c/mote`` what the program of a mote asks of it.
+        Their C is in the folder ``c`` beside the node's module; what the program of a mote asks of it is in ``c/mote``.
         """
         return None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from itertools import cycle, islice
 from typing import Any
 
 import ipywidgets as widgets
@@ -21,6 +23,13 @@ from workbench.widgets.session import State
 from workbench.widgets.skin import skins
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
+MIXED = "all kinds in turn"
+_EACH = {
+    motes.MICROPYTHON: "each node gets a MicroPython of its own",
+    motes.C: "each node is a process in C",
+    motes.CORTEX_M3: "each node is a Cortex-M3 that QEMU emulates, with its program in C",
+    MIXED: "one node after the other gets the next kind",
+}
 _SLOW_S = 0.3  # a run that takes longer shows its progress
 _LIVE_EVERY_S = 1.0
 
@@ -49,15 +58,20 @@ class RunPanel(widgets.HBox):
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, layout={"width": "5.5em"})
         self.where = widgets.Dropdown(options=[HERE, VIRTUAL, BOARDS], layout={"width": "10em"})
         self.where.add_class("wb-where")
+        self.kind = widgets.Dropdown(layout={"width": "11em", "display": "none"})
+        self.kind.add_class("wb-kind")
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"width": "8em", "visibility": "hidden"})
         self.said = words()
         self.run_button.tooltip = "Run the scenario as it is (it also runs by itself, here, when it changes)"
         self.stop_button.tooltip = "End the run now, and keep what there is of it"
         self.where.tooltip = "Where the nodes live: simulated here, or motes"
+        self.kind.tooltip = "What the motes are; the player's inspector says it of a node"
         self.run_button.on_click(lambda _: self.play())
         self.stop_button.on_click(lambda _: self.stop())
         self.where.observe(lambda _: self._tell_where(), "value")
-        super().__init__((self.run_button, self.stop_button, self.where, self.bar, self.said, *skins()))
+        self.kind.observe(lambda _: self._tell_kind(), "value")
+        parts = self.run_button, self.stop_button, self.where, self.kind, self.bar, self.said
+        super().__init__((*parts, *skins()))
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
@@ -103,14 +117,37 @@ class RunPanel(widgets.HBox):
         self.said.value = said_html(sentence, is_error)
 
     def _tell_where(self) -> None:
+        self.kind.layout.display = "" if self.where.value == VIRTUAL else "none"
         if self.where.value == BOARDS:
             found = motes.listing()
             shown = ", ".join(f"{url} ({what})" for url, what in found) or "none are connected"
             self.say(f"Motes: {shown}.")
         elif self.where.value == VIRTUAL:
-            self.say("Press Run: each node gets a MicroPython of its own, in real time.")
+            self._offer_kinds()
+            self._tell_kind()
         else:
             self.say("")
+
+    def _offer_kinds(self) -> None:
+        """The kinds of virtual motes, as this machine has them now: a tool may have been installed meanwhile."""
+        kinds = [kind for kind in motes.KINDS if kind != motes.SIMULATED]
+        options = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
+        if len(self._kinds_here()) > 1:
+            options.append((MIXED, MIXED))
+        if tuple(options) != tuple(self.kind.options):
+            chosen = self.kind.value
+            self.kind.options = options
+            self.kind.value = chosen if chosen in dict(options).values() else kinds[0]
+
+    def _kinds_here(self) -> list[str]:
+        return [kind for kind in motes.KINDS if kind != motes.SIMULATED and motes.missing(kind) is None]
+
+    def _tell_kind(self) -> None:
+        chosen = self.kind.value
+        if chosen is None or self.where.value != VIRTUAL:
+            return
+        reason = None if chosen == MIXED else motes.missing(chosen)
+        self.say(f"{reason}." if reason else f"Press Run: {_EACH[chosen]}, in real time.", is_error=reason is not None)
 
     def __repr__(self) -> str:
         return f"RunPanel({self.state!r:.80})"
@@ -158,7 +195,7 @@ class RunPanel(widgets.HBox):
 
     def _play_on_motes(self, state: State) -> None:
         try:
-            self._follow(state.scenario.run(on=self._found_motes()))
+            self._follow(state.scenario.run(on=self._found_motes(len(state.scenario.topology))))
         except (WorkbenchError, OSError) as error:
             self._end()
             self.say(str(error), is_error=True)
@@ -168,9 +205,11 @@ class RunPanel(widgets.HBox):
         finally:
             self._motes, self._is_on_motes, self.live = None, False, None
 
-    def _found_motes(self) -> Any:
+    def _found_motes(self, nodes: int) -> Any:
+        if self.where.value == VIRTUAL and self.kind.value == MIXED:
+            return motes.virtual(kind=list(islice(cycle(self._kinds_here()), nodes)))
         if self.where.value == VIRTUAL:
-            return motes.virtual()
+            return motes.virtual(kind=self.kind.value)
         return motes.boards([url for url, _ in motes.listing()])
 
     def _follow(self, live: Any) -> None:
@@ -186,7 +225,10 @@ class RunPanel(widgets.HBox):
         self._end()
         self.live = None
         notes = f" {live.notes[-1]}." if live.notes else ""
-        self.say(f"Ran on {len(live.scenario.topology)} motes for {live.now_s:.1f} s.{notes}", live.error is not None)
+        counted = Counter(live.kinds.values())
+        kinds = f" ({', '.join(f'{many} {kind}' for kind, many in counted.items())})" if len(counted) > 1 else ""
+        said = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{notes}"
+        self.say(said, live.error is not None)
         self.runs = (live.so_far(),)
 
 

@@ -232,17 +232,18 @@ static bool read_attributes(const uint8_t *at, size_t size, struct attributes *a
 static struct outcome configure(struct mote *mote, const uint8_t *text)
 {
     struct configuration wanted;
-    struct refusal refusal = {OTHER_SETTING, configuration_read((const char *)text, NODE_CLASS, &wanted)};
-    if (refusal.what == NULL)
-        refusal = node_refuses(&mote->node, wanted.settings);
-    if (refusal.why != NULL)
-        return (struct outcome){0, refusal.why, refusal.what};
+    const char *wrong_setting = configuration_read((const char *)text, NODE_CLASS, &wanted);
+    if (wrong_setting != NULL)
+        return (struct outcome){0, OTHER_SETTING, wrong_setting};
     mote->address = wanted.address;
-    mote->is_configured = true;
     mote->driver = (struct driver){mote, take_frame, take_event, true};
     struct random random = {wanted.key, 0};
     unsigned boot = wanted.has_boot ? wanted.boot : mote->board->boot;
-    node_start(&mote->node, wanted.settings, wanted.address, random, &mote->driver, now_of(mote), boot);
+    struct refusal refusal =
+        node_start(&mote->node, wanted.settings, wanted.address, random, &mote->driver, now_of(mote), boot);
+    mote->is_configured = refusal.why == NULL;
+    if (!mote->is_configured)
+        return (struct outcome){0, refusal.why, refusal.what};
     return (struct outcome){.number = mote->board->boot};
 }
 

@@ -18,12 +18,11 @@ struct refusal {
 /* The class of the nodes in Python: "module:class". */
 extern const char NODE_CLASS[];
 
-/* Whether a node with these settings (JSON) can be started; nothing changes if not. */
-struct refusal node_refuses(struct mote_node *node, const char *settings);
+/* Start a node with these settings (JSON). Where they are refused there is no node: they are read into its memory. */
+struct refusal node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
+                          const struct driver *driver, int64_t now, unsigned boot);
 
-/* As in `contract.h`. `settings` are some that it does not refuse. */
-void node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
-                const struct driver *driver, int64_t now, unsigned boot);
+/* As in `contract.h`. */
 void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                   bool broadcast);
 void node_wake(struct mote_node *node, int64_t now);

@@ -15,7 +15,6 @@ from workbench.protocols.diffusion.filters.on_node import checked_settings, on_n
 from workbench.protocols.diffusion.filters.registered import registered
 from workbench.protocols.protocol import Shown
 
-
 # What built-in filters in C (`c/built_in.h`) are set to. blob_fusion, which calls a function of the user's, has none.
 IN_C = {
     "suppress_unchanged": ("key", "tolerance", "heartbeat_us"),

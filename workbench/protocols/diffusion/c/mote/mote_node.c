@@ -5,31 +5,16 @@
 
 const char NODE_CLASS[] = "workbench.protocols.diffusion.node:DiffusionNode";
 
-struct refusal node_refuses(struct mote_node *node, const char *settings)
+struct refusal node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
+                          const struct driver *driver, int64_t now, unsigned boot)
 {
-    struct diffusion_settings read;
-    const char *wrong = settings_read(settings, &read);
-    if (wrong != NULL)
-        return (struct refusal){OTHER_SETTING, wrong};
-    const char *filters = json_member(settings, "filters");
-#if MAX_FILTERS > 0
-    return filters_refused(filters, &node->spare);
-#else
-    (void)node;
-    return json_first(filters) == NULL ? (struct refusal){NULL, NULL} : (struct refusal){OTHER_SETTING, "filters"};
-#endif
-}
-
-void node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
-                const struct driver *driver, int64_t now, unsigned boot)
-{
-    node->settings = (struct diffusion_settings){0};
-    (void)settings_read(settings, &node->settings);
-#if MAX_FILTERS > 0
-    node->settings.filters = node->filters;
-    node->settings.filter_count = filters_place(json_member(settings, "filters"), node->filters, node->rooms);
-#endif
-    diffusion_start(&node->diffusion, &node->settings, address, random, driver, now, boot);
+    struct refusal refusal = {OTHER_SETTING, settings_read(settings, &node->settings)};
+    if (refusal.what != NULL)
+        return refusal;
+    refusal = filters_place(json_member(settings, "filters"), &node->filters, &node->settings);
+    if (refusal.why == NULL)
+        diffusion_start(&node->diffusion, &node->settings, address, random, driver, now, boot);
+    return refusal;
 }
 
 void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,

@@ -8,11 +8,7 @@
 struct mote_node {
     struct diffusion_settings settings;
     struct diffusion diffusion;
-#if MAX_FILTERS > 0
-    struct filter filters[MAX_FILTERS];
-    struct filter_room rooms[MAX_FILTERS];
-    struct filter_room spare; /* where a filter is tried that may be refused */
-#endif
+    struct placed_filters filters;
 };
 
 #endif

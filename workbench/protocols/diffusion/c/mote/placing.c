@@ -66,30 +66,33 @@ static const char *name_of(const char *filter)
     return json_begins_with(name, "\"") ? name + 1 : "";
 }
 
-struct refusal filters_refused(const char *filters, struct filter_room *spare)
+struct refusal filters_place(const char *filters, struct placed_filters *placed, struct diffusion_settings *settings)
 {
-    size_t count = 0;
+    settings->filters = placed->table;
+    settings->filter_count = 0;
     for (const char *one = json_first(filters); one != NULL; one = json_next(one)) {
-        const struct filter_kind *kind = kind_of(name_of(one));
-        struct filter filter;
+        const char *name = name_of(one);
+        const struct filter_kind *kind = kind_of(name);
+        size_t place = settings->filter_count;
         if (kind == NULL)
-            return (struct refusal){"the program of this mote in C has no filter ", name_of(one)};
-        if (!read_filter(one, kind, &filter, spare))
-            return (struct refusal){"this mote has no room for the settings of its filter ", name_of(one)};
-        if (++count > MAX_FILTERS)
+            return (struct refusal){"the program of this mote in C has no filter ", name};
+        if (place >= MAX_FILTERS)
             return (struct refusal){OTHER_SETTING, "filters"};
+        if (!read_filter(one, kind, &placed->table[place], &placed->rooms[place]))
+            return (struct refusal){"this mote in C has no room for the settings of its filter ", name};
+        settings->filter_count++;
     }
     return (struct refusal){NULL, NULL};
 }
 
-size_t filters_place(const char *filters, struct filter *table, struct filter_room *rooms)
+#else
+
+struct refusal filters_place(const char *filters, struct placed_filters *placed, struct diffusion_settings *settings)
 {
-    size_t count = 0;
-    for (const char *one = json_first(filters); one != NULL && count < MAX_FILTERS; one = json_next(one)) {
-        (void)read_filter(one, kind_of(name_of(one)), &table[count], &rooms[count]);
-        count++;
-    }
-    return count;
+    placed->are_none = json_first(filters) == NULL;
+    settings->filters = NULL;
+    settings->filter_count = 0;
+    return (struct refusal){placed->are_none ? NULL : OTHER_SETTING, "filters"};
 }
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef PLACING_H
 #define PLACING_H
 
+#include "diffusion.h"
 #include "filters.h"
 
 /* How many filters a node may carry. */
@@ -9,7 +10,6 @@
 #define MAX_FILTERS 0
 #endif
 
-#if MAX_FILTERS > 0
 struct refusal;
 
 /* What one filter needs beside its row of the table. */
@@ -18,11 +18,16 @@ struct filter_room {
     struct attribute_list match;
 };
 
-/* Whether one of the filters (a list in JSON) cannot be placed, and which. */
-struct refusal filters_refused(const char *filters, struct filter_room *spare);
-
-/* Place filters that are not refused; returns how many there are. */
-size_t filters_place(const char *filters, struct filter *table, struct filter_room *rooms);
+struct placed_filters {
+#if MAX_FILTERS > 0
+    struct filter table[MAX_FILTERS];
+    struct filter_room rooms[MAX_FILTERS];
+#else
+    bool are_none; /* a struct has to have something */
 #endif
+};
+
+/* Place filters, a list in JSON, at a node with these settings; refused with the name of one that cannot be placed. */
+struct refusal filters_place(const char *filters, struct placed_filters *placed, struct diffusion_settings *settings);
 
 #endif

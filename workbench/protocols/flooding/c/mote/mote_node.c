@@ -4,32 +4,17 @@
 
 const char NODE_CLASS[] = "workbench.protocols.flooding.node:FloodingNode";
 
-static bool read_ttl(const char *settings, uint16_t *ttl)
+struct refusal node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
+                          const struct driver *driver, int64_t now, unsigned boot)
 {
     uint64_t number;
-    bool is_read = json_integer(settings, "ttl", UINT16_MAX, &number);
-    *ttl = is_read ? (uint16_t)number : 0;
-    return is_read;
-}
-
-struct refusal node_refuses(struct mote_node *node, const char *settings)
-{
-    (void)node;
-    uint16_t ttl;
-    uint64_t most;
-    const char *wrong = NULL;
-    if (!json_integer(settings, "max_events", UINT64_MAX, &most) || most != MAX_EVENTS)
-        wrong = "max_events";
-    else if (!read_ttl(settings, &ttl))
-        wrong = "ttl";
-    return (struct refusal){wrong == NULL ? NULL : OTHER_SETTING, wrong};
-}
-
-void node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
-                const struct driver *driver, int64_t now, unsigned boot)
-{
-    (void)read_ttl(settings, &node->settings.ttl);
+    if (!json_integer(settings, "max_events", UINT64_MAX, &number) || number != MAX_EVENTS)
+        return (struct refusal){OTHER_SETTING, "max_events"};
+    if (!json_integer(settings, "ttl", UINT16_MAX, &number))
+        return (struct refusal){OTHER_SETTING, "ttl"};
+    node->settings.ttl = (uint16_t)number;
     flooding_start(&node->flooding, &node->settings, address, random, driver, now, boot);
+    return (struct refusal){NULL, NULL};
 }
 
 void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
