@@ -27,8 +27,7 @@ from workbench.motes import in_c
 from workbench.protocols.diffusion import Diffusion
 
 HERE = Path(__file__).resolve().parent
-COMPILER = "arm-none-eabi-gcc"
-OPTIONS = ("-mcpu=cortex-m3", "-mthumb", "-Os", "-std=c99", "-ffp-contract=off", "-ffunction-sections")
+COMPILER = in_c.COMPILE_FOR_CORTEX_M3[0]
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")
 PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385")
 NEEDED = ("attributes", "draws", "node", "interests", "data", "reinforcement", "filtering", "interest_cache", "wire")
@@ -72,24 +71,13 @@ def compiled(folder: Path, with_program: bool = False) -> list[Path]:
     """The library's objects at the definition file's sizes; those of the program around it too, if wanted."""
     objects = []
     sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in NEEDED]
-    named = ["-ffreestanding", "-DENFRAMER_B=258"] if with_program else []
     folders = (*FOLDERS, *PROGRAM) if with_program else FOLDERS
     for source in [*sources, *(path for where in folders[len(FOLDERS) :] for path in sorted(where.glob("*.c")))]:
         objects.append(folder / f"{source.stem}.o")
         where = [f"-I{one}" for one in folders]
-        command = [
-            COMPILER,
-            *OPTIONS,
-            "-fstack-usage",
-            "-fcallgraph-info=su",
-            *named,
-            *where,
-            "-c",
-            str(source),
-            "-o",
-            str(objects[-1]),
-        ]
-        subprocess.run(command, check=True)
+        told = ("-fstack-usage", "-fcallgraph-info=su")
+        made = ("-c", str(source), "-o", str(objects[-1]))
+        subprocess.run([*in_c.COMPILE_FOR_CORTEX_M3, *told, *where, *made], check=True)
     return objects
 
 
@@ -163,7 +151,8 @@ def node_B(**defines: int) -> int:
         source.write_text('#include "diffusion.h"\nconst unsigned size_B = sizeof(struct diffusion);\n')
         named = [f"-D{name}={value}" for name, value in defines.items()]
         where = [f"-I{one}" for one in FOLDERS]
-        subprocess.run([COMPILER, *OPTIONS, *named, *where, "-S", str(source), "-o", str(made)], check=True)
+        command = [*in_c.COMPILE_FOR_CORTEX_M3, *named, *where, "-S", str(source), "-o", str(made)]
+        subprocess.run(command, check=True)
         found = re.search(r"\.word\s+(\d+)", made.read_text())
     if found is None:
         raise ValueError("the compiler has not said how large a node is")

@@ -4,20 +4,32 @@ import functools
 import subprocess
 from contextlib import contextmanager
 
-from tests.c_nodes import LIBRARY, WARNINGS, compile_c, defines_of, includes, scratch, sources
+from tests.c_nodes import LIBRARY, WARNINGS, compile_c, defines_of, folder_of, includes, scratch, sources
 
 MOTE = LIBRARY / "mote"
 BOARD = LIBRARY / "boards" / "posix"
-HOW = (*WARNINGS, "-D_POSIX_C_SOURCE=200809L", "-ffp-contract=off", f"-I{MOTE}")
+HOW = (*WARNINGS, "-D_POSIX_C_SOURCE=200809L", "-ffp-contract=off")
+
+
+def mote_sources(name):
+    """The C files of a mote's program, without a board and the library."""
+    return [str(path) for folder in (MOTE, folder_of(name) / "mote") for path in sorted(folder.glob("*.c"))]
+
+
+def mote_includes(name):
+    """Where a compiler finds the headers of a mote's program."""
+    return [*includes(name), f"-I{MOTE}", f"-I{folder_of(name) / 'mote'}"]
 
 
 @functools.cache
 def program(protocol, options=("-O1",)):
-    """The program of a mote for a protocol's sizes."""
+    """The program of a mote for a protocol's sizes, and its filters."""
+    name = type(protocol).__name__.lower()
     path = scratch() / f"process-{len(list(scratch().glob('process-*')))}"
-    named = [f"-D{name}={value}" for name, value in defines_of(protocol)]
-    files = [*sources("diffusion"), *(str(one) for folder in (MOTE, BOARD) for one in sorted(folder.glob("*.c")))]
-    compile_c([*HOW, *options, *named, *includes("diffusion"), *files, "-o", str(path)])
+    room = {**dict(defines_of(protocol)), **protocol.room_in_c(1)}
+    named = [f"-D{size}={value}" for size, value in room.items()]
+    files = [*sources(name), *mote_sources(name), *(str(one) for one in sorted(BOARD.glob("*.c")))]
+    compile_c([*HOW, *options, *named, *mote_includes(name), *files, "-o", str(path)])
     return path
 
 

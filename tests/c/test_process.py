@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.c.processes import MOTE, process, program
-from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, includes, needs_compiler, scratch
+from tests.c.processes import MOTE, mote_includes, mote_sources, process, program
+from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
 from tests.golden import renew
 from tests.until import wait_until
 from workbench.errors import LinkError
@@ -232,7 +232,7 @@ def test_mote_that_is_reset_or_restarted_is_greeted_anew():
             one.close()
 
 
-DECIMALS = st.floats(0, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
+DECIMALS = st.floats(-1e9, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
 
 
 @settings(max_examples=400)
@@ -240,25 +240,26 @@ DECIMALS = st.floats(0, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75
 @example(0.30000000000000004)
 def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):
     ffi, functions = freestanding()
-    text = json.loads(configuration(1, protocol_on_a_mote(wb.Diffusion()), 2**64 - 1))
+    text = protocol_on_a_mote(wb.Diffusion())
     text["settings"]["blacklist_loss"] = number
-    made = ffi.new("struct configuration *")
-    said = functions.configuration_read(json.dumps(text, separators=(",", ":")).encode(), made)
-    digits = len(repr(number).partition("e")[0].replace(".", "").lstrip("0"))
+    made = ffi.new("struct diffusion_settings *")
+    said = functions.settings_read(json.dumps(text["settings"], separators=(",", ":")).encode(), made)
+    digits = len(repr(abs(number)).partition("e")[0].replace(".", "").lstrip("0"))
     if said == ffi.NULL:
-        assert made.settings.blacklist_loss == number and made.key == 2**64 - 1
+        assert made.blacklist_loss == number
     else:
-        assert ffi.string(said) == b"blacklist_loss" and (digits > 15 or not 1e-8 < number < 1e22)
+        assert ffi.string(said) == b"blacklist_loss" and (digits > 15 or not 1e-8 < abs(number) < 1e22)
 
 
 @functools.cache
 def freestanding():
-    """The C that reads a configuration, as a small board has it."""
+    """The C that reads settings, as a small board has it."""
     import cffi
 
-    path = scratch() / "configuration.so"
-    how = [*WARNINGS, "-O1", "-ffreestanding", "-fPIC", "-shared", *includes("diffusion"), f"-I{MOTE}"]
-    compile_c([*how, str(MOTE / "configuration.c"), "-o", str(path)])
+    path = scratch() / "settings.so"
+    how = [*WARNINGS, "-O1", "-ffreestanding", "-fPIC", "-shared", *mote_includes("diffusion")]
+    files = [one for one in mote_sources("diffusion") if one.endswith(("/json.c", "/settings.c"))]
+    compile_c([*how, *files, "-o", str(path)])
     ffi = cffi.FFI()
-    ffi.cdef(declarations([*includes("diffusion"), f"-I{MOTE}"], ["configuration.h"]))
+    ffi.cdef(declarations(mote_includes("diffusion"), ["settings.h"]))
     return ffi, ffi.dlopen(str(path))

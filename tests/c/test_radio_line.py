@@ -6,8 +6,8 @@ import random
 import pytest
 
 import workbench as wb
-from tests.c.processes import MOTE
-from tests.c_nodes import WARNINGS, compile_c, declarations, includes, needs_compiler, scratch, sources
+from tests.c.processes import mote_includes, mote_sources
+from tests.c_nodes import WARNINGS, compile_c, declarations, needs_compiler, scratch, sources
 from workbench.attributes.text import parse
 from workbench.motes import framing, messages
 from workbench.motes.crew import protocol_on_a_mote
@@ -24,9 +24,9 @@ def library():
     import cffi
 
     path = scratch() / "mote.so"
-    where = [*includes("diffusion"), f"-I{MOTE}"]
-    program = [str(one) for one in sorted(MOTE.glob("*.c"))]
-    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", *where, *sources("diffusion"), *program, "-o", str(path)])
+    where = mote_includes("diffusion")
+    program = [*sources("diffusion"), *mote_sources("diffusion")]
+    compile_c([*WARNINGS, "-O1", "-fPIC", "-shared", *where, *program, "-o", str(path)])
     ffi = cffi.FFI()
     ffi.cdef(declarations(where, ["mote.h"]))
     return ffi, ffi.dlopen(str(path))
@@ -107,9 +107,9 @@ def test_what_the_radio_hears_is_passed_on_unless_the_clock_is_held(board):
     board.command(messages.SET_TIME, 5, messages.HELD)
     board.hear(heard(other))
     board.command(messages.SET_TIME, 6, messages.RUNNING)
-    assert not board.sent and board.mote.node.entry_count == 0
+    assert not board.sent and board.mote.node.diffusion.entry_count == 0
     board.hear(heard(other))
-    assert board.mote.node.entry_count == 1
+    assert board.mote.node.diffusion.entry_count == 1
 
 
 def test_radio_takes_no_command_and_no_frame_without_the_secret(board):
@@ -118,7 +118,7 @@ def test_radio_takes_no_command_and_no_frame_without_the_secret(board):
     board.hear(heard(interest, secret=b"another."))
     for kind in (messages.GOODBYE, messages.PING, messages.RESET):
         board.hear(heard(b"", kind=kind))
-    assert board.mote.node.entry_count == 0 and board.mote.radio.spoilt == 3 and board.mote.has_secret
+    assert board.mote.node.diffusion.entry_count == 0 and board.mote.radio.spoilt == 3 and board.mote.has_secret
     noises = [fields[6 - 1] for kind, fields, _ in board.told[before:] if kind == messages.EVENT and fields[1] == 134]
     assert len(noises) == 3
     assert [fields for kind, fields, _ in board.told[before:] if kind == messages.REFUSED]

@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
-from tests.c.processes import BOARD, HOW, MOTE
+from tests.c.processes import BOARD, HOW, mote_includes, mote_sources
 from tests.c_nodes import LIBRARY, WARNINGS, compile_c, includes, needs_compiler, sources
 from tests.repository import REPOSITORY
 from workbench.motes import in_c
 
 PROTOCOLS = ("flooding", "diffusion")
+PROGRAMS = [("flooding", ()), ("diffusion", ()), ("diffusion", ("-DMAX_FILTERS=2",))]
 NO_CORTEX_M3 = in_c.missing(in_c.CORTEX_M3)
 
 
@@ -31,16 +32,19 @@ def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name
 
 
 @needs_compiler
-def test_mote_compiles_without_a_warning_of_the_compiler_or_its_analyzer():
-    for source in sorted([*MOTE.glob("*.c"), *BOARD.glob("*.c")]):
-        compile_c([*HOW, "-O2", "-fanalyzer", *includes("diffusion"), "-c", str(source), "-o", "/dev/null"])
+@pytest.mark.parametrize(("name", "room"), PROGRAMS)
+def test_mote_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name, room):
+    for source in [*mote_sources(name), *(str(one) for one in sorted(BOARD.glob("*.c")))]:
+        compile_c([*HOW, "-O2", "-fanalyzer", *room, *mote_includes(name), "-c", source, "-o", "/dev/null"])
 
 
 @pytest.mark.skipif(NO_CORTEX_M3 is not None, reason=str(NO_CORTEX_M3))
-def test_mote_compiles_for_a_small_board_without_a_warning():
-    chip = ["-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-DENFRAMER_B=258", f"-I{MOTE}"]
-    for source in sorted([*MOTE.glob("*.c"), *(LIBRARY / "boards" / "mps2_an385").glob("*.c")]):
-        how = [*WARNINGS, *chip, *includes("diffusion"), "-c", str(source), "-o", "/dev/null"]
+@pytest.mark.parametrize(("name", "room"), PROGRAMS)
+def test_mote_compiles_for_a_small_board_without_a_warning(name, room):
+    chip = ["-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-DENFRAMER_B=258"]
+    board = sorted((LIBRARY / "boards" / "mps2_an385").glob("*.c"))
+    for source in [*mote_sources(name), *(str(one) for one in board)]:
+        how = [*WARNINGS, *chip, *room, *mote_includes(name), "-c", source, "-o", "/dev/null"]
         compile_c(how, "arm-none-eabi-gcc")
 
 

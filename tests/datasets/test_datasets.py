@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import datasets, topology
+from workbench.datasets import parts
 from workbench.errors import DataError
 
 READINGS = b"1163438041250 20 1 21,21 2,81 51,53 22,08 20 28\n1163438041468 10 1 20,07 3 51,46 22,3 2 2\n"
@@ -148,6 +149,15 @@ def test_intel_readings_have_dates_and_cut_lines(tmp_path):
     ]
     assert frame["humidity_pct"].tolist() == [-3.91901, 37.0933]
     assert frame.attrs == {"lines": 3, "skipped": 1, "first_skipped": "line 2: it has 5 columns, not 8"}
+
+
+def test_a_file_in_many_pieces_tells_of_its_first_line_that_is_no_row(tmp_path, monkeypatch):
+    path = write(tmp_path, 30 * INTEL + b"cut\n" + 30 * INTEL + b"cut again, later\n")
+    whole = datasets.intel_readings(path)
+    monkeypatch.setattr(parts, "CHUNK_B", 200)
+    pieces = datasets.intel_readings(path)
+    pd.testing.assert_frame_equal(pieces, whole)
+    assert pieces.attrs == {"lines": 62, "skipped": 2, "first_skipped": "line 31: it has 1 columns, not 8"}
 
 
 def test_intel_connectivity_is_a_link_table(tmp_path):

@@ -7,10 +7,10 @@ import pytest
 
 import workbench as wb
 from workbench import datasets, pipelines
+from workbench.datasets import parts
 from workbench.datasets.chunks import read_chunk
 from workbench.errors import DataError
 from workbench.pipelines.ask import ask
-from workbench.pipelines.logs import reading
 
 HEADER = (
     "timestamp,mac,frequency,length,rssi,crc,expected,srcmac,transctr,pkctr,txnumpk,txpower,txifdur,txlength,txfillbyte"
@@ -63,7 +63,7 @@ def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
 
 def test_a_log_read_in_many_pieces_is_the_same(mercator, monkeypatch):
     whole = pipelines.read_log(mercator, "mercator")
-    monkeypatch.setattr(reading, "CHUNK_B", 150)
+    monkeypatch.setattr(parts, "CHUNK_B", 150)
     pieces = pipelines.read_log(mercator, "mercator")
     pd.testing.assert_frame_equal(pieces.rows, whole.rows)
     pd.testing.assert_frame_equal(pieces.rejected, whole.rejected)
@@ -72,7 +72,7 @@ def test_a_log_read_in_many_pieces_is_the_same(mercator, monkeypatch):
 def test_a_format_that_remembers_lines_is_read_in_their_order(tmp_path, monkeypatch):
     path = tmp_path / "connectivity.txt"
     path.write_text("".join(f"{a} {b} 0.5\n" for a in range(20) for b in (a, a + 1, a + 1)))
-    monkeypatch.setattr(reading, "CHUNK_B", 20)
+    monkeypatch.setattr(parts, "CHUNK_B", 20)
     log = pipelines.read_log(path, "intel-connectivity")
     assert len(log.rows) == 20
     assert log.rejected["line"].tolist() == [line for line in range(1, 61) if line % 3 != 2]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from workbench.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,22 +72,11 @@ def intel_positions(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
     """A DataFrame of the lines that are rows."""
-    from workbench.datasets.chunks import chunks, read_chunk
+    from workbench.datasets.parts import Tally, parts_of
 
-    parse, tables = form.parser(), [form.schema.empty_table()]
-    lines = skipped = 0
-    first_skipped = ""
-    for piece in chunks(path):
-        part = read_chunk(piece.data, form, parse, piece.first_line)
-        tables.append(part.rows)
-        lines += part.lines
-        skipped += len(part.rejected)
-        if skipped and not first_skipped:
-            first = part.rejected.slice(0, 1).to_pylist()[0]
-            first_skipped = f"line {first['line']}: {first['reason']}"
-    check_share(path, form, lines, skipped, first_skipped)
-    frame = frame_of(tables)
-    frame.attrs.update(lines=lines, skipped=skipped, first_skipped=first_skipped)
+    tally = Tally()
+    frame = frame_of([form.schema.empty_table(), *(part.rows for _, part in parts_of(path, form, tally))])
+    frame.attrs.update(vars(tally))
     return frame
 
 
@@ -107,10 +93,3 @@ def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
         columns[name] = np.array(rows[name])
         rows = rows.drop_columns(name)
     return pd.DataFrame(columns, copy=False)
-
-
-def check_share(path: str | os.PathLike[str], form: LineFormat, lines: int, skipped: int, first_skipped: str) -> None:
-    """DataError for a file in which fewer than one line in twenty is a row: it is something else."""
-    if (lines - skipped) * 20 < max(lines, 1):
-        example = f" ({first_skipped:.120})" if first_skipped else " (it is empty)"
-        raise DataError(f"{Path(path).name} is not in the format expected{example}; its lines should have {form.form}.")

@@ -16,6 +16,7 @@ whose program has ended, are started again for the next one.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ from workbench.suggestion import meant
 
 MICROPYTHON, C, CORTEX_M3, SIMULATED = "micropython", in_c.C, in_c.CORTEX_M3, "simulated"
 KINDS = (MICROPYTHON, C, CORTEX_M3, SIMULATED)
+_OTHERWISE_B = 100  # of a configuration, for address, key and so on
 Kinds = str | Mapping[int, str] | Sequence[str]
 
 
@@ -127,7 +129,10 @@ class VirtualMotes(Motes):
     def _start_processes(self, scenario: Any) -> dict[int, str]:
         longest_body = _longest_body(scenario)
         nodes = self._nodes_of(C, CORTEX_M3)
-        compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body) for node in nodes}
+        count = len(self.kinds)
+        compiled = {
+            node: in_c.program(self.kinds[node], scenario.protocol, longest_body, nodes=count) for node in nodes
+        }
         for node in [node for node in self._processes if self._compiled[node] != compiled.get(node)]:
             self._processes.pop(node).kill()
         self._compiled = compiled
@@ -213,9 +218,10 @@ class VirtualMotes(Motes):
 
 
 def _longest_body(scenario: Any) -> int:
-    """What a mote needs room for; without keys of the user's own and long payloads it is what a small one has."""
+    """What a mote needs room for; without keys of the user's own, long payloads and filters it is what a small one has."""
     told = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in told)
+    is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHERWISE_B
     return in_c.LONG_BODY if is_long or scenario.user_keys() else in_c.SHORT_BODY
 
 

@@ -42,7 +42,6 @@ class Crew:
         self._radio = {"run": run, "port": _FIRST_PORT + run % _PORTS, **(radio or {})}
         self.motes = {node: Mote(url, _telling(tell, node), now_us) for node, url in urls.items()}
         self.first_boots: dict[int, int] = {}  # how often each mote had begun before this run
-        self._protocol = protocol_on_a_mote(scenario.protocol)
         self._keys = scenario.user_keys()
 
     def open(self, timeout_s: float = 10.0) -> None:
@@ -81,22 +80,23 @@ class Crew:
             # Motes on one table all hear each other: who hears whom is the topology's to say.
             neighbors = sorted(self.scenario.topology.predecessors(node))
             more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors, **self._radio}
-        return {"address": node, "protocol": self._protocol, "key": key, "boot": boot, **more}
+        protocol = protocol_on_a_mote(self.scenario.protocol, node)
+        return {"address": node, "protocol": protocol, "key": key, "boot": boot, **more}
 
     def close(self) -> None:
         """Let all motes go."""
         self.each(lambda _, mote: mote.close())
 
 
-def protocol_on_a_mote(protocol: Any) -> dict[str, Any]:
-    """A protocol as a mote's configuration names it: the class of its nodes, and all their settings.
+def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]:
+    """A protocol as the configuration of a node's mote names it: the class of its nodes, and all their settings.
 
     ScenarioError, with the reason, if its nodes cannot run on a mote.
     """
     if protocol.why_not_on_motes:
         raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")
     kind = protocol.kind_of_node()
-    return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote()}
+    return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote(node)}
 
 
 def _telling(tell: Tell, node: int) -> Callable[[str, Any], None]:

@@ -4,7 +4,7 @@
     program("cortex-m3", protocol)   the image that `qemu-system-arm -M mps2-an385` runs
     footprint(protocol)              flash and RAM of that image
 
-The sources are those of hardware/c and of the protocol's folder ``c``. What was compiled once stays in the user's cache
+The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. What was compiled once stays in the user's cache
 folder, under a digest of sources, options and compiler.
 """
 
@@ -27,7 +27,9 @@ from workbench.motes.program import HARDWARE
 
 C, CORTEX_M3 = "c", "cortex-m3"
 EMULATOR = "qemu-system-arm"
-STACK_B = 1792  # what the calls of an image take at most, interrupts included: hardware/c_memory.py adds them up
+# What the calls of an image take at most, interrupts included: hardware/c_memory.py adds them up. Parts of a protocol's
+# settings (filters, say) are called too.
+STACK_B, STACK_WITH_PARTS_B = 1792, 2560
 SHORT_BODY, LONG_BODY = 1024, 2048  # bytes of a host's longest message: without keys of the user's own, and with them
 
 _OPTIONS = ("-std=c99", "-ffp-contract=off")
@@ -35,8 +37,10 @@ _ARM = "arm-none-eabi-gcc"
 _LIBRARY = "libnewlib-arm-none-eabi"
 _CORTEX_M3 = (
     *("-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections"),
-    *("-nostartfiles", "--specs=nano.specs", "-Wl,--gc-sections", "-DENFRAMER_B=258"),
+    *("--specs=nano.specs", "-DENFRAMER_B=258"),
 )
+_LINKED = ("-nostartfiles", "-Wl,--gc-sections")
+COMPILE_FOR_CORTEX_M3 = (_ARM, *_OPTIONS, *_CORTEX_M3)  # what makes an image's objects
 _SECTIONS_OF_RAM = (".stack", ".data", ".bss", ".noinit")
 _SECTIONS_OF_FLASH = (".text", ".ARM.exidx", ".data")
 
@@ -73,10 +77,13 @@ def newlib() -> str:
     return str(Path(said.strip()).resolve().parent) if Path(said.strip()).is_absolute() else ""
 
 
-def program(kind: str, protocol: Any, longest_body: int = LONG_BODY, stack_B: int = STACK_B) -> Path:
+def program(
+    kind: str, protocol: Any, longest_body: int = LONG_BODY, stack_B: int | None = None, nodes: int = 1
+) -> Path:
     """The program of a mote for a protocol's sizes, compiled unless it is in the cache.
 
-    ``longest_body``: bytes of the longest message that its host sends. ScenarioError if the protocol has no program in
+    ``longest_body``: bytes of the longest message that its host sends. ``stack_B``: of an image; what it may need if
+    None. ``nodes``: of the network. ScenarioError if the protocol has no program in
     C, LinkError if a tool is missing or the compiler refuses.
     """
     sizes = protocol.sizes_in_c()
@@ -86,8 +93,9 @@ def program(kind: str, protocol: Any, longest_body: int = LONG_BODY, stack_B: in
         )
     if (reason := missing(kind)) is not None:
         raise LinkError(reason)
-    defines = {**sizes, "LONGEST_BODY": longest_body}
-    return build(kind, folder_of(protocol), defines, stack_B)
+    room = protocol.room_in_c(nodes)
+    defines = {**sizes, **room, "LONGEST_BODY": longest_body}
+    return build(kind, folder_of(protocol), defines, stack_B or (STACK_WITH_PARTS_B if room else STACK_B))
 
 
 def folder_of(protocol: Any) -> Path:
@@ -101,9 +109,9 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     """The program with the nodes of a folder, compiled with these definitions unless it is in the cache."""
     library, mote = HARDWARE / "c", HARDWARE / "c" / "mote"
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
-    folders = (library, mote, board, folder)
+    folders = (library, mote, board, folder, folder / "mote")
     named = [f"-D{name}={value}" for name, value in sorted(defines.items())]
-    options = [*_OPTIONS, *named, *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else _CORTEX_M3)]
+    options = [*_OPTIONS, *named, *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else (*_CORTEX_M3, *_LINKED))]
     scripts = []
     if kind == CORTEX_M3:
         options.append(f"-Wl,--defsym=STACK_B={stack_B}")
@@ -152,7 +160,7 @@ def _compile(command: list[str], made: Path) -> None:
         os.replace(fresh, made)
 
 
-def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int = STACK_B) -> Footprint:
+def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int | None = None) -> Footprint:
     """What the image of a Cortex-M3 takes with a protocol's sizes; errors as `program`."""
     return image_footprint(program(CORTEX_M3, protocol, longest_body, stack_B))
 

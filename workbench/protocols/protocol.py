@@ -173,12 +173,22 @@ class Protocol:
     def sizes_in_c(self):
         """What the program of a mote in C is compiled for, {name in C: number}; None: these nodes are not written in C.
 
-        Their C is in the folder ``c`` beside the node's module.
+        Their C is in the folder ``c`` beside the node's module, and in ``c/mote`` what the program of a mote asks of it.
         """
         return None
 
-    def on_a_mote(self):
-        """What the settings of a node on a mote are: {name: plain value}, which goes there as JSON."""
+    def room_in_c(self, nodes):
+        """What a mote in C needs room for besides, in a network of so many nodes, for the parts of these settings.
+
+        {name in C: number}; empty without parts.
+        """
+        return {}
+
+    def on_a_mote(self, address=None):
+        """What the settings of the node at an address are on its mote: {name: plain value}, which goes there as JSON.
+
+        Without an address: the most that a node is told.
+        """
         return {name: plain(value) for name, value in self.settings.items()}
 
     def __eq__(self, other):

@@ -23,7 +23,7 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.topology.graphs import is_number
 
-LONGEST_S = 1e9  # as of all times in a workload
+LONGEST_S = 1e9  # of all times in a workload: thirty years, as a trace keeps microseconds in 64 bits
 
 Column = tuple[float | None, ...]
 

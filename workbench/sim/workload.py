@@ -14,11 +14,10 @@ from workbench import draws, purposes
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.sensor_field import SensorField
-from workbench.sim.readings import Readings
+from workbench.sim.readings import LONGEST_S, Readings
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
-LONGEST_S = 1e9  # thirty years: a trace keeps microseconds in 64 bits
 MOST_PUBLICATIONS = 10_000_000  # some 300 B each before the run begins, and rows of its trace after that
 SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
 

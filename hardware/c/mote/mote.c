@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "configuration.h"
+
 enum {
     HELLO = 1,
     GOODBYE,
@@ -62,6 +64,13 @@ static void put_text(struct enframer *message, const char *text)
 {
     for (size_t i = 0; i < LONGEST_TEXT && text[i] != '\0'; i++)
         enframe_put(message, (uint8_t)text[i]);
+}
+
+/* A name that ends with a zero, or with the quotation mark of the JSON that it stands in. */
+static void put_name(struct enframer *message, const char *name)
+{
+    for (size_t i = 0; i < LONGEST_TEXT && name[i] != '\0' && name[i] != '"'; i++)
+        enframe_put(message, (uint8_t)name[i]);
 }
 
 static uint64_t get(const uint8_t *at, size_t size)
@@ -130,7 +139,7 @@ static void write_event(struct mote *mote, const struct event *event)
 static void tell_own(struct mote *mote, int kind, int64_t sequence, int64_t value, const char *detail,
                      struct attributes attributes)
 {
-    int64_t address = mote->is_configured ? (int64_t)mote->configuration.address : NOBODY;
+    int64_t address = mote->is_configured ? (int64_t)mote->address : NOBODY;
     struct event event = {kind, NOBODY, "", address, sequence, value, detail, attributes};
     write_event(mote, &event);
 }
@@ -223,16 +232,17 @@ static bool read_attributes(const uint8_t *at, size_t size, struct attributes *a
 static struct outcome configure(struct mote *mote, const uint8_t *text)
 {
     struct configuration wanted;
-    const char *other = configuration_read((const char *)text, &wanted);
-    if (other != NULL)
-        return (struct outcome){0, "this mote was compiled for another setting, or has no such thing: ", other};
-    mote->configuration = wanted;
+    struct refusal refusal = {OTHER_SETTING, configuration_read((const char *)text, NODE_CLASS, &wanted)};
+    if (refusal.what == NULL)
+        refusal = node_refuses(&mote->node, wanted.settings);
+    if (refusal.why != NULL)
+        return (struct outcome){0, refusal.why, refusal.what};
+    mote->address = wanted.address;
     mote->is_configured = true;
     mote->driver = (struct driver){mote, take_frame, take_event, true};
     struct random random = {wanted.key, 0};
     unsigned boot = wanted.has_boot ? wanted.boot : mote->board->boot;
-    diffusion_start(&mote->node, &mote->configuration.settings, wanted.address, random, &mote->driver, now_of(mote),
-                    boot);
+    node_start(&mote->node, wanted.settings, wanted.address, random, &mote->driver, now_of(mote), boot);
     return (struct outcome){.number = mote->board->boot};
 }
 
@@ -241,9 +251,9 @@ static struct outcome publish(struct mote *mote, const uint8_t *at, size_t size,
     struct attributes reading;
     if (!read_attributes(at, size, &reading))
         return wrong(sentence(WRONG_ATTRIBUTES));
-    int64_t number = diffusion_next_reading(&mote->node);
+    int64_t number = node_next_reading(&mote->node);
     mote->announcement = (struct announcement){!mote->is_held, PUBLISHED, number, 0, reading};
-    return checked(diffusion_publish(&mote->node, &reading, now));
+    return checked(node_publish(&mote->node, &reading, now));
 }
 
 static struct outcome subscribe(struct mote *mote, const uint8_t *at, size_t size, int64_t now)
@@ -254,20 +264,20 @@ static struct outcome subscribe(struct mote *mote, const uint8_t *at, size_t siz
         return wrong(sentence(WRONG_ATTRIBUTES));
     bool is_for_ever = !(seconds >= 0 && seconds < 1e12);
     int64_t lasts_us = is_for_ever ? NEVER : (int64_t)(seconds * SECOND_US);
-    int64_t number = diffusion_next_subscription(&mote->node);
+    int64_t number = node_next_subscription(&mote->node);
     int64_t ends_us = is_for_ever ? NOBODY : now + lasts_us;
     mote->announcement = (struct announcement){!mote->is_held, SUBSCRIBED, number, ends_us, attributes};
-    return checked(diffusion_subscribe(&mote->node, &attributes, now, lasts_us, at[8] == 1));
+    return checked(node_subscribe(&mote->node, &attributes, now, lasts_us, at[8] == 1));
 }
 
 static struct outcome unsubscribe(struct mote *mote, int64_t number, int64_t now)
 {
-    if (!diffusion_was_made(&mote->node, number))
+    if (!node_was_made(&mote->node, number))
         return wrong("there is no such subscription at this node");
-    if (!diffusion_is_open(&mote->node, number))
+    if (!node_is_open(&mote->node, number))
         return (struct outcome){0}; /* It has ended, or expired: that is no error. */
     mote->announcement = (struct announcement){.is_pending = !mote->is_held, .kind = UNSUBSCRIBED, .number = number};
-    diffusion_unsubscribe(&mote->node, number, now);
+    node_unsubscribe(&mote->node, number, now);
     return (struct outcome){0};
 }
 
@@ -287,10 +297,10 @@ static struct outcome act_as_node(struct mote *mote, uint8_t kind, const uint8_t
     int64_t now = now_of(mote);
     switch (kind) {
     case HEARD:
-        diffusion_receive(&mote->node, at + 5, size - 5, (uint32_t)get(at, 4), now, at[4] == 1);
+        node_receive(&mote->node, at + 5, size - 5, (uint32_t)get(at, 4), now, at[4] == 1);
         return (struct outcome){0};
     case WAKE:
-        diffusion_wake(&mote->node, now);
+        node_wake(&mote->node, now);
         return (struct outcome){0};
     case PUBLISH:
         return publish(mote, at, size, now);
@@ -299,7 +309,7 @@ static struct outcome act_as_node(struct mote *mote, uint8_t kind, const uint8_t
     case UNSUBSCRIBE:
         return unsubscribe(mote, (int64_t)get(at, 4), now);
     default:
-        diffusion_link_quality(&mote->node, (uint16_t)get(at, 4), get_float(at + 4), get_float(at + 8), now);
+        node_link_quality(&mote->node, (uint16_t)get(at, 4), get_float(at + 4), get_float(at + 8), now);
         return (struct outcome){0};
     }
 }
@@ -327,16 +337,16 @@ static struct outcome act(struct mote *mote, uint8_t kind, const uint8_t *at, si
 
 static void answer(struct mote *mote, uint16_t token, const struct outcome *outcome)
 {
-    bool is_planned = mote->is_configured && diffusion_next_wake(&mote->node) != NEVER;
+    bool is_planned = mote->is_configured && node_next_wake(&mote->node) != NEVER;
     struct enframer *message = begin(mote, ANSWER);
     put(message, token, 2);
     put(message, outcome->wrong == NULL, 1);
     put(message, outcome->number, 8);
-    put(message, is_planned ? diffusion_next_wake(&mote->node) : NOBODY, 8);
+    put(message, is_planned ? node_next_wake(&mote->node) : NOBODY, 8);
     put(message, now_of(mote), 8);
     if (outcome->wrong != NULL) {
         put_text(message, outcome->wrong);
-        put_text(message, outcome->what);
+        put_name(message, outcome->what);
     }
     enframe_end(message);
 }
@@ -451,9 +461,9 @@ int64_t mote_step(struct mote *mote)
     if (!mote->is_configured || mote->is_held)
         return NEVER;
     int64_t now = now_of(mote);
-    if (diffusion_next_wake(&mote->node) <= now)
-        diffusion_wake(&mote->node, now);
-    int64_t wake_us = diffusion_next_wake(&mote->node);
+    if (node_next_wake(&mote->node) <= now)
+        node_wake(&mote->node, now);
+    int64_t wake_us = node_next_wake(&mote->node);
     if (wake_us == NEVER)
         return NEVER;
     now = now_of(mote);

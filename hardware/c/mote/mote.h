@@ -1,11 +1,11 @@
-/* The program of a mote in C: one node of TinyDiffusion behind the host link. Whoever plays the radio does so over the
- * host link, or over a line of its own.
+/* The program of a mote in C: one node behind the host link, of the protocol in whose folder c/mote it finds
+ * `mote_node.h`. Whoever plays the radio does so over the host link, or over a line of its own.
  * `hardware/mote/mote.py` defines it, and `workbench/motes/messages.py` the messages. */
 #ifndef MOTE_H
 #define MOTE_H
 
-#include "configuration.h"
 #include "framing.h"
+#include "node_calls.h"
 
 enum { SECRET_B = 8 };
 /* The most that comes over the radio's line: a frame of 802.15.4 behind the head of HEARD. */
@@ -43,10 +43,10 @@ struct mote {
     int64_t greeted_us;
     int64_t offset_us;
     int64_t held_us;
+    uint32_t address;
     struct announcement announcement;
-    struct configuration configuration;
     struct driver driver;
-    struct diffusion node;
+    struct mote_node node;
     struct enframer message; /* that is being written */
     struct deframer line;
     struct deframer radio;

@@ -43,9 +43,9 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 def _write_file(folder: Path, name: str, content: bytes) -> None:
     """A small file that is there with all of its content, or not at all."""
-    from workbench.sweeps.store.files import write_text  # Who reads, as Spark's workers do, needs no sweeps.
+    from workbench.sweeps.store.files import write_whole  # Who reads, as Spark's workers do, needs no sweeps.
 
-    write_text(folder, name, content)
+    write_whole(folder, name, content)
 
 
 class Lock:

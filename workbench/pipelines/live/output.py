@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from workbench.errors import DataError
 from workbench.pipelines.live.windows import Asked
-from workbench.sweeps.store.files import write_text
+from workbench.sweeps.store.files import write_whole
 
 # Who reads a folder of Parquet passes over such names.
 STATE, ABOUT, LOCK, CHECKPOINT = "_state.json", "_windows.json", "_lock", "_checkpoint"
@@ -45,13 +45,13 @@ class Output:
             if json.loads((folder / ABOUT).read_bytes()) != content:
                 raise DataError(f"{folder} has other windows, or those of another capture; take another folder")
         except FileNotFoundError:
-            write_text(folder, ABOUT, json.dumps(content, indent=2).encode())
+            write_whole(folder, ABOUT, json.dumps(content, indent=2).encode())
 
     def write_part(self, number: int, rows: pa.Table) -> None:
         """Have a part with these windows, in place of one of that number."""
         sink = io.BytesIO()
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
-        write_text(self.folder, _part_name(number), sink.getvalue())
+        write_whole(self.folder, _part_name(number), sink.getvalue())
 
     def write_rows(self, number: int, rows: Iterable[tuple]) -> None:
         """As `write_part`, of rows as tuples."""
@@ -90,7 +90,7 @@ class Output:
 
     def keep(self, state: dict[str, Any]) -> None:
         """Keep this from now on."""
-        write_text(self.folder, STATE, json.dumps(state).encode())
+        write_whole(self.folder, STATE, json.dumps(state).encode())
 
 
 def _part_name(number: int) -> str:

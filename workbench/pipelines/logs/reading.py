@@ -18,9 +18,7 @@ Limits
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,14 +27,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.datasets.chunks import CHUNK_B, REJECTED, Chunk, chunks, read_chunk
+from workbench.datasets.chunks import REJECTED, Chunk, chunks, read_chunk
 from workbench.datasets.formats import FORMATS, LineFormat
-from workbench.datasets.loaders import check_share, frame_of
+from workbench.datasets.loaders import frame_of
+from workbench.datasets.parts import Tally, parts_of
 from workbench.errors import DataError
 from workbench.pipelines.ask import ask
 from workbench.suggestion import meant
 
-THREADS = min(4, os.cpu_count() or 1)  # the fast path leaves Python to the other threads
 SPARK_PIECE_B = 32 << 20
 SPARK_ROWS = 1 << 16  # in a batch on their way to Java
 LOOK_B = 4 << 20  # of a file's beginning, to see before Spark does whether it is of its format
@@ -129,34 +127,11 @@ def _read(
     total_B = max(1, sum(os.path.getsize(name) for name in names if os.path.isfile(name)))
     done_B = 0
     for name in names:
-        lines, skipped, first = 0, 0, ""
-        for size_B, part in _parts(name, form):
-            if not first and len(part.rejected):
-                first = _first_reason(part.rejected)
-            lines, skipped = lines + part.lines, skipped + len(part.rejected)
+        for size_B, part in parts_of(name, form, Tally()):
             yield _named(part, name, form)
             done_B += size_B
             if progress is not None:
                 progress(done_B / total_B)
-        check_share(name, form, lines, skipped, first)
-
-
-def _parts(name: str, form: LineFormat) -> Iterator[tuple[int, Chunk]]:
-    """(bytes, what they have) of the pieces of a file, in its order, some of them read at once."""
-    parse, waiting = form.parser(), deque()
-    with ThreadPoolExecutor(1 if form.is_whole else THREADS) as pool:
-        for piece in chunks(name, CHUNK_B):
-            waiting.append((len(piece.data), pool.submit(read_chunk, piece.data, form, parse, piece.first_line)))
-            if len(waiting) > THREADS:
-                size_B, part = waiting.popleft()
-                yield size_B, part.result()
-        for size_B, part in waiting:
-            yield size_B, part.result()
-
-
-def _first_reason(rejected: pa.Table) -> str:
-    first = rejected.slice(0, 1).to_pylist()[0]
-    return f"line {first['line']}: {first['reason']}"
 
 
 def _in_memory(names: list[str], form: LineFormat, progress: Callable[[float], Any] | None) -> Log:
@@ -200,9 +175,9 @@ def _ranges(name: str, form: LineFormat) -> Iterator[_Range]:
     for piece in chunks(name, _size_B(name, form)):
         if piece.start == 0:
             cut = piece.data.rfind(b"\n", 0, LOOK_B) + 1
-            first = read_chunk(piece.data[: cut or len(piece.data)], form, form.parser())
-            reason = _first_reason(first.rejected) if len(first.rejected) else ""
-            check_share(name, form, first.lines, len(first.rejected), reason)
+            tally = Tally()
+            tally.add(read_chunk(piece.data[: cut or len(piece.data)], form, form.parser()))
+            tally.check(name, form)
         yield name, piece.start, len(piece.data), piece.first_line
 
 

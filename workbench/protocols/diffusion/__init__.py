@@ -73,7 +73,7 @@ from workbench.protocols.diffusion.events import REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.diffusion.wire import PROFILES
-from workbench.protocols.protocol import Parameter, Protocol
+from workbench.protocols.protocol import Parameter, Protocol, plain
 
 PARAMETERS = (
     Parameter("max_interests", 10, 1, 255, "entries", "MAX_INTERESTS of the definition file"),
@@ -107,6 +107,10 @@ PRESETS = {
     "lesson 1": {"exploratory_gradients": 2, "blacklist_loss": 0.5},
     "no black list (A27)": {"blacklist_loss": 1.0},
 }
+
+
+# What a filter in C remembers: sources, or the most that it counts.
+FEW_SOURCES, MOST_SOURCES = 10, 255
 
 
 class Diffusion(Protocol):
@@ -150,6 +154,21 @@ class Diffusion(Protocol):
         del limits["MAX_REPEATS"]  # a setting, and the size of nothing
         limits["MESSAGE_B"] = PROFILES[self.profile]
         return limits
+
+    def room_in_c(self, nodes):
+        """Room for the filters, their windows, and the sources that each remembers: all of them, as in Python."""
+        if not self.filters:
+            return {}
+        window = max([one.in_c().get("window", 1) for one in self.filters])
+        sources = FEW_SOURCES if nodes <= FEW_SOURCES else MOST_SOURCES
+        return {"MAX_FILTERS": len(self.filters), "MAX_FILTER_SOURCES": sources, "MAX_FILTER_WINDOW": window}
+
+    def on_a_mote(self, address=None):
+        """A mote is told of the filters that it carries alone."""
+        settings = Protocol.on_a_mote(self, address)
+        carried = [one for one in self.filters if address is None or one.at is None or address in one.at]
+        settings["filters"] = [plain(one.on_a_mote()) for one in sorted(carried, key=lambda one: one.key)]
+        return settings
 
     @classmethod
     def settings_from_plain(cls, values):

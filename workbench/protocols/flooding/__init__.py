@@ -41,3 +41,7 @@ class Flooding(Protocol):
     fast = "workbench.protocols.flooding.fast"
     frame = "workbench.protocols.flooding.frame"
     explain = "workbench.protocols.flooding.explain"
+
+    def sizes_in_c(self):
+        """How much a node remembers."""
+        return {"MAX_EVENTS": self.max_events}

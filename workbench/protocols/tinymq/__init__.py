@@ -212,9 +212,9 @@ class TinyMQ(Protocol):
         epochs = 1 + (duration_s / self.info_s if self.info_s else 0)
         return readings + epochs * infos + subscriptions
 
-    def on_a_mote(self):
+    def on_a_mote(self, address=None):
         """A mote does not know the names of keys: it is told what they come to."""
-        values = Protocol.on_a_mote(self)
+        values = Protocol.on_a_mote(self, address)
         values["spans"] = self.spans
         return values
 

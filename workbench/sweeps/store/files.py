@@ -88,7 +88,7 @@ def write(folder: Path, table: pa.Table, instead_of: Iterable[Path] = ()) -> Pat
     try:
         if len(table):
             content = _content(table)
-            draft = folder / f"_new-{_checksum(content)}.draft"
+            draft = folder / f"_new-{checksum(content)}.draft"
             _write_through(draft, content)
         for path in instead_of:
             if path.name != _name(content):
@@ -102,12 +102,12 @@ def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
     """Drafts that a killed driver has left, each with its rows; None if it is not whole: then nothing was removed."""
     for path in sorted(folder.glob(DRAFTS)):
         content = _read(path)
-        is_whole = path.name == f"_new-{_checksum(content)}.draft"
+        is_whole = path.name == f"_new-{checksum(content)}.draft"
         yield path, pq.read_table(pa.BufferReader(content)) if is_whole else None
 
 
-def write_text(folder: Path, name: str, content: bytes) -> None:
-    """A small file that is there with all of its content, or not at all."""
+def write_whole(folder: Path, name: str, content: bytes) -> None:
+    """Write a small file that is there with all of its content, or not at all. DataError if it cannot be written."""
     draft = folder / f".{name}.{os.getpid()}"
     try:
         _write_through(draft, content)
@@ -130,19 +130,41 @@ def _content(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+def checksum(*parts: bytes) -> str:
+    """The checksum of these bytes one behind the other."""
+    sha = hashlib.sha256()
+    for part in parts:
+        sha.update(part)
+    return digits(sha)
+
+
+def checksum_of(path: Path) -> str:
+    """The checksum of a file's content; DataError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return digits(hashlib.file_digest(file, "sha256"))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def digits(sha: Any) -> str:
+    """A SHA-256 as the store writes it: the first 16 hexadecimal digits."""
+    return sha.hexdigest()[:_DIGITS]
 
 
 def _name(content: bytes) -> str:
-    return f"rows-{_checksum(content)}.parquet"
+    return f"rows-{checksum(content)}.parquet"
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"{path} cannot be read: {error.strerror}")
 
 
 def _not_ours(path: Path, content: bytes) -> DataError:

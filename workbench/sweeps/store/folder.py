@@ -8,7 +8,6 @@ first file, joins small files, and lets go of the lease.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import defaultdict
@@ -98,8 +97,7 @@ class FolderStore:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Keep rows; one whose key is here already is dropped. DataError if another driver has the folder by now."""
-        if self._lease is not None:
-            self._lease.check()
+        self._check_lease()
         rows = list(rows)
         if self._traces is not None:
             self._traces.add(rows)  # First: a point whose row is there counts as done.
@@ -266,9 +264,9 @@ class FolderStore:
             "scenario": json.loads(plan.scenario.to_json()),
         }
         content = (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
-        name = f"_sweep-{hashlib.sha256(content).hexdigest()[:16]}.json"
+        name = f"_sweep-{files.checksum(content)}.json"
         if not (self._folder / name).exists():
-            files.write_text(self._folder, name, content)
+            files.write_whole(self._folder, name, content)
 
     # Writing
 

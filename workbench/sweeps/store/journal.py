@@ -6,16 +6,15 @@ is passed over: its point is run again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import DataError
+from workbench.sweeps.store.files import checksum
 
 NAMES = "_journal-*.jsonl"
-_DIGITS = 16
 
 
 class Journal:
@@ -35,7 +34,7 @@ class Journal:
                 self._file = self._path.open("wb")
             for line in lines:
                 text = json.dumps(line).encode()
-                self._file.write(_checksum(text) + b" " + text + b"\n")
+                self._file.write(checksum(text).encode() + b" " + text + b"\n")
             self._file.flush()
         except OSError as error:
             raise DataError(f"{self._path} cannot be written: {error.strerror}") from None
@@ -51,10 +50,6 @@ class Journal:
 def lines(path: Path) -> Iterator[Any]:
     """The values of a journal that are whole."""
     for line in path.read_bytes().split(b"\n"):
-        checksum, _, text = line.partition(b" ")
-        if checksum == _checksum(text):
+        told, _, text = line.partition(b" ")
+        if told == checksum(text).encode():
             yield json.loads(text)
-
-
-def _checksum(text: bytes) -> bytes:
-    return hashlib.sha256(text).hexdigest()[:_DIGITS].encode()

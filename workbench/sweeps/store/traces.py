@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 from workbench.errors import DataError
 from workbench.sim import trace
 from workbench.sweeps.payload import batches
+from workbench.sweeps.store.files import checksum, checksum_of, digits
 from workbench.sweeps.work import Row
 
 FOLDER = "_traces"  # readers of Parquet who are given the folder of the results pass over it
@@ -47,8 +48,6 @@ BEFORE = {"scenario": _TEXT, "code": _TEXT, "row": pa.int64()}
 SCHEMA = pa.schema([*BEFORE.items(), *trace.SCHEMA])
 
 _SMALL_B = 64 << 20
-_READ_B = 1 << 20
-_DIGITS = 16
 _SPOOLS, _DRAFTS, _FILES = "_spool-*", "_new-*", "traces-*.parquet"
 # Numbers that go up by little, or by one: their differences take a tenth of a dictionary.
 _ASCENDING = ("row", "time_us", "sequence")
@@ -115,7 +114,7 @@ class File:
 
     def checked(self) -> File:
         """The same file; DataError if its content is not what was written."""
-        if self.path.name != f"traces-{_checksum_of(self.path)}.parquet":
+        if self.path.name != f"traces-{checksum_of(self.path)}.parquet":
             raise DataError(
                 f"{self.path} is damaged: its content is not what was written; remove it, and its points are run again"
             )
@@ -206,7 +205,7 @@ class TraceStore:
     def _finish(self, draft: Path) -> None:
         """Give a draft that is whole its name, in place of the files that have no other runs; else remove it."""
         name = draft.name.removeprefix("_new-") + ".parquet"
-        if name != f"traces-{_checksum_of(draft)}.parquet":
+        if name != f"traces-{checksum_of(draft)}.parquet":
             draft.unlink()
             return
         has = File(draft).keys
@@ -229,7 +228,7 @@ class _Spool:
         if self._file is None:
             self._file = self.path.open("wb")
         head = json.dumps([*key, len(packed)]).encode()
-        self._file.write(_checksum(head, packed) + b" " + head + b"\n")
+        self._file.write(checksum(head, packed).encode() + b" " + head + b"\n")
         self._file.write(packed)
         self.size_B += len(packed)
 
@@ -252,10 +251,10 @@ def _pieces(spool: Path) -> Iterator[_Piece]:
     with spool.open("rb") as file:
         while line := file.readline():
             try:
-                checksum, _, head = line.rstrip(b"\n").partition(b" ")
+                told, _, head = line.rstrip(b"\n").partition(b" ")
                 scenario, code, length = json.loads(head)
                 begin = file.tell()
-                if checksum != _checksum(head, file.read(length)):
+                if told != checksum(head, file.read(length)).encode():
                     return
             except (ValueError, TypeError, RecursionError):
                 return
@@ -339,7 +338,7 @@ class _Hashing:
 
     @property
     def digest(self) -> str:
-        return self._sha.hexdigest()[:_DIGITS]
+        return digits(self._sha)
 
     def write(self, content: Any) -> int:
         self._sha.update(content)
@@ -366,27 +365,6 @@ class _Hashing:
 
     def seekable(self) -> bool:
         return False
-
-
-# Checksums and errors
-
-
-def _checksum(*parts: bytes) -> bytes:
-    sha = hashlib.sha256()
-    for part in parts:
-        sha.update(part)
-    return sha.hexdigest()[:_DIGITS].encode()
-
-
-def _checksum_of(path: Path) -> str:
-    sha = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while some := file.read(_READ_B):
-                sha.update(some)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    return sha.hexdigest()[:_DIGITS]
 
 
 @contextmanager

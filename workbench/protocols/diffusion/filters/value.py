@@ -8,11 +8,24 @@ This file keeps to MicroPython's subset of Python, so that tests of nodes run th
 from workbench.attributes.keys import key_of
 from workbench.attributes.model import FIRST_FILTER_KEY, LAST_FILTER_KEY
 from workbench.attributes.text import parse, to_text
+from workbench.attributes.wire import encode_attributes
 from workbench.errors import ParameterError
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN
-from workbench.protocols.diffusion.filters.on_node import on_node
+from workbench.protocols.diffusion.filters.on_node import checked_settings, on_node
 from workbench.protocols.diffusion.filters.registered import registered
 from workbench.protocols.protocol import Shown
+
+
+# What built-in filters in C (`c/built_in.h`) are set to. blob_fusion, which calls a function of the user's, has none.
+IN_C = {
+    "suppress_unchanged": ("key", "tolerance", "heartbeat_us"),
+    "running_mean": ("key", "window"),
+    "running_minimum": ("key", "window"),
+    "running_maximum": ("key", "window"),
+    "neighborhood_average": ("key", "period_us"),
+    "rate_limit": ("interval_us",),
+    "threshold_alarm": ("key", "high", "low"),
+}
 
 
 class Filter:
@@ -60,6 +73,22 @@ class Filter:
             "messages": self.messages,
             "settings": self.settings,
         }
+
+    def on_a_mote(self):
+        """The filter as a mote that carries it is told of it: C reads no texts, and has the match in bytes."""
+        match = parse(self.match)
+        wire = bytes((len(match),)) + encode_attributes(match)
+        values = self.to_dict()
+        values.update({"at": None, "wire": wire.hex(), "in_c": self.in_c()})
+        return values
+
+    def in_c(self):
+        """What its code in C is set to: {field of its struct: number as on the wire}; empty without such code."""
+        if self.name not in IN_C:
+            return {}
+        kind = BUILT_IN[self.name]
+        made = kind(checked_settings(self.name, kind.parameters, self.settings))
+        return {field: getattr(made, field) for field in IN_C[self.name]}
 
     @staticmethod
     def from_dict(values):

@@ -209,7 +209,8 @@ int64_t flooding_subscribe(struct flooding *node, const struct attributes *attri
     if (node->subscription_count >= MAX_SUBSCRIPTIONS)
         return TOO_MANY_SUBSCRIPTIONS;
     struct flooding_subscription *one = &node->subscriptions[node->subscription_count++];
-    one->number = (int64_t)node->first_number + node->subscribed++;
+    one->number = flooding_next_subscription(node);
+    node->subscribed++;
     one->expires_us = lasts_us == NEVER ? NEVER : now + lasts_us;
     keep(&one->attributes, wanted);
     return one->number;
@@ -239,6 +240,24 @@ int64_t flooding_publish(struct flooding *node, const struct attributes *attribu
     hold(node, &flood, NOBODY, 0, now);
     send(node, &flood);
     return flood.sequence;
+}
+
+int64_t flooding_next_subscription(const struct flooding *node)
+{
+    return (int64_t)node->first_number + node->subscribed;
+}
+
+int64_t flooding_next_reading(const struct flooding *node)
+{
+    return (int64_t)node->first_number + node->published;
+}
+
+bool flooding_is_open(const struct flooding *node, int64_t number)
+{
+    for (size_t i = 0; i < node->subscription_count; i++)
+        if (node->subscriptions[i].number == number)
+            return true;
+    return false;
 }
 
 uint32_t flooding_drops(const struct flooding *node, enum flooding_reason reason)

@@ -1,0 +1,44 @@
+/* What the program of a mote asks of its node. A protocol that has a program answers in its folder c/mote, where
+ * `mote_node.h` has its `struct mote_node`: the node, its settings, and whatever else it needs. */
+#ifndef NODE_CALLS_H
+#define NODE_CALLS_H
+
+#include "contract.h"
+#include "draws.h"
+#include "mote_node.h"
+
+/* Why a configuration is refused, and the name of what is wrong, which ends in a zero or a quotation mark. `why` is NULL
+ * if it is not refused. */
+struct refusal {
+    const char *why;
+    const char *what;
+};
+#define OTHER_SETTING "this mote was compiled for another setting, or has no such thing: "
+
+/* The class of the nodes in Python: "module:class". */
+extern const char NODE_CLASS[];
+
+/* Whether a node with these settings (JSON) can be started; nothing changes if not. */
+struct refusal node_refuses(struct mote_node *node, const char *settings);
+
+/* As in `contract.h`. `settings` are some that it does not refuse. */
+void node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
+                const struct driver *driver, int64_t now, unsigned boot);
+void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
+                  bool broadcast);
+void node_wake(struct mote_node *node, int64_t now);
+int64_t node_next_wake(const struct mote_node *node);
+int64_t node_subscribe(struct mote_node *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,
+                       bool match_all);
+void node_unsubscribe(struct mote_node *node, int64_t number, int64_t now);
+int64_t node_publish(struct mote_node *node, const struct attributes *attributes, int64_t now);
+void node_link_quality(struct mote_node *node, uint16_t neighbor, double inbound, double outbound, int64_t now);
+
+/* The numbers that the next subscription and the next reading get. Whether a subscription was made, and has neither been
+ * ended nor expired. */
+int64_t node_next_subscription(const struct mote_node *node);
+int64_t node_next_reading(const struct mote_node *node);
+bool node_was_made(const struct mote_node *node, int64_t number);
+bool node_is_open(const struct mote_node *node, int64_t number);
+
+#endif

@@ -1,0 +1,64 @@
+"""A log's file part by part: its pieces become rows on several cores at once, in the file's order, and are counted."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.datasets.chunks import CHUNK_B, Chunk, chunks, read_chunk
+from workbench.datasets.formats import LineFormat
+from workbench.errors import DataError
+
+THREADS = min(4, os.cpu_count() or 1)  # the fast path leaves Python to the other threads
+
+
+@dataclass
+class Tally:
+    """A file's lines: how many there are, how many of them are no rows, and why the first of these is none."""
+
+    lines: int = 0
+    skipped: int = 0
+    first_skipped: str = ""
+
+    def add(self, part: Chunk) -> None:
+        """Count the lines of a part; parts come in the file's order."""
+        if not self.skipped and len(part.rejected):
+            first = part.rejected.slice(0, 1).to_pylist()[0]
+            self.first_skipped = f"line {first['line']}: {first['reason']}"
+        self.lines += part.lines
+        self.skipped += len(part.rejected)
+
+    def check(self, path: str | os.PathLike[str], form: LineFormat) -> None:
+        """DataError for a file in which fewer than one line in twenty is a row: it is something else."""
+        if (self.lines - self.skipped) * 20 < max(self.lines, 1):
+            example = f" ({self.first_skipped:.120})" if self.first_skipped else " (it is empty)"
+            raise DataError(
+                f"{Path(path).name} is not in the format expected{example}; its lines should have {form.form}."
+            )
+
+
+def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> Iterator[tuple[int, Chunk]]:
+    """(bytes, what they have) of the pieces of a file, in its order; ``tally`` counts what has come.
+
+    DataError for a file that cannot be read, and after the last part for one that is not in this format.
+    """
+    for size_B, part in _read(path, form):
+        tally.add(part)
+        yield size_B, part
+    tally.check(path, form)
+
+
+def _read(path: str | os.PathLike[str], form: LineFormat) -> Iterator[tuple[int, Chunk]]:
+    parse, waiting = form.parser(), deque()
+    with ThreadPoolExecutor(1 if form.is_whole else THREADS) as pool:
+        for piece in chunks(path, CHUNK_B):
+            waiting.append((len(piece.data), pool.submit(read_chunk, piece.data, form, parse, piece.first_line)))
+            if len(waiting) > THREADS:
+                size_B, part = waiting.popleft()
+                yield size_B, part.result()
+        for size_B, part in waiting:
+            yield size_B, part.result()

@@ -1,0 +1,29 @@
+/* The filters that are compiled into the program of a mote. A host places them by the names that they have in Python.
+ *
+ * A filter of your own is a struct in `filter_state`, if it remembers something, a function, and a row in `filters.c`. */
+#ifndef FILTERS_H
+#define FILTERS_H
+
+#include "built_in.h"
+
+/* What a filter on this mote has for settings and memory. */
+union filter_state {
+    struct suppress_unchanged suppress_unchanged;
+    struct running_window running_window;
+    struct neighborhood_average neighborhood_average;
+    struct rate_limit rate_limit;
+    struct threshold_alarm threshold_alarm;
+};
+
+/* `read` puts a filter's settings into a state of zeros; false for settings that it cannot have here. `settings` is the
+ * JSON object "in_c" that the host has made of them: numbers as on the wire. */
+struct filter_kind {
+    const char *name;
+    enum filter_answer (*decide)(void *state, const struct filtered *message);
+    bool (*read)(const char *settings, union filter_state *state);
+};
+
+extern const struct filter_kind FILTER_KINDS[];
+extern const size_t FILTER_KIND_COUNT;
+
+#endif

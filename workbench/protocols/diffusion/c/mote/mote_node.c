@@ -1,0 +1,90 @@
+/* What the program of a mote asks of a node of diffusion. */
+#include "json.h"
+#include "node_calls.h"
+#include "settings.h"
+
+const char NODE_CLASS[] = "workbench.protocols.diffusion.node:DiffusionNode";
+
+struct refusal node_refuses(struct mote_node *node, const char *settings)
+{
+    struct diffusion_settings read;
+    const char *wrong = settings_read(settings, &read);
+    if (wrong != NULL)
+        return (struct refusal){OTHER_SETTING, wrong};
+    const char *filters = json_member(settings, "filters");
+#if MAX_FILTERS > 0
+    return filters_refused(filters, &node->spare);
+#else
+    (void)node;
+    return json_first(filters) == NULL ? (struct refusal){NULL, NULL} : (struct refusal){OTHER_SETTING, "filters"};
+#endif
+}
+
+void node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
+                const struct driver *driver, int64_t now, unsigned boot)
+{
+    node->settings = (struct diffusion_settings){0};
+    (void)settings_read(settings, &node->settings);
+#if MAX_FILTERS > 0
+    node->settings.filters = node->filters;
+    node->settings.filter_count = filters_place(json_member(settings, "filters"), node->filters, node->rooms);
+#endif
+    diffusion_start(&node->diffusion, &node->settings, address, random, driver, now, boot);
+}
+
+void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
+                  bool broadcast)
+{
+    diffusion_receive(&node->diffusion, frame, size, previous_hop, now, broadcast);
+}
+
+void node_wake(struct mote_node *node, int64_t now)
+{
+    diffusion_wake(&node->diffusion, now);
+}
+
+int64_t node_next_wake(const struct mote_node *node)
+{
+    return diffusion_next_wake(&node->diffusion);
+}
+
+int64_t node_subscribe(struct mote_node *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,
+                       bool match_all)
+{
+    return diffusion_subscribe(&node->diffusion, attributes, now, lasts_us, match_all);
+}
+
+void node_unsubscribe(struct mote_node *node, int64_t number, int64_t now)
+{
+    diffusion_unsubscribe(&node->diffusion, number, now);
+}
+
+int64_t node_publish(struct mote_node *node, const struct attributes *attributes, int64_t now)
+{
+    return diffusion_publish(&node->diffusion, attributes, now);
+}
+
+void node_link_quality(struct mote_node *node, uint16_t neighbor, double inbound, double outbound, int64_t now)
+{
+    diffusion_link_quality(&node->diffusion, neighbor, inbound, outbound, now);
+}
+
+int64_t node_next_subscription(const struct mote_node *node)
+{
+    return diffusion_next_subscription(&node->diffusion);
+}
+
+int64_t node_next_reading(const struct mote_node *node)
+{
+    return diffusion_next_reading(&node->diffusion);
+}
+
+bool node_was_made(const struct mote_node *node, int64_t number)
+{
+    return diffusion_was_made(&node->diffusion, number);
+}
+
+bool node_is_open(const struct mote_node *node, int64_t number)
+{
+    return diffusion_is_open(&node->diffusion, number);
+}

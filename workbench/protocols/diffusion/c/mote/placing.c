@@ -1,0 +1,95 @@
+/* Filters that a host places on a mote. `workbench/protocols/diffusion/filters/value.py` writes what is read here. */
+#include "placing.h"
+
+#include <string.h>
+
+#include "json.h"
+#include "node_calls.h"
+
+#if MAX_FILTERS > 0
+
+static const struct filter_kind *kind_of(const char *name)
+{
+    for (size_t i = 0; i < FILTER_KIND_COUNT; i++) {
+        const struct filter_kind *kind = &FILTER_KINDS[i];
+        if (json_begins_with(name, kind->name) && name[strlen(kind->name)] == '"')
+            return kind;
+    }
+    return NULL;
+}
+
+static int digit_of(char character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+/* Read a list of attributes, their number before them, that is written in hexadecimal digits. */
+static bool read_match(const char *text, struct attribute_list *match)
+{
+    uint8_t bytes[1 + ATTRIBUTES_ROOM];
+    size_t size = 0;
+    struct attributes attributes;
+    if (!json_begins_with(text, "\""))
+        return false;
+    for (text++; *text != '"'; text += 2) {
+        int high = digit_of(text[0]);
+        int low = high < 0 ? -1 : digit_of(text[1]);
+        if (low < 0 || size >= sizeof bytes)
+            return false;
+        bytes[size++] = (uint8_t)(high << 4 | low);
+    }
+    if (size == 0 || !attributes_decode(bytes + 1, size - 1, bytes[0], &attributes))
+        return false;
+    keep(match, attributes);
+    return true;
+}
+
+/* Read a filter, whose name is known; false if this program cannot have it. */
+static bool read_filter(const char *text, const struct filter_kind *kind, struct filter *filter,
+                        struct filter_room *room)
+{
+    uint64_t key;
+    *room = (struct filter_room){0};
+    if (!json_integer(text, "key", LAST_KEY, &key) || !read_match(json_member(text, "wire"), &room->match))
+        return false;
+    bool is_for_interests = json_begins_with(json_member(text, "messages"), "\"interest\"");
+    *filter = (struct filter){(uint8_t)key, is_for_interests, view(&room->match), kind->decide, &room->state};
+    return kind->read == NULL || kind->read(json_member(text, "in_c"), &room->state);
+}
+
+/* The name of a filter, behind its quotation mark. */
+static const char *name_of(const char *filter)
+{
+    const char *name = json_member(filter, "name");
+    return json_begins_with(name, "\"") ? name + 1 : "";
+}
+
+struct refusal filters_refused(const char *filters, struct filter_room *spare)
+{
+    size_t count = 0;
+    for (const char *one = json_first(filters); one != NULL; one = json_next(one)) {
+        const struct filter_kind *kind = kind_of(name_of(one));
+        struct filter filter;
+        if (kind == NULL)
+            return (struct refusal){"the program of this mote in C has no filter ", name_of(one)};
+        if (!read_filter(one, kind, &filter, spare))
+            return (struct refusal){"this mote has no room for the settings of its filter ", name_of(one)};
+        if (++count > MAX_FILTERS)
+            return (struct refusal){OTHER_SETTING, "filters"};
+    }
+    return (struct refusal){NULL, NULL};
+}
+
+size_t filters_place(const char *filters, struct filter *table, struct filter_room *rooms)
+{
+    size_t count = 0;
+    for (const char *one = json_first(filters); one != NULL && count < MAX_FILTERS; one = json_next(one)) {
+        (void)read_filter(one, kind_of(name_of(one)), &table[count], &rooms[count]);
+        count++;
+    }
+    return count;
+}
+
+#endif

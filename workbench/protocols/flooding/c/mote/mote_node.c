@@ -1,0 +1,95 @@
+/* What the program of a mote asks of a node that floods. */
+#include "json.h"
+#include "node_calls.h"
+
+const char NODE_CLASS[] = "workbench.protocols.flooding.node:FloodingNode";
+
+static bool read_ttl(const char *settings, uint16_t *ttl)
+{
+    uint64_t number;
+    bool is_read = json_integer(settings, "ttl", UINT16_MAX, &number);
+    *ttl = is_read ? (uint16_t)number : 0;
+    return is_read;
+}
+
+struct refusal node_refuses(struct mote_node *node, const char *settings)
+{
+    (void)node;
+    uint16_t ttl;
+    uint64_t most;
+    const char *wrong = NULL;
+    if (!json_integer(settings, "max_events", UINT64_MAX, &most) || most != MAX_EVENTS)
+        wrong = "max_events";
+    else if (!read_ttl(settings, &ttl))
+        wrong = "ttl";
+    return (struct refusal){wrong == NULL ? NULL : OTHER_SETTING, wrong};
+}
+
+void node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
+                const struct driver *driver, int64_t now, unsigned boot)
+{
+    (void)read_ttl(settings, &node->settings.ttl);
+    flooding_start(&node->flooding, &node->settings, address, random, driver, now, boot);
+}
+
+void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
+                  bool broadcast)
+{
+    flooding_receive(&node->flooding, frame, size, previous_hop, now, broadcast);
+}
+
+void node_wake(struct mote_node *node, int64_t now)
+{
+    flooding_wake(&node->flooding, now);
+}
+
+int64_t node_next_wake(const struct mote_node *node)
+{
+    return flooding_next_wake(&node->flooding);
+}
+
+int64_t node_subscribe(struct mote_node *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,
+                       bool match_all)
+{
+    return flooding_subscribe(&node->flooding, attributes, now, lasts_us, match_all);
+}
+
+void node_unsubscribe(struct mote_node *node, int64_t number, int64_t now)
+{
+    flooding_unsubscribe(&node->flooding, number, now);
+}
+
+int64_t node_publish(struct mote_node *node, const struct attributes *attributes, int64_t now)
+{
+    return flooding_publish(&node->flooding, attributes, now);
+}
+
+/* A node that floods broadcasts, whatever its links are like. */
+void node_link_quality(struct mote_node *node, uint16_t neighbor, double inbound, double outbound, int64_t now)
+{
+    (void)node;
+    (void)neighbor;
+    (void)inbound;
+    (void)outbound;
+    (void)now;
+}
+
+int64_t node_next_subscription(const struct mote_node *node)
+{
+    return flooding_next_subscription(&node->flooding);
+}
+
+int64_t node_next_reading(const struct mote_node *node)
+{
+    return flooding_next_reading(&node->flooding);
+}
+
+bool node_was_made(const struct mote_node *node, int64_t number)
+{
+    return number >= node->flooding.first_number && number < flooding_next_subscription(&node->flooding);
+}
+
+bool node_is_open(const struct mote_node *node, int64_t number)
+{
+    return flooding_is_open(&node->flooding, number);
+}
