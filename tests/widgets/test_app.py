@@ -1,9 +1,10 @@
-"""The lab as an app, without code: the short story of ``test_story`` through Voilà."""
+"""The lab as an app, without code: the story of ``test_story`` through Voilà, for one protocol."""
 
 import pytest
 
 from tests.jupyter import App
-from tests.widgets.test_story import COLD, Hand, change, compose, look, stop_a_long_run
+from tests.widgets.test_story import COLD, Hand, change, compare, compose, look, run_on_motes, stop_a_long_run, sweep
+from workbench.motes import rack
 
 pytestmark = pytest.mark.browser
 
@@ -20,6 +21,10 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path):
         change(hand)
         look(hand)
         stop_a_long_run(hand)
+        compare(hand)
+        sweep(hand)
+        if rack.missing() is None:
+            run_on_motes(hand)
         page.reload()
         hand.sees_run("Diffusion on 12 nodes")
         # Fonts of another host are not asked for here, and Voilà refuses what a page says when it is left.

@@ -142,18 +142,26 @@ def compose(hand):
     hand.write("rows", "3")
     hand.write("columns", "4")
     hand.sees("12 nodes, 34 links")
+    hand.sees_run("Diffusion on 12 nodes")  # without what its nodes did that are gone
     hand.tab("Data")
-    while hand.lab.get_by_role("option").filter(has_text="publishes").count():
-        hand.lab.get_by_role("option").filter(has_text="publishes").first.click()
+    items = hand.lab.get_by_role("option").filter(has_text="TEMP").locator("visible=true")
+    while left := items.count():
+        items.first.click()
         hand.press("Remove")
-    for node, text in ((11, "TEMP IS 25"), (3, "TEMP IS 30")):
+        items.nth(left - 1).wait_for(state="detached")
+    hand.sees("Nothing happens yet")
+    for node, kind, does, text in (
+        (0, "+ Subscription", "subscribes to", "TEMP GE 22"),
+        (11, "+ Publication", "publishes", "TEMP IS 25"),
+        (3, "+ Publication", "publishes", "TEMP IS 30"),
+    ):
         hand.pick(node)
         hand.tab("Data")
-        hand.press("+ Publication")
-        hand.sees(f"node {node} publishes")
+        hand.press(kind)
+        hand.sees(f"node {node} {does}")
         hand.lab.get_by_label("as text").locator("visible=true").fill(text)
         hand.keys.press("Enter")
-        hand.sees(f"node {node} publishes {text} every 5 s")
+        hand.sees(f"node {node} {does} {text}")
     hand.tab("Filters")
     hand.press("+ Filter")
     hand.sees("suppress_unchanged")
