@@ -154,3 +154,11 @@ def test_parts_look_for_what_is_new_after_each_cell_until_they_are_closed(monkey
 
 def test_a_part_can_be_shown_as_text():
     assert "TEMP GE 20" in repr(Attributes("TEMP GE 20"))  # notebooks do so beside the widget
+
+
+def test_of_a_very_long_text_the_sentence_beside_it_quotes_the_beginning():
+    part = Attributes("TEMP GE 20")
+    part._text.value = part.rows[0].number.value = "x" * 5000
+    for said in (part._said.value, part.rows[0]._said.value):
+        assert "xxx" in said and "…" in said and len(said) < 600
+    assert part.value == "TEMP GE 20"

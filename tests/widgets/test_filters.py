@@ -6,7 +6,7 @@ import workbench as wb
 from workbench.protocols.diffusion.filters import catalogue
 from workbench.protocols.diffusion.filters.registered import registered
 from workbench.sim.decisions import decisions, told_by_trace
-from workbench.widgets.filters import Filters, setting_of
+from workbench.widgets.filters import Filters, _most_telling, setting_of
 
 
 def plus_one(attributes):
@@ -214,3 +214,10 @@ def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
     part._did._more.click()
     assert part._did.wait()
     assert "ZeroDivisionError" in part._did._rows.value
+
+
+def test_what_filters_did_to_a_message_is_listed_in_the_order_in_which_they_saw_it():
+    run = run_with(wb.Filter("running_mean"), wb.Filter("threshold_alarm", key=201), duration_s=10)
+    first, _ = decisions(run)
+    assert [(one.key, one.did) for one in first[:2]] == [(200, "pass"), (201, "drop")]
+    assert _most_telling(first) == list(first)

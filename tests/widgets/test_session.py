@@ -3,6 +3,7 @@
 import pytest
 
 import workbench as wb
+from workbench.topology import edits
 from workbench.widgets import session as session_module
 from workbench.widgets.session import Session, State
 
@@ -47,6 +48,38 @@ def test_the_moves_of_a_slider_are_one_step(session, monkeypatch):
     assert session.scenario.seed == 19
     session.undo()
     assert session.scenario.seed == 1
+
+
+def test_the_moves_of_a_generators_slider_are_one_step(session, monkeypatch):
+    monkeypatch.setattr(session_module, "_ONE_GESTURE_S", 60.0)
+    for columns in (4, 3, 2):
+        session.change(topology=wb.topology.grid(2, columns))
+    session.change(topology=wb.topology.grid(3, 2))
+    session.undo()
+    assert len(session.scenario.topology) == 4
+    session.undo()
+    assert len(session.scenario.topology) == 6 and not session.can_undo
+
+
+def test_what_is_no_slider_is_a_step_of_its_own_however_quickly_it_is_done(session, monkeypatch):
+    monkeypatch.setattr(session_module, "_ONE_GESTURE_S", 60.0)
+    states = [session.state]
+    for x_m in (5.0, 15.0):
+        session.change(topology=edits.with_node(session.scenario.topology, (x_m, 5.0)))
+        states.append(session.state)
+    for link in ((6, 0), (7, 0)):
+        session.change(topology=edits.with_links(session.scenario.topology, {link: 1.0}))
+        states.append(session.state)
+    for node in (1, 2):
+        session.change(workload=(*session.scenario.workload, wb.publish(node, "TEMP IS 4")))
+        states.append(session.state)
+    for beside in (wb.Flooding(), wb.Gossip()):
+        session.change(beside=beside)
+        states.append(session.state)
+    for before in reversed(states[:-1]):
+        session.undo()
+        assert session.state == before
+    assert not session.can_undo
 
 
 def test_what_was_at_nodes_that_are_taken_away_goes_with_them(session):

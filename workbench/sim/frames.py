@@ -27,7 +27,7 @@ Limits
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -45,12 +45,20 @@ LIVE = "motes"  # `Run.engine` of a live run
 _OF_TRACE = ("time_us", "node", "peer", "message")
 _COMPARED = ("time_us", "node", "peer", "size_B")
 _FRAMES_PER_BATCH = 100_000
+_LOOK_EVERY = 256  # frames
 
 
 def frames(
-    run: Any, rows: Iterable[int] | None = None, until_s: float | None = None, most: int | None = None
+    run: Any,
+    rows: Iterable[int] | None = None,
+    until_s: float | None = None,
+    most: int | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """What `Run.frames` returns. ParameterError for rows that are not "sent", and for limits that are none."""
+    """What `Run.frames` returns. ParameterError for rows that are not "sent", and for limits that are none.
+
+    ``look`` is called now and then; what it raises ends it.
+    """
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be played again, so its frames have no bytes; "
@@ -60,7 +68,7 @@ def frames(
     events, names = codes(trace["event"])
     sent = np.flatnonzero(events == (names.index("sent") if "sent" in names else -1))
     wanted = _wanted(trace, sent, rows, until_s, most)
-    ear = _Ear(trace, sent, wanted)
+    ear = _Ear(trace, sent, wanted, look)
     if len(wanted):
         with engine.without_collector():
             ear.listen(run.scenario)
@@ -94,8 +102,9 @@ def _places(sent: np.ndarray, rows: Any) -> np.ndarray:
 class _Ear(Recorder):
     """Keeps no rows, but the frames that are ``wanted`` of those ``sent``, whose rows it compares with the trace."""
 
-    def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray) -> None:
+    def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray, look: Callable[[], None]) -> None:
         super().__init__()
+        self._look = look
         self.append = self._take_row
         self.wanted = wanted
         self.number = len(sent)
@@ -139,6 +148,8 @@ class _Ear(Recorder):
             return
         place = self._heard
         self._heard = place + 1
+        if place % _LOOK_EVERY == 0:
+            self._look()
         if place > self.last:
             if place >= self.number:
                 raise _otherwise(f"it had {self.number:,} frames, and now more")

@@ -19,6 +19,7 @@ from workbench.sim.workload import ALL
 from workbench.widgets.part import Part, shared
 
 MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
+LONGEST_SENTENCE = 400  # it may quote what was put in
 NAME_WIDTH = "11em"  # of what stands before a control
 
 # Items of a tuple
@@ -108,7 +109,9 @@ def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -
 
 
 def error_html(sentence: str) -> str:
-    """An error as a sentence beside a field; "" without one."""
+    """An error as a sentence beside a field; "" without one. What is very long is cut."""
+    if len(sentence) > LONGEST_SENTENCE:
+        sentence = sentence[: LONGEST_SENTENCE - 1] + "…"
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 

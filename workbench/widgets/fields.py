@@ -23,7 +23,6 @@ from workbench.widgets.controls import below, error_html, tell_below, words
 from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
-LONGEST_SENTENCE = 400  # it may quote what was put in
 DECADES = 2  # a slider over as many is logarithmic
 _AS_ROOM = {"width": "auto"}  # a field is a grid: lab.css says how wide its columns are
 
@@ -138,8 +137,7 @@ def _unit(parameter: Parameter) -> str:
 def sentence(error: Exception) -> str:
     """What an error says, without whose it is: the field is beside it."""
     said = str(error)
-    said = said.partition(": ")[2] or said
-    return said if len(said) <= LONGEST_SENTENCE else said[: LONGEST_SENTENCE - 1] + "…"
+    return said.partition(": ")[2] or said
 
 
 # Controls: (widgets, read(the one that changed) -> value, write(value))

@@ -447,6 +447,6 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
 
 
 def _most_telling(first: tuple[Decision, ...]) -> list[Decision]:
-    """As many as a table shows: those that changed something before those that passed, then in order of time."""
-    kept = sorted(first, key=lambda one: one.did == "pass")[:_MOST_ROWS]
-    return sorted(kept, key=lambda one: one.time_us)
+    """As many as a table shows: those that changed something before those that passed, in the order of the run."""
+    kept = sorted(range(len(first)), key=lambda place: first[place].did == "pass")[:_MOST_ROWS]
+    return [first[place] for place in sorted(kept)]

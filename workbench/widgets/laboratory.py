@@ -146,7 +146,7 @@ class Lab(widgets.VBox):
         self._store.flush()
         self._panel.close()
         self._sweep.stop()
-        for part in (self._why_not, self._filters):
+        for part in (self._why_not, self._filters, self._players):
             part.drop()
         for player in self._players.players:
             player.close()
@@ -249,7 +249,7 @@ class Lab(widgets.VBox):
             self._tell_error()
 
     def _state_changed(self) -> None:
-        for part in (self._why_not, self._filters):
+        for part in (self._why_not, self._filters, self._players):
             part.drop()
         self._show_state()
         self._store.write(self._session.state, self._opened_with)

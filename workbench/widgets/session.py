@@ -2,8 +2,8 @@
 
 Theory of operation
     A state is a value. A change makes the next state or, if that cannot be, a sentence (``error``); the state stays as
-    it was then. Undo is the list of states. Changes of the same thing that follow quickly on each other, as a slider's
-    do, are one step of that list.
+    it was then. Undo is the list of states. A slider's moves, changes of one number that follow quickly on each other,
+    are one step of that list; whatever else is changed is a step of its own, however quickly it is done.
 
     A change of the network may take nodes away that others speak of: what the workload had at them goes with them, and
     settings that name them (roots) name others.
@@ -12,19 +12,23 @@ Theory of operation
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
+import networkx as nx
 import traitlets
 
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import ALL, Item
+from workbench.topology.graphs import is_number
 
 MOST_STEPS = 200
-_ONE_GESTURE_S = 1.0  # changes of the same thing in less time are one step
+_ONE_GESTURE_S = 1.0  # changes of the same number in less time are one step
 FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 
 
@@ -52,7 +56,7 @@ class Session(traitlets.HasTraits):
         super().__init__(state=state)
         self._before: list[State] = []
         self._after: list[State] = []
-        self._last: tuple[frozenset[str], float] = (frozenset(), 0.0)
+        self._last: tuple[tuple | None, float] = (None, 0.0)  # the number that was changed last, and when
 
     @property
     def scenario(self) -> Scenario:
@@ -69,10 +73,11 @@ class Session(traitlets.HasTraits):
         self.error = ""
         if state == self.state:
             return True
-        what, now = frozenset(fields), time.monotonic()
-        if not (self._before and what == self._last[0] and now - self._last[1] < _ONE_GESTURE_S):
+        number, now = _number_changed(self.state, state, fields), time.monotonic()
+        is_going_on = number is not None and number == self._last[0] and now - self._last[1] < _ONE_GESTURE_S
+        if not (self._before and is_going_on):
             self._before = [*self._before, self.state][-MOST_STEPS:]
-        self._last, self._after = (what, now), []
+        self._last, self._after = (number, now), []
         self.state = state
         return True
 
@@ -99,7 +104,7 @@ class Session(traitlets.HasTraits):
             self._go_to(self._after.pop())
 
     def _go_to(self, state: State) -> None:
-        self._last = frozenset(), 0.0
+        self._last = None, 0.0
         self.error = ""
         self.state = state
 
@@ -118,6 +123,46 @@ def _changed(state: State, fields: dict[str, Any]) -> State:
     changed = State(state.scenario.replace(**fields), beside)
     _ = changed.scenarios  # what stands beside has to be possible, too
     return changed
+
+
+def _number_changed(before: State, after: State, names: Iterable[str]) -> tuple | None:
+    """Where the one number is that these fields of two states differ in; None if they differ in anything else."""
+    found = [
+        place for name in names for place in islice(_differences(_field(before, name), _field(after, name), (name,)), 2)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _field(state: State, name: str) -> Any:
+    return state.beside if name == "beside" else getattr(state.scenario, name)
+
+
+def _differences(one: Any, other: Any, place: tuple) -> Iterator[tuple | None]:
+    """The places of numbers that differ; None for whatever else differs."""
+    if one is other:
+        return
+    parts, others = _parts(one), _parts(other)
+    if parts is not None and others is not None and parts.keys() == others.keys():
+        for name, part in parts.items():
+            yield from _differences(part, others[name], (*place, name))
+    elif is_number(one) and is_number(other):
+        if one != other:
+            yield place
+    elif not isinstance(one, (str, bool, list, type)) or one != other:
+        yield None
+
+
+def _parts(value: Any) -> Mapping[Any, Any] | None:
+    """What a value is made of, by name; of a network its recipe. None of what has no parts."""
+    if isinstance(value, nx.Graph):
+        return value.graph.get("recipe")
+    if isinstance(value, Protocol):
+        return {"class": type(value), **value.settings}
+    if is_dataclass(value):
+        return {one.name: getattr(value, one.name) for one in fields_of(value)}
+    if isinstance(value, tuple):
+        return dict(enumerate(value))
+    return value if isinstance(value, Mapping) else None
 
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:

@@ -15,6 +15,7 @@ Limits
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anywidget
@@ -22,6 +23,7 @@ import traitlets
 
 from workbench.views.player.embed import module, new_id, part, player_html
 from workbench.views.player.parcel import glimpse, pack
+from workbench.views.player.taken_apart import told_around
 from workbench.views.seeing import Sight, see
 
 LARGE = 20_000  # rows of a trace: a run of fewer is sent as quickly as a picture of it
@@ -34,7 +36,8 @@ class Wire(anywidget.AnyWidget):
     """The widget that feeds a player.
 
     ``selection``: what is picked: node (its number), row (of the trace: a frame), time_s. ``clock``: players of one
-    name show the same time; "" is a clock of its own.
+    name show the same time; "" is a clock of its own. ``told``: frames taken apart (`taken_apart`), of the run of the
+    last parcel.
     """
 
     _esm = module() + part("wire.js")
@@ -42,6 +45,7 @@ class Wire(anywidget.AnyWidget):
     holder = traitlets.Unicode().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)
     clock = traitlets.Unicode().tag(sync=True)
+    told = traitlets.Dict().tag(sync=True)
 
 
 class PlayerView:
@@ -54,6 +58,7 @@ class PlayerView:
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
         self._coming: Sight | None = None
+        self._told: dict[str, Any] = {}
         self.wire = Wire(parcel=pack(see(run, event), **live))
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
@@ -71,14 +76,29 @@ class PlayerView:
             parcel, coming = pack(sight.whole(), **live), None
         else:
             parcel, coming = glimpse(sight.glance(), time_s), sight
-        self.run, self._coming = run, coming
-        self.wire.parcel = parcel
+        self.run, self._coming, self._told = run, coming, {}
+        with self.wire.hold_sync():
+            self.wire.told, self.wire.parcel = {}, parcel
 
     def complete(self) -> None:
         """Show the whole run of which a glimpse is shown; nothing if it is shown already."""
         sight, self._coming = self._coming, None
         if sight is not None:
             self.wire.parcel = pack(sight.whole())
+
+    def take_apart(self, row: int, look: Callable[[], None] = lambda: None) -> None:
+        """Show the bytes of a message, by its row of the trace, and have those of the ones around it at hand.
+
+        The run is played once more for them, unless they are at hand already; ``look`` is called now and then
+        meanwhile, and what it raises ends it.
+        """
+        run = self.run
+        if row in self._told.get("at", ()):
+            return
+        told = told_around(run, row, look)
+        look()
+        if run is self.run:
+            self._told = self.wire.told = told
 
     @property
     def selection(self) -> dict[str, Any]:

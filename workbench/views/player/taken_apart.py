@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.protocols.frame_fields import Field, take_apart
+from workbench.sim.frames import frames as frames_of
+from workbench.sim.trace import codes
 
 MOST_FRAMES = 2_000
 # In a notebook a picture must not wait for it: the run is played once more.
 QUICK_NODES, QUICK_FRAMES = 150, 4_000
+AROUND = 100  # frames before and behind one that is looked at: whoever goes on to the next finds it there
 
 
 def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
@@ -22,8 +28,31 @@ def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
     try:
         frames = run.frames(most=MOST_FRAMES)
     except WorkbenchError as error:
-        return _note(f"The bytes of messages are not at hand: {error}.")
+        return _missing(error)
+    told = _told(run.scenario.protocol, frames)
+    if len(told["at"]) == MOST_FRAMES:
+        told["note"] = f"An exported page has the bytes of the first {MOST_FRAMES:,} messages."
+    return told
+
+
+def told_around(run: Any, row: int, look: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """As `told`, of the frame of a row of the trace and those sent before and after it.
+
+    ``look`` is called now and then while the run is played once more; what it raises ends it.
+    """
+    events, names = codes(run.trace["event"])
+    sent = np.flatnonzero(events == (names.index("sent") if "sent" in names else -1))
+    place = int(np.searchsorted(sent, row))
+    rows = sorted({row, *sent[max(place - AROUND, 0) : place + AROUND].tolist()})
+    try:
+        frames = frames_of(run, rows, look=look)
+    except WorkbenchError as error:
+        return _missing(error)
     return _told(run.scenario.protocol, frames)
+
+
+def _missing(error: WorkbenchError) -> dict[str, Any]:
+    return _note(f"The bytes of messages are not at hand: {error}.")
 
 
 def _note(text: str) -> dict[str, Any]:
@@ -41,8 +70,7 @@ def _told(protocol: Any, frames: Any) -> dict[str, Any]:
             known[key] = len(told)
             told.append([frame.hex(), [_field(one) for one in take_apart(protocol, *key).fields]])
         at[row] = known[key]
-    note = f"An exported page has the bytes of the first {len(at):,} messages." if len(at) == MOST_FRAMES else ""
-    return {"at": at, "frames": told, "note": note}
+    return {"at": at, "frames": told, "note": ""}
 
 
 def _field(field: Field) -> list[Any]:

@@ -369,7 +369,7 @@ class NetworkEditor {
       Object.assign(slider, { type: "range", min: 0, max: 100, step: 1 })
       const told = element("output", "", label)
       slider.addEventListener("input", () => this.slide(way))
-      slider.addEventListener("change", () => this.sendQuality())
+      slider.addEventListener("change", () => this.settleQuality())
       return { way, name, slider, told }
     })
     const both = element("label", "", this.panel)
@@ -539,6 +539,7 @@ class NetworkEditor {
   }
 
   pickLink(pair) {
+    this.sendQuality()
     if (this.picked.length) this.pick([])
     this.link = pair
     this.writePanel()
@@ -567,6 +568,7 @@ class NetworkEditor {
   }
 
   erase(nodes, links) {
+    this.sendQuality()
     if (nodes.length || links.length) this.send({ kind: "erase", nodes, links })
     this.link = null
     this.writePanel()
@@ -606,7 +608,7 @@ class NetworkEditor {
       if (one.way != way && !this.both.checked) continue
       one.slider.value = value
       one.told.textContent = value ? `${value} %` : "none"
-      this.changed = { ...this.changed, [one.way]: value / 100 }
+      this.changed = { ...this.changed, a: this.link[0], b: this.link[1], [one.way]: value / 100 }
       if (link >= 0) plan[one.way][link] = value
     }
     if (link >= 0) plan.shade[link] = Math.round(((picture.link_shades[0].length - 1) * Math.max(plan.ab[link], plan.ba[link])) / 100)
@@ -614,8 +616,14 @@ class NetworkEditor {
     this.wantPicture()
   }
 
+  // A key that is held is one change.
+  settleQuality() {
+    clearTimeout(this.settlingQuality)
+    this.settlingQuality = setTimeout(() => this.sendQuality(), SETTLED_MS)
+  }
+
   sendQuality() {
-    if (this.changed && this.link) this.send({ kind: "quality", a: this.link[0], b: this.link[1], ...this.changed })
+    if (this.changed) this.send({ kind: "quality", ...this.changed })
     this.changed = null
   }
 

@@ -544,6 +544,14 @@ class Player {
     this.onSelect(selection)
   }
 
+  // Frames with their bytes, which the kernel has taken apart for this picture.
+  tellBytes(bytes) {
+    if (!bytes.at) return
+    this.picture.bytes = bytes
+    this.messages.told = null
+    this.wantPicture()
+  }
+
   writeClock() {
     const { running } = this.picture
     const i = countUpTo(running.time, this.time) - 1

@@ -23,6 +23,7 @@ async function render({ model, el }) {
   if (holder === el) el.style.width = "100%"
   const player = mount(holder, holder.workbenchPlayer ? null : bytesOf(model.get("parcel")))
   const feed = () => player.feed(bytesOf(model.get("parcel")))
+  const tellBytes = () => player.tellBytes(model.get("told"))
   const tell = (selection) => {
     model.set("selection", selection)
     model.save_changes()
@@ -31,9 +32,11 @@ async function render({ model, el }) {
   joinClock()
   model.on("change:clock", joinClock)
   model.on("change:parcel", feed)
+  model.on("change:told", tellBytes)
   player.onSelect = tell
   return () => {
     model.off("change:parcel", feed)
+    model.off("change:told", tellBytes)
     model.off("change:clock", joinClock)
     join(player, "")
     if (player.onSelect === tell) player.onSelect = null

@@ -181,10 +181,10 @@ class MessageTable {
       table.size ? table.size[row] : "",
       table.text && table.text[row] >= 0 ? this.layer.words[table.text[row]] : "",
     ]
-    for (const cell of cells) element("span", "", made, `${cell}`)
+    for (const cell of cells) element("span", "", made, `${cell}`).title = cell
     const name = made.children[3]
     element("i", "", name).style.background = look.colour[this.player.isDark]
-    name.append(look.said)
+    name.append((name.title = look.said))
     made.addEventListener("click", () => this.player.pickFrame(row))
     return made
   }

@@ -1,0 +1,92 @@
+"""The players of one or two runs: of a message that is picked in one its bytes are fetched, of every protocol."""
+
+import pytest
+
+import workbench as wb
+from workbench.views.player import taken_apart
+from workbench.widgets import compare
+from workbench.widgets.compare import Compare
+from workbench.widgets.laboratory import protocol_named
+from workbench.widgets.later import Later
+from workbench.widgets.protocol import protocol_names
+
+WORKLOAD = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(5, "TEMP IS 25", start_s=3, every_s=2)]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(compare, "Later", lambda: Later(0.0))
+
+
+def run_of(name="Flooding", seed=1):
+    scenario = wb.Scenario(wb.topology.grid(2, 3), protocol_named(name), WORKLOAD, duration_s=9, seed=seed)
+    return scenario.run(engine="reference")
+
+
+def sent(run):
+    return [row for row, event in enumerate(run.trace["event"].to_pylist()) if event == "sent"]
+
+
+def pick(part, row, player=0):
+    part.players[player].wire.selection = {"node": 0, "row": row, "time_s": 1.0}
+    assert part.wait()
+    return part.players[player].wire.told
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_of_a_message_that_is_picked_the_bytes_are_taken_apart(name):
+    run = run_of(name)
+    row = sent(run)[-1]
+    told = pick(Compare(run), row)
+    (frame,) = run.frames([row]).to_pylist()
+    digits, fields = told["frames"][told["at"][row]]
+    assert digits == frame["frame"].hex()
+    expected = wb.take_apart(run, frame["frame"], frame["peer"] < 0).fields
+    assert [one[0] for one in fields] == [one.name for one in expected] != []
+
+
+def test_the_messages_around_it_are_at_hand_without_another_run(monkeypatch):
+    run = run_of()
+    part = Compare(run)
+    rows = sent(run)
+    told = pick(part, rows[3])
+    monkeypatch.setattr(taken_apart, "frames_of", None)
+    assert pick(part, rows[4]) is told and rows[4] in told["at"]
+
+
+def test_in_a_long_run_the_messages_far_away_are_fetched_when_they_are_picked(monkeypatch):
+    monkeypatch.setattr(taken_apart, "AROUND", 2)
+    run = run_of()
+    part, rows = Compare(run), sent(run)
+    assert set(pick(part, rows[5])["at"]) == set(rows[3:7])
+    assert set(pick(part, rows[0])["at"]) == set(rows[:2])
+
+
+def test_of_two_players_that_has_the_bytes_whose_message_was_picked():
+    runs = run_of(), run_of("Diffusion")
+    part = Compare(*runs)
+    row = sent(runs[1])[0]
+    assert row in pick(part, row, player=1)["at"]
+    assert part.players[0].wire.told == {}
+
+
+def test_another_run_has_bytes_of_its_own():
+    part = Compare(run_of())
+    row = sent(part.players[0].run)[0]
+    was = pick(part, row)
+    part.show((run_of(seed=2),))
+    assert part.players[0].wire.told == {}
+    assert pick(part, None) == {}
+    assert pick(part, row) not in ({}, was)
+
+
+def test_what_cannot_be_played_again_says_why():
+    run = run_of()
+    object.__setattr__(run, "engine", "motes")
+    assert "a live run on motes cannot be played again" in pick(Compare(run), sent(run)[0])["note"]
+
+
+def test_a_row_of_the_run_before_is_no_message():
+    run = run_of()
+    other = next(row for row in range(run.trace.num_rows) if row not in sent(run))
+    assert f"row {other} of the trace" in pick(Compare(run), other)["note"]
