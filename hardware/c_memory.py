@@ -85,7 +85,7 @@ def compiled(folder: Path, with_program: bool = False) -> list[Path]:
         where = [f"-I{one}" for one in folders]
         told = ("-fstack-usage", "-fcallgraph-info=su")
         made = ("-c", str(source), "-o", str(objects[-1]))
-        subprocess.run([*in_c.COMPILE_FOR_CORTEX_M3, *told, *where, *made], check=True)
+        subprocess.run([*in_c.COMPILE_FOR_CORTEX_M3, *told, *named, *where, *made], check=True)
     return objects
 
 
