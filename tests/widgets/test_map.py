@@ -34,7 +34,7 @@ pytestmark = pytest.mark.browser
 def page(chromium):
     """A grid of nine nodes, 10 m apart, on the map."""
     parcel = parcel_of(topology.grid(3, 3))
-    script = NetworkMap._esm.replace("export default { render }", "")
+    script = NetworkMap().script.replace("export default { render }", "")
     model = MODEL.replace("STATE", STATE).replace("PARCEL", parcel)
     opened = chromium.new_page(viewport={"width": 800, "height": 900})
     complaints = []

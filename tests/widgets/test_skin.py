@@ -52,7 +52,7 @@ def test_a_slider_over_decades_tells_its_value_and_not_the_logarithm(chromium):
         '<div class="noUi-handle" role="slider" aria-valuetext="2"></div></div><span class="wb-unit">kb/s</span></div>'
         '<div class="skin"></div></div>'
     )
-    page.evaluate(WEAR, str(Skin._esm))
+    page.evaluate(WEAR, Skin().script)
     said = "(said) => document.querySelector('.noUi-handle').getAttribute('aria-valuetext') === said"
     page.wait_for_function(said, arg="100 kb/s")
     page.evaluate("() => document.querySelector('.noUi-handle').setAttribute('aria-valuetext', '-0.5')")
@@ -91,7 +91,7 @@ async (script) => {
 @pytest.mark.browser
 def test_what_is_closed_is_let_go(chromium):
     page = chromium.new_page()
-    assert page.evaluate(CLOSED, str(Skin._esm)) == [True, None, None, True, True, ["msg:custom"]]
+    assert page.evaluate(CLOSED, Skin().script) == [True, None, None, True, True, ["msg:custom"]]
     page.close()
 
 
@@ -99,7 +99,7 @@ def test_what_is_closed_is_let_go(chromium):
 def test_handles_of_sliders_are_named_also_those_that_come_later(chromium):
     page = chromium.new_page()
     page.set_content(PAGE)
-    page.evaluate(WEAR, Skin._esm if isinstance(Skin._esm, str) else str(Skin._esm))
+    page.evaluate(WEAR, Skin().script)
     assert page.evaluate(NAMES) == ["ttl"]
     page.evaluate("() => document.querySelector('.inner').append(document.querySelector('.wb-field').cloneNode(true))")
     page.evaluate("() => document.querySelectorAll('.noUi-handle')[1].removeAttribute('aria-label')")

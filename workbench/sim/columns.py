@@ -43,6 +43,18 @@ def _ranked(column: np.ndarray) -> tuple[np.ndarray, int]:
     return ranks.reshape(-1), max(1, len(different))
 
 
+def distinct(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What ``np.unique(column, return_inverse=True)`` gives for integers (n,), without a sort where they are dense."""
+    lowest, highest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    if highest - lowest > 2 * len(column) + 1024:
+        return np.unique(column, return_inverse=True)
+    places = column.astype(np.int64) - lowest
+    is_there = np.zeros(highest - lowest + 1, bool)
+    is_there[places] = True
+    values = np.flatnonzero(is_there) if len(column) else np.zeros(0, np.int64)
+    return (values + lowest).astype(column.dtype), (np.cumsum(is_there) - 1)[places]
+
+
 def different_rows(*columns: np.ndarray) -> int:
     """How many rows there are that differ."""
     (keys,) = row_keys(columns)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.sim.columns import distinct
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Ways, table
 from workbench.views.player.columns import Columns
@@ -53,9 +54,7 @@ def sent_frames(columns: Columns, duration_us: int) -> Sent:
     of_row[rows] = 1
     of_row = np.cumsum(of_row, out=of_row) - 1
     losses = columns.where(event="lost")
-    received, lost = (
-        np.bincount(of_row[some] + 1, minlength=len(rows) + 1)[1:] for some in (columns.where(event="received"), losses)
-    )
+    received, lost = (columns.number_after(rows, event) for event in ("received", "lost"))
     of = of_row[losses]
     is_addressee = of >= 0
     if len(rows):
@@ -91,7 +90,7 @@ def _frames(recorded: Recorded, sent: Sent, visible_us: np.ndarray, ways: Ways, 
     made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
     made |= {"from_us": sent.from_us[kept], "until_us": visible_us[kept], "value": sent.until_us[kept]}
     made |= {"weight": np.where(sent.reason[kept] >= 0, LOST_AT, 1.0), "look": look, "text": text}
-    made |= {"size": columns["size_B"][rows], "row": columns.at[rows], "way": ways_of(columns, rows, ways)}
+    made |= {"size": columns["size_B"][rows], "row": columns.in_trace(rows), "way": ways_of(columns, rows, ways)}
     notes = _left_out("frames", len(rows), len(sent.rows))
     return Layer("frames", table(**made), looks, words=words, notes=notes)
 
@@ -106,7 +105,7 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
     """A look for each kind of message, and for each of these as a broadcast and to one node."""
     columns = recorded.columns
     kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
-    kinds, look = np.unique(kind, return_inverse=True)
+    kinds, look = distinct(kind)
     looks = []
     for one in kinds.tolist():
         message = columns.words["message"][one // 2]
@@ -127,11 +126,11 @@ def _fates(columns: Columns, sent: Sent, kept: np.ndarray) -> tuple[np.ndarray, 
     """What became of frames: codes of words, and these."""
     is_unicast = columns["peer"][sent.rows[kept]] >= 0
     received, lost, reason = sent.received[kept], sent.lost[kept], sent.reason[kept]
-    reasons, which = np.unique(reason, return_inverse=True)
+    reasons, which = distinct(reason)
     words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
     text = np.where(reason >= 0, which + 1, np.where(received > 0, 0, -1))
     most = int((received + lost).max(initial=0)) + 1
-    pairs, code = np.unique(received * most + received + lost, return_inverse=True)
+    pairs, code = distinct(received * most + received + lost)
     heard = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
     return np.where(is_unicast, text, code + len(words)), [*words, *heard]
 
@@ -166,7 +165,7 @@ def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, film: Film, du
     made = {"node": columns["node"][rows], "peer": columns["peer"][rows], "from_us": start, "weight": is_unicast[kept]}
     made |= {"until_us": np.minimum(film.visible_until(start, start), duration_us), "text": text}
     notes = _left_out("losses", len(rows), len(lost))
-    return Layer("losses", table(**made, row=columns.at[rows]), (LOST,), "loss", words=words, notes=notes)
+    return Layer("losses", table(**made, row=columns.in_trace(rows)), (LOST,), "loss", words=words, notes=notes)
 
 
 def _deliveries(columns: Columns, film: Film, duration_us: int) -> Layer:
@@ -175,6 +174,6 @@ def _deliveries(columns: Columns, film: Film, duration_us: int) -> Layer:
     start = np.minimum(columns["time_us"][rows], duration_us - 1)
     until = np.minimum(film.visible_until(start, start), duration_us)
     made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    made |= {"from_us": start, "until_us": until, "row": columns.at[rows]}
+    made |= {"from_us": start, "until_us": until, "row": columns.in_trace(rows)}
     few, notes = thinned(table(**made), MOST, "deliveries")
     return Layer("deliveries", few, (DELIVERED,), "ring", notes=notes)

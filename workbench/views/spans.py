@@ -105,10 +105,13 @@ def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
     return is_new
 
 
-def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int) -> np.ndarray:
-    """When the next row of the same key comes, ``end_us`` for the last one of a key; int64, shape (rows,)."""
+def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.ndarray | None = None) -> np.ndarray:
+    """When the next row of the same key comes, ``end_us`` for the last one of a key; int64, shape (rows,).
+
+    order: `order_of` the keys, where that is known.
+    """
     until = np.full(len(keys), end_us, np.int64)
-    order = order_of(keys)
+    order = order_of(keys) if order is None else order
     is_followed = keys[order[1:]] == keys[order[:-1]]
     until[order[:-1][is_followed]] = times_us[order[1:][is_followed]]
     return until

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 
-import anywidget
+import traitlets
+
+from workbench.views.player.once import LoadedOnce
 
 _is_worn = False  # by whoever makes the parts that are made now
 
@@ -19,10 +21,10 @@ def _style() -> str:
     return "".join(path.read_text(encoding="utf-8") for path in sorted(sheets, key=lambda one: one.name))
 
 
-class Skin(anywidget.AnyWidget):
+class Skin(LoadedOnce):
     """The styles of all parts. Its script names the handles of sliders, which ipywidgets leaves without a name."""
 
-    _esm = files(__package__).joinpath("skin.js").read_text(encoding="utf-8")
+    script = traitlets.Unicode(files(__package__).joinpath("skin.js").read_text(encoding="utf-8")).tag(sync=True)
     _css = _style()
 
 

@@ -57,7 +57,7 @@ from workbench.sim.radio import Radio
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.
 _EVENTS = 1_000_000
 _LONG_S = 2.0  # loading takes less
-_ROWS = 500_000  # of the trace, before they are handed over
+_ROWS = 8_000  # of the trace, before they are handed over: so many stay in the processor's cache
 _SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
 _RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of what a twin with timers plans
 
@@ -301,7 +301,7 @@ def _of_rows(
 ) -> dict[str, np.ndarray]:
     """Rows of the trace, and the counters, for so many names of messages and so many reasons."""
     rows = max(needs[0].rows, needs[1].rows)
-    rows += min(_ROWS, 20 * len(setup.network.addresses) + 10_000) if traces else 10_000
+    rows += _ROWS
     return {
         "rows": np.zeros(rows, ROW),
         "traffic": np.zeros((messages, 4), np.int64),

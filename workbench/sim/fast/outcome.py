@@ -9,10 +9,14 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim.columns import different_rows
+from workbench.sim.columns import different_rows, distinct
 from workbench.sim.fast.layout import HELD, HELD_EVENT, ROW, Core
 from workbench.sim.fast.names import Names
 from workbench.sim.trace import SCHEMA, tally
+
+# Room for so many times as many rows, until there are many; then for twice as many.
+_MORE, _MANY_ROWS = 8, 1 << 20
+_ROWS_AT_ONCE = 1 << 15
 
 
 class Outcome:
@@ -28,20 +32,32 @@ class Outcome:
         self._counts_holders = holders
         self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
         self._reasons = names.reasons
-        self._pieces: dict[str, list[np.ndarray]] = {name: [np.zeros(0, ROW[name])] for name in SCHEMA.names}
+        # With room for more rows: `_column` has those that are there. Codes are of the type that the table wants.
+        self._columns = {
+            one.name: np.zeros(0, np.int32 if one.name in self._texts else ROW[one.name]) for one in SCHEMA
+        }
+        self._rows = 0
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
         """Keep a copy of these rows, in columns: now, while they are in the processor's cache."""
-        for name, pieces in self._pieces.items():
-            pieces.append(rows[name].copy())
+        first, self._rows = self._rows, self._rows + len(rows)
+        if self._rows > len(self._columns["event"]):
+            self._make_room()
+        for name, column in self._columns.items():
+            column[first : self._rows] = rows[name]
+
+    def _make_room(self) -> None:
+        """Longer columns. Room that is never used costs no memory, while each copy of the rows costs it anew."""
+        rows = len(self._columns["event"])
+        room = max(self._rows, rows * (_MORE if rows < _MANY_ROWS else 2))
+        for name, column in self._columns.items():
+            longer = self._columns[name] = np.empty(room, column.dtype)
+            longer[:rows] = column
 
     def _column(self, name: str) -> np.ndarray:
-        """A column of all rows: in one piece from now on."""
-        pieces = self._pieces[name]
-        if len(pieces) > 1:
-            pieces[:] = [np.concatenate(pieces)]
-        return pieces[0]
+        """A column of all rows."""
+        return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
         """Give the details that were made during the run their texts; ``text_of`` knows them by number."""
@@ -49,7 +65,7 @@ class Outcome:
         codes = {text: code for code, text in enumerate(known)}
         details = self._column("detail")
         made = np.flatnonzero(details >= len(known))
-        numbers, index = np.unique(details[made], return_inverse=True)
+        numbers, index = distinct(details[made])
         texts = [text_of(number - len(known)) for number in numbers.tolist()]
         details[made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
         self._texts["detail"] = tuple(codes)
@@ -88,12 +104,27 @@ class Outcome:
         """All rows kept, in order."""
         columns = []
         for field in SCHEMA:
-            values = self._column(field.name)
-            if field.name in self._texts:
-                columns.append(_in_words(values, self._texts[field.name]))
-            else:
-                columns.append(pa.array(values, field.type))
+            texts = self._leave_out_unused(field.name) if field.name in self._texts else None
+            values = pa.array(self._column(field.name))
+            if texts is not None:
+                values = pa.DictionaryArray.from_arrays(values, pa.array(texts, pa.string()))
+            columns.append(values)
         return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+    def _leave_out_unused(self, name: str) -> Sequence[str]:
+        """The texts that occur in a column, whose codes are of these from now on."""
+        column, texts = self._column(name), self._texts[name]
+        is_used = np.zeros(len(texts), bool)
+        # In pieces that stay in the processor's cache.
+        pieces = [column[first : first + _ROWS_AT_ONCE] for first in range(0, self._rows, _ROWS_AT_ONCE)]
+        for some in pieces:
+            is_used |= np.bincount(some, minlength=len(texts)) > 0
+        if not is_used.all():
+            code_of = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+            for some in pieces:
+                np.take(code_of, some, out=some, mode="clip")  # Another mode would make a copy first.
+            self._texts[name] = tuple(text for text, used in zip(texts, is_used.tolist(), strict=True) if used)
+        return self._texts[name]
 
     def tally(self) -> tuple[Counter, Counter]:
         """(counts by (event, message, reason), bytes by (event, reason)): as `workbench.sim.trace.tally`."""
@@ -102,12 +133,3 @@ class Outcome:
 
 # What the application does; what protocols tell is not counted, but for what is held.
 _COUNTED = frozenset(("subscribed", "unsubscribed", "published", "failed", "recovered"))
-
-
-def _in_words(codes: np.ndarray, texts: Sequence[str]) -> pa.DictionaryArray:
-    """Codes with the texts that occur among them."""
-    used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
-    index = np.zeros(len(texts), np.int32)
-    index[used] = np.arange(len(used))
-    words = pa.array([texts[i] for i in used.tolist()], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(index[codes]), words)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.sim.columns import distinct
 
 NUMBERS = ("time_us", "node", "peer", "origin", "sequence", "size_B", "value")
 TEXTS = ("event", "message", "detail")
@@ -20,11 +21,9 @@ TEXTS = ("event", "message", "detail")
 class Columns:
     """The columns of a trace: numbers as numpy arrays (rows,), texts as codes into ``words[name]``."""
 
-    at: np.ndarray  # which row of the trace each row is: all of them, or some (`part`)
-
     def __init__(self, trace: pa.Table) -> None:
         self.rows = trace.num_rows
-        self.at = np.arange(self.rows)
+        self._at: np.ndarray | None = None  # which row of the trace each row is, if they are some of them (`part`)
         self.numbers = {name: trace.column(name).to_numpy() for name in NUMBERS}
         self.codes: dict[str, np.ndarray] = {}
         self.words: dict[str, list[str]] = {}
@@ -36,10 +35,14 @@ class Columns:
         part = copy(self)
         for known in ("_found", "_short_codes"):
             part.__dict__.pop(known, None)
-        part.rows, part.at = len(rows), self.at[rows]
+        part.rows, part._at = len(rows), self.in_trace(rows)
         part.numbers = {name: column[rows] for name, column in self.numbers.items()}
         part.codes = {name: codes[rows] for name, codes in self.codes.items()}
         return part
+
+    def in_trace(self, rows: np.ndarray) -> np.ndarray:
+        """Which rows of the trace some rows are."""
+        return rows if self._at is None else self._at[rows]
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A number column, shape (rows,)."""
@@ -47,14 +50,24 @@ class Columns:
 
     def where(self, **equal: str | Iterable[str]) -> np.ndarray:
         """Row numbers, ascending, at which each named text column has one of the given words."""
+        is_wanted = {name: self._is_one_of(name, _several(words)) for name, words in equal.items() if name != "event"}
+        if not all(some.any() for some in is_wanted.values()):  # No row has such a word: none is looked at.
+            return np.arange(0)
         rows = self._of_events(_several(equal["event"])) if "event" in equal else np.arange(self.rows)
-        for name, words in equal.items():
-            if name == "event":
-                continue
-            wanted = _several(words)
-            is_wanted = np.array([word in wanted for word in self.words[name]] or [False])
-            rows = rows[is_wanted[self.codes[name][rows]]]
+        for name, wanted in is_wanted.items():
+            rows = rows[wanted[self.codes[name][rows]]]
         return rows
+
+    def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
+        """How many rows of an event there are from each row, ascending, to the one before the next; (len(rows),)."""
+        if not len(rows) or event not in self.words["event"]:
+            return np.zeros(len(rows), np.int64)
+        is_such = self._short_codes == self.words["event"].index(event)
+        return np.add.reduceat(is_such.view(np.uint8), rows, dtype=np.int64)
+
+    def _is_one_of(self, name: str, words: set[str]) -> np.ndarray:
+        """Whether each code of a text column stands for one of some words; bool."""
+        return np.array([word in words for word in self.words[name]] or [False])
 
     def text(self, name: str, rows: np.ndarray) -> np.ndarray:
         """The words of a text column at some rows, shape (len(rows),), dtype object."""
@@ -63,12 +76,11 @@ class Columns:
 
     def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
         """Whether a text column has a word at some rows; bool, shape (len(rows),)."""
-        is_word = np.array([one == word for one in self.words[name]] or [False])
-        return is_word[self.codes[name][rows]]
+        return self._is_one_of(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """A text column at some rows as codes, shape (len(rows),), into the words that occur there."""
-        occurring, codes = np.unique(self.codes[name][rows], return_inverse=True)
+        occurring, codes = distinct(self.codes[name][rows])
         return codes, [self.words[name][code] for code in occurring.tolist()]
 
     def _of_events(self, events: set[str]) -> np.ndarray:

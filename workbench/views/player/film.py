@@ -71,5 +71,7 @@ def shoot(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Film:
 def _within(times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float) -> tuple[np.ndarray, np.ndarray]:
     """Knots on the logarithm within long gaps, 4, 16, 64, ... frames after they began: (times, units)."""
     passed = frame_us * 4.0 ** np.arange(1, 16)
-    which, step = np.nonzero(passed < gap[:, None])
+    long = np.flatnonzero(gap > passed[0])
+    which, step = np.nonzero(passed < gap[long, None])
+    which = long[which]
     return times[which] + passed[step], units[which] + np.log1p(passed[step] / frame_us)

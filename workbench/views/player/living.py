@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.views.player.embed import module, new_id, part, player_html
+from workbench.views.player.once import LoadedOnce
 from workbench.views.player.parcel import glimpse, pack
 from workbench.views.player.taken_apart import told_around
 from workbench.views.seeing import Sight, see
@@ -32,7 +32,7 @@ LARGE = 20_000  # rows of a trace: a run of fewer is sent as quickly as a pictur
 _NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"
 
 
-class Wire(anywidget.AnyWidget):
+class Wire(LoadedOnce):
     """The widget that feeds a player.
 
     ``selection``: what is picked: node (its number), row (of the trace: a frame), time_s. ``clock``: players of one
@@ -40,7 +40,7 @@ class Wire(anywidget.AnyWidget):
     last parcel.
     """
 
-    _esm = module() + part("wire.js")
+    script = traitlets.Unicode(module() + part("wire.js")).tag(sync=True)
     parcel = traitlets.Bytes().tag(sync=True)
     holder = traitlets.Unicode().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)

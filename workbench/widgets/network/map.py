@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-import anywidget
 import networkx as nx
 import traitlets
 
 from workbench.views import nodes
 from workbench.views.ground import LINKS_PER_NODE, lay_out
 from workbench.views.player.embed import part
+from workbench.views.player.once import LoadedOnce
 from workbench.views.player.parcel import Buffer, ground_of, look_of, written
 
 TOOLS = ("select", "node", "link", "erase")
@@ -35,7 +35,7 @@ def _own(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-class NetworkMap(anywidget.AnyWidget):
+class NetworkMap(LoadedOnce):
     """A network to look at and to change.
 
     parcel: the network (`packed`). roles: [[node, role of `ROLES`], ...]. picked: nodes. tool: one of `TOOLS`.
@@ -45,7 +45,7 @@ class NetworkMap(anywidget.AnyWidget):
     Edits come as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
     """
 
-    _esm = _script()
+    script = traitlets.Unicode(_script()).tag(sync=True)
     _css = part("player.css") + _own("map.css")
     parcel = traitlets.Bytes().tag(sync=True)
     roles = traitlets.List().tag(sync=True)

@@ -40,11 +40,12 @@ MOST_WORDS = 20_000
 def lasting(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rows of innovative packets, when the rank that they made ended, whether it was one more than a rank before)."""
     given_up = columns.where(event="dropped", detail=("expired", "corrupt"))
-    rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
+    # A stable sort of ascending pieces merges them.
+    rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]), kind="stable")
     key = groups(*(columns[name][rows] for name in ("node", "origin", "sequence")))
-    until = until_next(key, columns["time_us"][rows], FOREVER_US)
-    is_innovative = columns.says("event", rows, "innovative")
     order = order_of(key)
+    until = until_next(key, columns["time_us"][rows], FOREVER_US, order)
+    is_innovative = columns.says("event", rows, "innovative")
     follows = np.zeros(len(rows), bool)
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
     follows &= columns["value"][rows] > 1
