@@ -352,6 +352,18 @@ def test_a_message_picked_in_the_table_is_picked_everywhere_and_its_bytes_are_ta
     assert all(field.name in shown and field.text in shown for field in fields)
 
 
+def test_messages_of_one_kind_are_listed(player, run):
+    choice = player.page.get_by_label("Which messages are listed")
+    player.page.get_by_role("tab", name="Messages").click()
+    sent = [row["message"] for row in run.trace.to_pylist() if row["event"] == "sent"]
+    kinds = choice.locator("option").all_inner_texts()[3:]
+    assert set(kinds) == set(sent) and len(kinds) > 1
+    choice.select_option(kinds[0])
+    assert player.text(".wb-message-bar span") == f"{sent.count(kinds[0]):,}"
+    assert set(player.page.locator(".wb-spacer .wb-line span:nth-child(4)").all_inner_texts()) == {kinds[0]}
+    choice.select_option("all")
+
+
 def test_a_followed_message_shows_its_way_as_far_as_it_has_come(player, run):
     seen = see(run)
     delivered = seen.layer("deliveries").table

@@ -156,9 +156,9 @@ def test_a_part_can_be_shown_as_text():
     assert "TEMP GE 20" in repr(Attributes("TEMP GE 20"))  # notebooks do so beside the widget
 
 
-def test_of_a_very_long_text_the_sentence_beside_it_quotes_the_beginning():
+def test_of_a_very_long_text_the_sentence_beside_it_quotes_a_part():
     part = Attributes("TEMP GE 20")
     part._text.value = part.rows[0].number.value = "x" * 5000
-    for said in (part._said.value, part.rows[0]._said.value):
-        assert "xxx" in said and "…" in said and len(said) < 600
+    for said, wrong in ((part._said.value, "KEY OPERATOR VALUE"), (part.rows[0]._said.value, "must be a number")):
+        assert "xxx" in said and "…" in said and wrong in said and len(said) < 600
     assert part.value == "TEMP GE 20"

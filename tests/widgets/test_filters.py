@@ -221,3 +221,9 @@ def test_what_filters_did_to_a_message_is_listed_in_the_order_in_which_they_saw_
     first, _ = decisions(run)
     assert [(one.key, one.did) for one in first[:2]] == [(200, "pass"), (201, "drop")]
     assert _most_telling(first) == list(first)
+
+
+def test_alone_it_begins_with_a_protocol_that_has_filters():
+    part = Filters()
+    part.add("running_mean")
+    assert part.value.filters == (wb.Filter("running_mean"),)

@@ -12,7 +12,8 @@ import workbench as wb
 from workbench import motes
 from workbench.views.player import living
 from workbench.widgets import filters, laboratory, run_panel, runs, sweep, why_not
-from workbench.widgets.laboratory import Lab
+from workbench.widgets.laboratory import Lab, protocol_named
+from workbench.widgets.protocol import protocol_names
 
 
 @pytest.fixture
@@ -226,6 +227,30 @@ def test_a_sweep_of_what_is_shown(lab):
     panel.values.value = "nonsense"
     panel.run()
     assert panel.wait() and "wb-error" in panel._said.value
+
+
+def test_what_a_sweep_varies_is_chosen_in_the_forms(lab):
+    for form, field, path in (
+        (lab._protocol, lab._protocol.fields["ttl"], "protocol.ttl"),
+        (lab._radio, lab._radio.fields["retries"], "radio.retries"),
+        (lab._radio, lab._radio.share, "radio.loss"),
+        (lab._radio, lab._radio.fields["seed"], "seed"),
+        (lab._protocol, lab._protocol.fields["ttl"], "protocol.ttl"),
+    ):
+        form.vary.value = True
+        lab._below.selected_index = 0
+        field._vary.click()
+        assert lab._sweep.path.value == path and lab._sweep.values.value
+        assert lab._below.titles[lab._below.selected_index] == "Sweep"
+        assert not form.vary.value and field._vary.layout.display == "none"
+
+
+def test_all_that_forms_offer_to_vary_can_be_swept(lab):
+    for name in protocol_names():
+        assert lab.change(protocol=protocol_named(name))
+        lab._protocol.vary.value = lab._radio.vary.value = True
+        offered = {f"protocol.{one}" for one, field in lab._protocol.fields.items() if field.is_offered}
+        assert offered and offered == {path for path in lab._sweep.path.options if path.startswith("protocol.")}
 
 
 def test_parts_say_what_they_are_in_a_line(lab):

@@ -134,6 +134,18 @@ def test_a_link_that_is_picked_has_a_slider_for_each_direction(page):
     assert not there.is_visible()
 
 
+def test_keys_that_move_a_links_slider_are_one_change(page):
+    (x0, y0), (x1, y1) = at(page, 0), at(page, 1)
+    page.mouse.click((x0 + x1) / 2, (y0 + y1) / 2)
+    slider = page.get_by_label("delivery ratio 0 → 1")
+    slider.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+    value = int(slider.input_value()) / 100
+    page.wait_for_function("() => model.sent.length")
+    assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": value, "ba": value}]
+
+
 def test_everything_can_be_done_with_the_keyboard(page):
     page.locator(".wb-map").focus()
     page.keyboard.press("n")

@@ -6,6 +6,7 @@ import pytest
 
 import workbench as wb
 from workbench.widgets import runs as runs_module
+from workbench.widgets.run_panel import RunPanel
 from workbench.widgets.runs import Runs
 from workbench.widgets.session import State
 
@@ -77,3 +78,9 @@ def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monke
     monkeypatch.undo()
     runs.want(State(SHORT))
     assert runs.wait(60) and len(told["done"]) == 1
+
+
+def test_a_panel_without_a_scenario_says_so():
+    panel = RunPanel()
+    panel.run_button.click()
+    assert "There is no scenario to run" in panel.said.value and not panel.busy

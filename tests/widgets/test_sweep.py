@@ -42,6 +42,12 @@ def test_settings_radio_duration_and_seed_can_be_varied(panel, scenario):
     assert panel.path.value == "protocol.publish"
 
 
+def test_what_bounds_memories_is_offered_last(panel, scenario):
+    panel.value = scenario.replace(protocol=wb.Diffusion())
+    are_bounds = [path.startswith("protocol.max_") for path in panel.path.options]
+    assert are_bounds == sorted(are_bounds) and any(are_bounds)
+
+
 @pytest.mark.parametrize("protocol", [wb.Flooding(), wb.Gossip(), wb.Diffusion(), wb.CodedDiffusion(), wb.TinyMQ()])
 def test_what_is_proposed_can_be_swept(scenario, protocol):
     scenario = scenario.replace(protocol=protocol)

@@ -30,7 +30,7 @@ class Compare(widgets.HBox):
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
         self._later = Later()
-        self._first = words("<p class='wb-said'>The first run is on its way.</p>")
+        self._first = words("<p class='wb-said'>There is no run yet.</p>")
         self._skins = skins()
         super().__init__((self._first, *self._skins))
         self.add_class("wb-players")

@@ -109,9 +109,9 @@ def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -
 
 
 def error_html(sentence: str) -> str:
-    """An error as a sentence beside a field; "" without one. What is very long is cut."""
+    """An error as a sentence beside a field; "" without one. Of a very long one the middle is left out."""
     if len(sentence) > LONGEST_SENTENCE:
-        sentence = sentence[: LONGEST_SENTENCE - 1] + "…"
+        sentence = f"{sentence[: LONGEST_SENTENCE // 4]}…{sentence[-LONGEST_SENTENCE // 2 :]}"
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 

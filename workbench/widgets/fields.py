@@ -19,7 +19,7 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
-from workbench.widgets.controls import below, error_html, tell_below, words
+from workbench.widgets.controls import below, button, error_html, tell_below, words
 from workbench.widgets.part import close_all
 
 STEPS = 200  # of a slider
@@ -31,12 +31,15 @@ class Field(widgets.HBox):
     """One parameter as a control. ``value``: the last that was right; ``error``: what is wrong with what stands there.
 
     ``check(value)`` returns the value as it should be or raises WorkbenchError; by default it goes by the table.
-    ``is_explained``: whether the reason of the default stands below.
+    ``is_explained``: whether the reason of the default stands below. ``is_offered``: whether a button stands below that
+    says that this one is to be varied, in a sweep; ``asked`` counts how often it was pressed.
     """
 
     value = traitlets.Any()
     error = traitlets.Unicode()
     is_explained = traitlets.Bool()
+    is_offered = traitlets.Bool()
+    asked = traitlets.Int()
 
     def __init__(self, parameter: Parameter, value: Any = None, check: Callable[[Any], Any] | None = None) -> None:
         self.parameter = parameter
@@ -44,6 +47,7 @@ class Field(widgets.HBox):
         self._is_setting = False
         self._controls, self._read, self._write = _control(parameter)
         self._said, self._reason = below(), below()
+        self._vary: Any = None
         name = words(_label(parameter), width="auto")
         unit = words(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
         super().__init__((name, *self._controls, unit, self._said, self._reason))
@@ -54,6 +58,7 @@ class Field(widgets.HBox):
         self.observe(self._shown, "value")
         self.observe(self._told, "error")
         self.observe(self._explain, "is_explained")
+        self.observe(self._offer, "is_offered")
         self.value = parameter.default if value is None else value
 
     def close(self) -> None:
@@ -94,6 +99,17 @@ class Field(widgets.HBox):
         reason = html.escape(reason_of(self.parameter))
         tell_below(self._reason, f"<span class='wb-said'>{reason}</span>" if change.new else "")
 
+    def _offer(self, change: Any) -> None:
+        """The button is made when it is shown first: most fields are never varied."""
+        if change.new and self._vary is None:
+            self._vary = button(f"vary {self.parameter.name}", "in a sweep: the others stay as they are", self._ask)
+            self._vary.add_class("wb-below")
+            self.children = (*self.children, self._vary)  # type: ignore[has-type]
+        self._vary.layout.display = None if change.new else "none"
+
+    def _ask(self) -> None:
+        self.asked += 1
+
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
     """A field for each line of a table, by name, with these values."""
@@ -111,6 +127,24 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
     made.observe(explain, "value")
     return made
+
+
+def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
+    """A button that has each field of a number or a choice offer to be varied, until one was taken."""
+    made = widgets.ToggleButton(description="Vary", icon="sliders", layout={"width": "auto"})
+    made.tooltip = "Choose what a sweep varies: each field gets a button"
+
+    def offer(change: Any) -> None:
+        for field in fields():
+            field.is_offered = change.new and is_plain(field.parameter)
+
+    made.observe(offer, "value")
+    return made
+
+
+def is_plain(parameter: Parameter) -> bool:
+    """Whether a parameter is a number or a choice, which can be varied."""
+    return isinstance(parameter.minimum, tuple) or isinstance(parameter.default, (bool, int, float))
 
 
 def reason_of(parameter: Parameter) -> str:

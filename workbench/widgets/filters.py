@@ -15,10 +15,12 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
+from workbench import public_names
 from workbench.attributes import FIRST_FILTER_KEY, LAST_FILTER_KEY
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.decisions import Decision, decisions, told_by_trace
+from workbench.sim.scenario import protocol_from_dict
 from workbench.widgets.attributes import CHOICE, Attributes
 from workbench.widgets.controls import (
     NAME_WIDTH,
@@ -57,7 +59,8 @@ def setting_of(protocol: Protocol | None) -> str:
 
 
 class Filters(ListPart):
-    """``value``: a protocol, whose filters are shown and edited. One without filters says so, and stays as it is.
+    """``value``: a protocol, the first of the public ones by default, whose filters are shown and edited. One without
+    filters says so, and stays as it is.
 
     nodes     the nodes that there are; () if that is not known
     selected  the place of a filter is that in the order in which messages meet them
@@ -77,6 +80,7 @@ class Filters(ListPart):
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})
         how = words(_HOW)
         self._editor = widgets.VBox((adding, self._says, self._lines, self._said, self._form, self._put, how))
+        value = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
         super().__init__(value, (self._without, self._editor, self._did))
         self.add_class("wb-filters")
         self._kind.observe(self._describe, "value")

@@ -232,6 +232,8 @@ class Lab(widgets.VBox):
         ):
             part.observe(lambda change, field=field: self._offered(**{field: change.new}), "value")
         self._radio.observe(lambda change: self._offered(**change.new._asdict()), "value")
+        for form in (self._protocol, self._radio):
+            form.observe(self._vary, "varied")
         self._network.observe(self._asked, "asked")
         self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
@@ -309,6 +311,11 @@ class Lab(widgets.VBox):
         if wish:
             time_s = self._players.selection.get("time_s")
             self._workload.toggle(_KINDS[wish["do"]], tuple(wish["nodes"]), time_s)
+
+    def _vary(self, change: Any) -> None:
+        """A form's field is to be varied: the sweep is shown, with values for it."""
+        self._sweep.path.value = change.new[0]
+        self._below.selected_index = self._below.titles.index("Sweep")
 
     # Runs
 

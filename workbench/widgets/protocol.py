@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 import ipywidgets as widgets
+import traitlets
 
 from workbench import public_names
 from workbench.errors import WorkbenchError
@@ -13,7 +14,7 @@ from workbench.protocols.parameter import Parameter
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import protocol_from_dict
 from workbench.widgets.controls import words
-from workbench.widgets.fields import Field, fields_of, sentence, why_button
+from workbench.widgets.fields import Field, fields_of, sentence, vary_button, why_button
 from workbench.widgets.part import Part
 
 _DEFAULTS = "defaults"
@@ -25,8 +26,10 @@ class ProtocolForm(Part):
     """``value``: a Protocol. Its settings are fields; what bounds its memories is folded away.
 
     A choice of protocols keeps what each was set to before. A setting that holds parts (filters) is not shown: another
-    form is for that.
+    form is for that. ``varied``: (path, how often) of the field that a sweep was asked to vary last, "" for none.
     """
+
+    varied = traitlets.Tuple(("", 0))
 
     def __init__(self, value: Protocol | None = None) -> None:
         self._known: dict[str, Protocol] = {}
@@ -38,13 +41,14 @@ class ProtocolForm(Part):
         self.presets = widgets.Dropdown(options=[_DEFAULTS], description="set to:", layout=_WIDE)
         self.presets.tooltip = "Settings that a paper used, or the defaults"
         self.why = why_button(lambda: self._fields.values())
+        self.vary = vary_button(lambda: self._fields.values())
         self._about = words()
         self._common, self._rest = widgets.VBox(), widgets.VBox()
         fold = widgets.Accordion((self._rest,), titles=("Memories and bounds",), selected_index=None)
         self.choice.observe(self._choose, "value")
         self.presets.observe(self._preset, "value")
         first = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
-        above = widgets.HBox((self.presets, self.why), layout={"flex_flow": "row wrap"})
+        above = widgets.HBox((self.presets, self.why, self.vary), layout={"flex_flow": "row wrap"})
         children = (self.choice, above, self._about, self._common, fold)
         super().__init__(first, children)
 
@@ -70,11 +74,13 @@ class ProtocolForm(Part):
 
     def _make_fields(self, cls: Any, value: Protocol) -> None:
         self._class = cls
+        self.vary.value = False
         if cls not in self._made:
             table = [one for one in cls.parameters if not _holds_parts(one)]
             self._made[cls] = fields_of(table, value.settings, cls.__name__)
             for name, field in self._made[cls].items():
                 field.observe(lambda _, name=name: self._edited(name), "value")
+                field.observe(lambda change, name=name: self._ask_for(f"protocol.{name}", change.new), "asked")
         self._fields = self._made[cls]
         for field in self._fields.values():
             field.is_explained = self.why.value
@@ -84,6 +90,10 @@ class ProtocolForm(Part):
         first_line = (getattr(import_of(cls), "__doc__", "") or "").partition("\n")[0]
         self._about.value = f"<p class='wb-said'>{html.escape(first_line)}</p>"
         self.presets.options = [_DEFAULTS, *cls.presets, _CUSTOM]
+
+    def _ask_for(self, path: str, times: int) -> None:
+        self.vary.value = False
+        self.varied = path, times
 
     def _edited(self, name: str) -> None:
         """Take all fields as they stand; where they do not go together, what was right before with this one."""

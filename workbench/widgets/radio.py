@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import ipywidgets as widgets
+import traitlets
 
 from workbench.protocols.parameter import Parameter
 from workbench.sim.radio import PARAMETERS, Radio
 from workbench.sim.workload import LONGEST_S
-from workbench.widgets.fields import Field, fields_of, why_button
+from workbench.widgets.fields import Field, fields_of, vary_button, why_button
 from workbench.widgets.part import Part
 
 TIME = (
@@ -36,7 +37,12 @@ class Conditions(NamedTuple):
 
 
 class RadioForm(Part):
-    """``value``: `Conditions`. A form of the radio's table, and of time and seed."""
+    """``value``: `Conditions`. A form of the radio's table, and of time and seed.
+
+    ``varied``: (path, how often) of the field that a sweep was asked to vary last, "" for none.
+    """
+
+    varied = traitlets.Tuple(("", 0))
 
     def __init__(self, value: Conditions | None = None) -> None:
         value = value or Conditions(Radio(), 60.0, 1)
@@ -47,11 +53,16 @@ class RadioForm(Part):
         self.fields |= fields_of(JITTER, {one.name: one.default for one in JITTER}, "Radio")
         self.fields |= fields_of(TIME, {one.name: one.default for one in TIME}, "Scenario")
         self.why = why_button(lambda: (self.share, *self.fields.values()))
+        paths = {name: self.fields[name] for name in ("duration_s", "seed")} | {"radio.loss": self.share}
+        paths |= {f"radio.{one.name}": self.fields[one.name] for one in table}
+        self.vary = vary_button(paths.values)
+        for path, field in paths.items():
+            field.observe(lambda change, path=path: self._ask_for(path, change.new), "asked")
         self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "auto"})
         self.another.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
         for control in (self.loss, self.share, *self.fields.values()):
             control.observe(self._edited, "value")
-        buttons = widgets.HBox((self.another, self.why), layout={"flex_flow": "row wrap"})
+        buttons = widgets.HBox((self.another, self.why, self.vary), layout={"flex_flow": "row wrap"})
         above = (self.fields["duration_s"], self.fields["seed"], buttons, self.loss, self.share)
         rest = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
         super().__init__(value, (*above, *rest))
@@ -69,6 +80,10 @@ class RadioForm(Part):
         shown["jitter_from_ms"], shown["jitter_to_ms"] = radio.jitter_ms
         for name, field in self.fields.items():
             field.show(shown[name])
+
+    def _ask_for(self, path: str, times: int) -> None:
+        self.vary.value = False
+        self.varied = path, times
 
     def _edited(self, change: Any) -> None:
         if self._is_drawing:

@@ -78,8 +78,8 @@ class RunPanel(widgets.HBox):
         """Run a state, the one shown last by default, in place of whatever runs."""
         self.state = state or self.state
         if self.state is None:
-            return
-        if self._is_on_motes:
+            self.say("There is no scenario to run: give the panel one, as in RunPanel(scenario).", is_error=True)
+        elif self._is_on_motes:
             self.say("Motes are running; stop them first.", is_error=True)
         elif self.where.value == HERE:
             self._begin()

@@ -19,7 +19,7 @@ from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sw
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 from workbench.widgets.controls import said_html, words
-from workbench.widgets.fields import literal, usual_range
+from workbench.widgets.fields import is_plain, literal, usual_range
 from workbench.widgets.part import Part
 from workbench.widgets.runs import engine_for
 
@@ -235,19 +235,18 @@ class _Watched:
 
 
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
-    """What can be varied, by its path: the protocol's settings and the radio's that are numbers or choices."""
-    found: dict[str, Parameter] = {
-        f"protocol.{one.name}": one for one in scenario.protocol.parameters if _is_plain(one)
-    }
-    found |= {f"radio.{one.name}": one for one in PARAMETERS if _is_plain(one)}
+    """What can be varied, by its path: the protocol's settings and the radio's that are numbers or choices.
+
+    What bounds a protocol's memories comes last, as in its form.
+    """
+    settings = {f"protocol.{one.name}": one for one in scenario.protocol.parameters if is_plain(one)}
+    bounds = {path: one for path, one in settings.items() if one.name.startswith("max_")}
+    found: dict[str, Parameter] = {path: one for path, one in settings.items() if path not in bounds}
+    found |= {f"radio.{one.name}": one for one in PARAMETERS if is_plain(one)}
     found["radio.loss"] = Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")
     found["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
     found["seed"] = Parameter("seed", 1, None, None, "", "")
-    return found
-
-
-def _is_plain(parameter: Parameter) -> bool:
-    return isinstance(parameter.minimum, tuple) or isinstance(parameter.default, (bool, int, float))
+    return found | bounds
 
 
 def proposed(parameter: Parameter, scenario: Scenario) -> list[Any]:

@@ -369,7 +369,9 @@ class NetworkEditor {
       Object.assign(slider, { type: "range", min: 0, max: 100, step: 1 })
       const told = element("output", "", label)
       slider.addEventListener("input", () => this.slide(way))
-      slider.addEventListener("change", () => this.settleQuality())
+      slider.addEventListener("keydown", () => (this.isByKey = true))
+      slider.addEventListener("pointerdown", () => (this.isByKey = false))
+      slider.addEventListener("change", () => (this.isByKey ? this.settleQuality() : this.sendQuality()))
       return { way, name, slider, told }
     })
     const both = element("label", "", this.panel)
@@ -616,7 +618,7 @@ class NetworkEditor {
     this.wantPicture()
   }
 
-  // A key that is held is one change.
+  // A key that is pressed again and again is one change.
   settleQuality() {
     clearTimeout(this.settlingQuality)
     this.settlingQuality = setTimeout(() => this.sendQuality(), SETTLED_MS)

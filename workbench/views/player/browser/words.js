@@ -87,10 +87,7 @@ class MessageTable {
     this.bar = element("div", "wb-message-bar", parent)
     this.choice = element("select", "", this.bar)
     this.choice.setAttribute("aria-label", "Which messages are listed")
-    for (const [value, said] of [["all", "all messages"], ["node", "of the selected node"], ["way", "of the followed message"]]) {
-      const option = element("option", "", this.choice, said)
-      option.value = value
-    }
+    this.offer([])
     this.choice.addEventListener("change", () => this.list())
     this.count = element("span", "", this.bar)
     this.head = element("div", "wb-line wb-head", parent)
@@ -106,8 +103,20 @@ class MessageTable {
     this.rows = []
   }
 
+  // What can be chosen: kinds of messages, too. What is chosen stays, if it is there.
+  offer(kinds) {
+    const { value } = this.choice
+    const choices = [["all", "all messages"], ["node", "of the selected node"], ["way", "of the followed message"]]
+    const offered = [...choices, ...kinds.map((kind) => [`kind ${kind}`, kind])]
+    if (offered.length == this.choice.length && offered.every(([one], i) => this.choice[i].value == one)) return
+    this.choice.textContent = ""
+    for (const [one, said] of offered) element("option", "", this.choice, said).value = one
+    this.choice.value = offered.some(([one]) => one == value) ? value : "all"
+  }
+
   feed() {
     this.layer = this.player.frames
+    if (!this.player.picture.is_glimpse) this.offer(kindsOf(this.layer))
     this.detail.textContent = ""
     this.listed = null
     // What is not looked at is listed when it is (`update`).
@@ -122,6 +131,7 @@ class MessageTable {
     const { value } = this.choice
     if (value == "node") this.rows = every.filter((i) => table.node[i] == node || (table.peer && table.peer[i] == node))
     else if (value == "way") this.rows = every.filter((i) => table.way && way >= 0 && table.way[i] == way)
+    else if (value.startsWith("kind ")) this.rows = every.filter((i) => `kind ${lookOf(this.layer, i).said}` == value)
     else this.rows = every
     this.listed = `${value} ${value == "node" ? node : value == "way" ? way : ""}`
     this.count.textContent = `${this.rows.length.toLocaleString("en")}`
@@ -201,6 +211,13 @@ class MessageTable {
   tell(frame) {
     this.detail.innerHTML = frame < 0 ? "" : bytesText(this.player.picture.bytes, this.layer, frame)
   }
+}
+
+// The kinds of messages that a layer has, by their words.
+function kindsOf(layer) {
+  const found = new Set()
+  for (let i = 0; i < layer.rows; i++) found.add(lookOf(layer, i).said)
+  return [...found].sort()
 }
 
 // A frame's bytes with its fields: `bytes` is {at: row of the trace -> which, frames: [[hex, fields], ...]} or null.
