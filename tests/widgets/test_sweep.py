@@ -30,6 +30,13 @@ def said(panel):
     return panel._said.value
 
 
+def test_what_says_something_of_every_protocol_is_offered_first_and_bounds_of_memory_last(scenario):
+    offered = SweepPanel(scenario.replace(protocol=wb.Diffusion())).path.options
+    is_bound = [path.startswith("protocol.max_") for path in offered]
+    assert offered[:2] == ("radio.loss", "protocol.ttl")
+    assert is_bound == sorted(is_bound) and is_bound[-1]
+
+
 def test_settings_radio_duration_and_seed_can_be_varied(panel, scenario):
     assert {"protocol.ttl", "radio.retries", "radio.loss", "duration_s", "seed"} <= set(panel.path.options)
     assert not {"radio.jitter_ms", "protocol.roots", "protocol.filters"} & set(panel.path.options)

@@ -82,7 +82,8 @@ class SweepPanel(Part):
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
         buttons = widgets.HBox((self.run_button, self.stop_button, self.bar))
-        above = (self.path, self.values, widgets.HBox((self.repetitions, self.where, self.address)), self.metric)
+        how = widgets.HBox((self.repetitions, self.where, self.address), layout={"flex_flow": "row wrap"})
+        above = (self.path, self.values, how, self.metric)
         super().__init__(value, (*above, buttons, self._said, self._chart))
 
     def draw(self, value: Scenario) -> None:
@@ -237,13 +238,13 @@ class _Watched:
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
     """What can be varied, by its path: the protocol's settings and the radio's that are numbers or choices.
 
-    What bounds a protocol's memories comes last, as in its form.
+    The loss comes first, as it says something of every protocol, and what bounds a node's memory last.
     """
-    settings = {f"protocol.{one.name}": one for one in scenario.protocol.parameters if is_plain(one)}
-    bounds = {path: one for path, one in settings.items() if one.name.startswith("max_")}
-    found: dict[str, Parameter] = {path: one for path, one in settings.items() if path not in bounds}
+    plain = {f"protocol.{one.name}": one for one in scenario.protocol.parameters if is_plain(one)}
+    bounds = {path: one for path, one in plain.items() if one.name.startswith("max_")}
+    found = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")}
+    found |= {path: one for path, one in plain.items() if path not in bounds}
     found |= {f"radio.{one.name}": one for one in PARAMETERS if is_plain(one)}
-    found["radio.loss"] = Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")
     found["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
     found["seed"] = Parameter("seed", 1, None, None, "", "")
     return found | bounds
