@@ -208,7 +208,7 @@ def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
     part = events.of_event(columns, (12, 1))
     assert events.events_of(part) == [(12, 1)]
     assert 0 < part.rows < columns.rows
-    assert (columns["time_us"][part.at] == part["time_us"]).all()
+    assert (columns["time_us"][part.in_trace(np.arange(part.rows))] == part["time_us"]).all()
     assert events.of_event(columns, None) is columns
     with pytest.raises(wb.ParameterError, match=r"no event \(3, 0\) in this run.*\(12, 0\), \(12, 1\)"):
         events.of_event(columns, (3, 0))
