@@ -3,7 +3,7 @@
 import pytest
 
 import workbench as wb
-from workbench.views.player import taken_apart
+from workbench.views.player import living, taken_apart
 from workbench.widgets import compare
 from workbench.widgets.compare import Compare
 from workbench.widgets.laboratory import protocol_named
@@ -90,3 +90,12 @@ def test_a_row_of_the_run_before_is_no_message():
     run = run_of()
     other = next(row for row in range(run.trace.num_rows) if row not in sent(run))
     assert f"row {other} of the trace" in pick(Compare(run), other)["note"]
+
+
+def test_while_a_large_run_is_played_once_more_that_is_told(monkeypatch):
+    monkeypatch.setattr(living, "LARGE", 0)
+    run = run_of()
+    part, told = Compare(run), []
+    part.players[0].wire.observe(lambda change: told.append(change.new), "told")
+    pick(part, sent(run)[0])
+    assert ["played once more" in one["note"] for one in told] == [True, False]

@@ -124,7 +124,7 @@ def test_any_text_is_read_as_something(text):
     assert isinstance(literal(text), (int, float, str))
 
 
-@pytest.mark.parametrize("text", ["{[]: 1}", "[1]", "None", "(" * 5000, "-" * 100_000 + "1", "b'x'"])
+@pytest.mark.parametrize("text", ["{[]: 1}", "[1]", "None", "1e999", "(" * 5000, "-" * 100_000 + "1", "b'x'"])
 def test_what_is_no_number_and_no_text_in_quotes_stands_as_it_is(text):
     assert literal(text) == text
 

@@ -286,4 +286,6 @@ def literal(text: str) -> Any:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
+    if isinstance(found, float) and not math.isfinite(found):  # 1e999
+        return text
     return found if isinstance(found, (int, float, str)) else text

@@ -23,7 +23,7 @@ import traitlets
 from workbench.views.player.embed import module, new_id, part, player_html
 from workbench.views.player.once import LoadedOnce
 from workbench.views.player.parcel import glimpse, pack
-from workbench.views.player.taken_apart import told_around
+from workbench.views.player.taken_apart import note, told_around
 from workbench.views.seeing import Sight, see
 
 LARGE = 20_000  # rows of a trace: a run of fewer is sent as quickly as a picture of it
@@ -95,6 +95,8 @@ class PlayerView:
         run = self.run
         if row in self._told.get("at", ()):
             return
+        if run.trace.num_rows >= LARGE:
+            self.wire.told = note("The run is played once more for the bytes of this message.")
         told = told_around(run, row, look)
         look()
         if run is self.run:

@@ -24,7 +24,7 @@ def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
     quick: nothing but a note for runs that are not small. Equal frames stand once.
     """
     if quick and (len(run.scenario.topology) > QUICK_NODES or run.metrics["transmissions"] > QUICK_FRAMES):
-        return _note("run.frames() has the bytes of this run's messages; an exported page has those of the first ones.")
+        return note("run.frames() has the bytes of this run's messages; an exported page has those of the first ones.")
     try:
         frames = run.frames(most=MOST_FRAMES)
     except WorkbenchError as error:
@@ -52,10 +52,11 @@ def told_around(run: Any, row: int, look: Callable[[], None] = lambda: None) -> 
 
 
 def _missing(error: WorkbenchError) -> dict[str, Any]:
-    return _note(f"The bytes of messages are not at hand: {error}.")
+    return note(f"The bytes of messages are not at hand: {error}.")
 
 
-def _note(text: str) -> dict[str, Any]:
+def note(text: str) -> dict[str, Any]:
+    """No frames, but a sentence in their place."""
     return {"at": {}, "frames": [], "note": text}
 
 

@@ -1,0 +1,78 @@
+"""Nonsense in any field of a form: a sentence stands beside it, the value stays, and what is right again is taken."""
+
+import ipywidgets as widgets
+import pytest
+
+import workbench as wb
+from workbench.topology import parameters
+from workbench.widgets import Conditions, Filters, Network, ProtocolForm, RadioForm, Workload
+from workbench.widgets.laboratory import protocol_named
+from workbench.widgets.protocol import protocol_names
+
+NONSENSE = ("abc", "-7e", "nan", "1e999", "'\"<b>", "x" * 5000, "\0", "☃ü\u202e", "[1, (2", "; drop")
+ITEMS = {
+    "subscription": wb.subscribe(0, "TEMP GE 20, HUMIDITY LT 50", start_s=1),
+    "publication": wb.publish([1, 2], "TEMP IS 25", start_s=2, every_s=5),
+    "field": wb.publish(3, wb.SensorField("TEMP"), every_s=5),
+    "outage": wb.outage(4, 5.0, 9.0),
+}
+
+
+def within(widget):
+    """The widgets that are shown in another one."""
+    for child in getattr(widget, "children", ()):
+        yield child
+        yield from within(child)
+
+
+def errors(part):
+    return [one.value for one in within(part) if isinstance(one, widgets.HTML) and "wb-error" in one.value]
+
+
+def with_filters():
+    kinds = ("suppress_unchanged", "running_mean", "neighborhood_average", "rate_limit", "threshold_alarm")
+    return Filters(wb.Diffusion(filters=[wb.Filter(name, key=200 + i) for i, name in enumerate(kinds)]), range(9))
+
+
+def resist(part):
+    """Put nonsense into every text of a part, and what was right back again."""
+    boxes = [one for one in within(part) if isinstance(one, (widgets.Text, widgets.Combobox))]
+    assert boxes
+    for box in boxes:
+        right, value = box.value, part.value
+        for text in NONSENSE:
+            box.value = text
+            said = errors(part)
+            assert part.value != value or (said and box.value == text), (box.tooltip, text)
+            assert all(len(one) < 2000 for one in said)
+            box.value = right
+            assert part.value == value and not errors(part), (box.tooltip, text)
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_in_the_form_of_a_protocol(name):
+    resist(ProtocolForm(protocol_named(name)))
+
+
+def test_in_the_form_of_the_radio():
+    resist(RadioForm(Conditions(wb.Radio(loss=0.2), 60.0, 1)))
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_in_the_forms_of_the_workload(kind):
+    part = Workload(ITEMS.values(), range(9))
+    part.selected = list(ITEMS).index(kind)
+    resist(part)
+
+
+def test_in_the_forms_of_filters():
+    part = with_filters()
+    for place in range(len(part.filters)):
+        part.selected = place
+        resist(part)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in parameters.TABLES if kind != "testbed"])
+def test_in_the_forms_of_generators(kind):
+    part = Network(parameters.made(kind, {**parameters.values_of(kind), "nodes": 30}))
+    resist(part)
