@@ -84,7 +84,7 @@ def test_the_teachers_answer_is_right_and_a_typical_mistake_gets_its_sentence(nu
         assert sentence in found.sentence
 
 
-ABSURD = [10**400, "x" * 100_000, range(10**12), range(10**30), (one for one in "01"), float("inf"), 1j, wb.Flooding, [None, "a", 1]]
+ABSURD = [10**400, "x" * 100_000, range(10**12), range(10**30), (one for one in "01"), float("inf"), 1j, [None, "a", 1]]
 
 
 @pytest.mark.parametrize("answer", ABSURD, ids=lambda answer: f"{answer!r:.20}")
