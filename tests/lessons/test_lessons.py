@@ -84,6 +84,17 @@ def test_the_teachers_answer_is_right_and_a_typical_mistake_gets_its_sentence(nu
         assert sentence in found.sentence
 
 
+ABSURD = [10**400, "x" * 100_000, range(10**12), range(10**30), (one for one in "01"), float("inf"), 1j, [None, "a", 1]]
+
+
+@pytest.mark.parametrize("answer", ABSURD, ids=lambda answer: f"{answer!r:.20}")
+@pytest.mark.parametrize("number", [number for number in wb.lessons.numbers() if number not in NEED_A_COMPILER])
+def test_absurd_answers_get_a_short_sentence_at_once(number, answer, given):
+    found = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
+    assert not found.is_right
+    assert found.sentence.endswith(".") and len(found.sentence) < 800
+
+
 @pytest.mark.parametrize("answer", ["0", "", b"\xff", 7, -1, float("nan"), [], [[]], {"a": 1}, object(), len, set()])
 @pytest.mark.parametrize("number", wb.lessons.numbers())
 def test_nonsense_is_not_right_and_raises_nothing(number, answer, given):

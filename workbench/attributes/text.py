@@ -53,17 +53,18 @@ def parse(text):
 
 def _split(text):
     """Cut at separators that are not inside quotes; empty parts are left out."""
-    parts = [""]
+    parts = []
     quoted = False
-    for character in text:
+    begin = 0
+    for place, character in enumerate(text):
         if character == '"':
             quoted = not quoted
-        if not quoted and character in ",;\n":
-            parts.append("")
-        else:
-            parts[-1] += character
+        elif not quoted and character in ",;\n":
+            parts.append(text[begin:place])
+            begin = place + 1
     if quoted:
         raise AttributeFormatError("%r has a quote that is not closed" % text)
+    parts.append(text[begin:])
     return [part.strip() for part in parts if part.strip()]
 
 

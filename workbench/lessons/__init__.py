@@ -24,6 +24,7 @@ from workbench.suggestion import meant
 
 __all__ = ["Exercise", "Verdict", "check", "numbers"]
 
+_LONGEST = 600  # letters of what the workbench says of an answer
 # Lesson -> the module of its exercises.
 _LESSONS = {"01": "interest", "02": "combinations", "03": "places", "04": "topics", "05": "filtering", "07": "memory"}
 
@@ -42,7 +43,12 @@ def check(number: str, answer: Any, *given: Any) -> Verdict:
     try:
         return exercise.judge(answer, *given)
     except WorkbenchError as error:
-        return Verdict(False, f"With this answer the workbench says: {error}.")
+        return Verdict(False, f"With this answer the workbench says: {_short(str(error))}.")
+
+
+def _short(sentence: str) -> str:
+    """A sentence that quotes a long answer, without the middle of it."""
+    return sentence if len(sentence) <= _LONGEST else f"{sentence[: _LONGEST // 2]} ... {sentence[-_LONGEST // 2 :]}"
 
 
 def numbers() -> tuple[str, ...]:

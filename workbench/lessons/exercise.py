@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 _STYLE = "border-left: 4px solid {colour}; padding: 4px 10px; max-width: 56em"
+_MOST = 10_000  # elements of a collection
 _RIGHT, _WRONG = "var(--jp-success-color1, #2e7d32)", "var(--jp-warn-color1, #b26a00)"
 
 
@@ -45,16 +46,21 @@ def is_text(answer: Any) -> bool:
 
 def is_number(answer: Any) -> bool:
     """Whether an answer is a number (a fraction is one)."""
-    return not isinstance(answer, bool) and hasattr(answer, "__float__") and not hasattr(answer, "__len__")
+    if isinstance(answer, bool) or not hasattr(answer, "__float__") or hasattr(answer, "__len__"):
+        return False
+    try:
+        return float(answer) is not None
+    except (ArithmeticError, TypeError, ValueError):  # more digits than a float has room for
+        return False
 
 
 def is_collection(answer: Any) -> bool:
-    """Whether an answer is a set, a list or the like, of values that a set can have."""
-    if isinstance(answer, (str, bytes, dict)) or not isinstance(answer, Iterable):
+    """Whether an answer is a set, a list or the like, of values that a set can have, and not too many of them."""
+    if isinstance(answer, (str, bytes, dict)) or not isinstance(answer, Collection):
         return False
     try:
-        return len({*answer}) >= 0
-    except TypeError:
+        return len(answer) <= _MOST and len({*answer}) >= 0
+    except (OverflowError, TypeError):
         return False
 
 
