@@ -1,5 +1,5 @@
-/* Reading JSON where it stands, in a text that ends in a zero, without memory of its own. A value is where it begins; NULL
- * is none. What is no JSON has no members, and nothing behind the text is read. */
+/* Reading JSON where it stands, in a text that ends in a zero, without memory of its own. A value is where it begins;
+ * NULL is none. What is no JSON has no members, and nothing behind the text is read. */
 #ifndef JSON_H
 #define JSON_H
 

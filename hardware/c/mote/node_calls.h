@@ -7,8 +7,8 @@
 #include "draws.h"
 #include "mote_node.h"
 
-/* Why a configuration is refused, and the name of what is wrong, which ends in a zero or a quotation mark. `why` is NULL
- * if it is not refused. */
+/* Why a configuration is refused, and the name of what is wrong, which ends in a zero or a quotation mark. `why` is
+ * NULL if it is not refused. */
 struct refusal {
     const char *why;
     const char *what;
@@ -33,8 +33,8 @@ void node_unsubscribe(struct mote_node *node, int64_t number, int64_t now);
 int64_t node_publish(struct mote_node *node, const struct attributes *attributes, int64_t now);
 void node_link_quality(struct mote_node *node, uint16_t neighbor, double inbound, double outbound, int64_t now);
 
-/* The numbers that the next subscription and the next reading get. Whether a subscription was made, and has neither been
- * ended nor expired. */
+/* The numbers that the next subscription and the next reading get. Whether a subscription was made, and has neither
+ * been ended nor expired. */
 int64_t node_next_subscription(const struct mote_node *node);
 int64_t node_next_reading(const struct mote_node *node);
 bool node_was_made(const struct mote_node *node, int64_t number);

@@ -56,7 +56,8 @@ int64_t flooding_subscribe(struct flooding *node, const struct attributes *attri
 void flooding_unsubscribe(struct flooding *node, int64_t number, int64_t now);
 int64_t flooding_publish(struct flooding *node, const struct attributes *attributes, int64_t now);
 
-/* The numbers that the next subscription and the next reading get. Whether a subscription is neither ended nor expired. */
+/* The numbers that the next subscription and the next reading get. Whether a subscription has neither ended nor expired,
+ * as far as the node has noticed. */
 int64_t flooding_next_subscription(const struct flooding *node);
 int64_t flooding_next_reading(const struct flooding *node);
 bool flooding_is_open(const struct flooding *node, int64_t number);

@@ -1,6 +1,6 @@
 /* The filters that are compiled into the program of a mote. A host places them by the names that they have in Python.
  *
- * A filter of your own is a struct in `filter_state`, if it remembers something, a function, and a row in `filters.c`. */
+ * A filter of your own is a function and a row in `filters.c`, and a struct in `filter_state` if it remembers anything. */
 #ifndef FILTERS_H
 #define FILTERS_H
 
