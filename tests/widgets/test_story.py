@@ -233,14 +233,14 @@ def compare(hand):
 
 
 def sweep(hand):
-    """Vary the loss."""
+    """Vary the retries."""
     hand.tab("Sweep")
     over = hand.lab.get_by_label("over:")
     proposed = over.input_value()
-    hand.choose("vary:", "radio.loss")
+    hand.choose("vary:", "radio.retries")
     # The kernel proposes values for it. Who writes before they are there has what was written replaced.
     hand.page.wait_for_function("([box, old]) => box.value != old", arg=[over.element_handle(), proposed])
-    over.fill("0, 0.3")
+    over.fill("0, 3")
     hand.keys.press("Enter")
     hand.lab.get_by_label("seeds each:").fill("2")
     hand.keys.press("Enter")
