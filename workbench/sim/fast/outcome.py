@@ -16,6 +16,7 @@ from workbench.sim.trace import SCHEMA, tally
 
 # Room for so many times as many rows, until there are many; then for twice as many.
 _MORE, _MANY_ROWS = 8, 1 << 20
+_LITTLE_ROOM = 1 << 12  # rows; that much room, or a quarter of the rows, may stay behind them
 _ROWS_AT_ONCE = 1 << 15
 
 
@@ -25,6 +26,8 @@ class Outcome:
     ``ended_us``: the end of a run that was ended early, else None.
     ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
     """
+
+    _usual_rows = 0  # of the run before: who moves a slider runs much the same again
 
     def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
         self.metrics_only = metrics_only
@@ -50,10 +53,14 @@ class Outcome:
     def _make_room(self) -> None:
         """Longer columns. Room that is never used costs no memory, while each copy of the rows costs it anew."""
         rows = len(self._columns["event"])
-        room = max(self._rows, rows * (_MORE if rows < _MANY_ROWS else 2))
+        more = rows * (_MORE if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
+        self._copy(max(self._rows, more), rows)
+
+    def _copy(self, room: int, rows: int) -> None:
+        """Columns of another length, with the first ``rows`` of these."""
         for name, column in self._columns.items():
-            longer = self._columns[name] = np.empty(room, column.dtype)
-            longer[:rows] = column
+            copy = self._columns[name] = _empty(room, column.dtype)
+            copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
         """A column of all rows."""
@@ -102,6 +109,9 @@ class Outcome:
 
     def table(self) -> pa.Table:
         """All rows kept, in order."""
+        Outcome._usual_rows = self._rows + self._rows // 16
+        if len(self._columns["event"]) > self._rows + self._rows // 4 + _LITTLE_ROOM:
+            self._copy(self._rows, self._rows)  # whoever keeps many runs keeps no room with them
         columns = []
         for field in SCHEMA:
             texts = self._leave_out_unused(field.name) if field.name in self._texts else None
@@ -129,6 +139,11 @@ class Outcome:
     def tally(self) -> tuple[Counter, Counter]:
         """(counts by (event, message, reason), bytes by (event, reason)): as `workbench.sim.trace.tally`."""
         return tally(self.table()) if self._numbers is None else self._numbers
+
+
+def _empty(rows: int, kind: np.dtype) -> np.ndarray:
+    """A column in Arrow's memory, which keeps what is freed for the next run: fresh memory costs more than writing."""
+    return np.frombuffer(pa.allocate_buffer(rows * kind.itemsize), kind)
 
 
 # What the application does; what protocols tell is not counted, but for what is held.
