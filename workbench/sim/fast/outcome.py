@@ -27,7 +27,9 @@ class Outcome:
     ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
     """
 
-    _usual_rows = 0  # of the run before: who moves a slider runs much the same again
+    # Of the run before. Whoever moves a slider runs much the same again, and columns of that length find the memory of
+    # the last ones: fresh memory costs more than the rows that are written into it.
+    _usual_rows = 0
 
     def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
         self.metrics_only = metrics_only
@@ -59,7 +61,7 @@ class Outcome:
     def _copy(self, room: int, rows: int) -> None:
         """Columns of another length, with the first ``rows`` of these."""
         for name, column in self._columns.items():
-            copy = self._columns[name] = _empty(room, column.dtype)
+            copy = self._columns[name] = np.empty(room, column.dtype)
             copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
@@ -139,11 +141,6 @@ class Outcome:
     def tally(self) -> tuple[Counter, Counter]:
         """(counts by (event, message, reason), bytes by (event, reason)): as `workbench.sim.trace.tally`."""
         return tally(self.table()) if self._numbers is None else self._numbers
-
-
-def _empty(rows: int, kind: np.dtype) -> np.ndarray:
-    """A column in Arrow's memory, which keeps what is freed for the next run: fresh memory costs more than writing."""
-    return np.frombuffer(pa.allocate_buffer(rows * kind.itemsize), kind)
 
 
 # What the application does; what protocols tell is not counted, but for what is held.
