@@ -13,7 +13,7 @@ def peak_MB() -> float:
     """The most memory that this process has held. Not getrusage's, which knows of the process that started it."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
+            return int(line.split()[1]) * 1024 / 1e6
     return float("nan")
 
 
@@ -22,17 +22,22 @@ class Peak:
 
     def __init__(self, pid: int) -> None:
         self._pid, self._most_B, self._is_over = pid, 0, threading.Event()
+        self._sample()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
         while not self._is_over.wait(SAMPLE_S):
-            self._most_B = max(self._most_B, sum(_resident_B(pid) for pid in _family(self._pid)))
+            self._sample()
+
+    def _sample(self) -> None:
+        self._most_B = max(self._most_B, sum(_resident_B(pid) for pid in _family(self._pid)))
 
     def stop_MB(self) -> float:
         """End it; the most so far."""
         self._is_over.set()
         self._thread.join()
+        self._sample()
         return self._most_B / 1e6
 
 

@@ -102,6 +102,13 @@ def test_a_protocols_parameters_are_among_its_attributes():
     assert {"trails", "mood", "share", "homes", "settings", "make_node"} <= set(dir(Ants()))
 
 
+def test_a_wrong_name_in_a_worker_is_told_to_whoever_waits_for_it():
+    with pytest.raises(AttributeError) as wrong:
+        _ = wb.topology.gird
+    told = pickle.loads(pickle.dumps(wrong.value))
+    assert type(told) is type(wrong.value) and str(told) == str(wrong.value) and "did you mean grid" in str(told)
+
+
 def test_a_checked_class_or_function_is_what_it_was():
     radio = wb.Radio(csma=True)
     assert list(inspect.signature(wb.Radio).parameters) == [field.name for field in dataclasses.fields(wb.Radio)]

@@ -1,8 +1,9 @@
 """The workbench's errors in a notebook: the sentence first, its traceback folded away below it.
 
-    fold(shell)    from now on, in cells of an IPython kernel
+    fold(shell)                  from now on, in cells of an IPython kernel
+    shortened(sentence, most)    a sentence that may quote a long text, without its middle
 
-``import workbench`` in a notebook does it. All else is as ever: other errors, ``%tb`` and ``%debug`` afterwards, what a
+``import workbench`` in a notebook folds. All else is as ever: other errors, ``%tb`` and ``%debug`` afterwards, what a
 client that executes notebooks is told, terminals and plain Python, and a handler that somebody has set before or sets
 later (``set_custom_exc``).
 """
@@ -23,6 +24,11 @@ def fold(shell: Any) -> None:
     """Fold tracebacks of the workbench's errors, unless the shell has a handler of errors already."""
     if not shell.custom_exceptions:
         shell.set_custom_exc((WorkbenchError,), _show)
+
+
+def shortened(sentence: str, most: int) -> str:
+    """A sentence of at most some ``most`` letters: beginning and end of a longer one, where the reason stands."""
+    return sentence if len(sentence) <= most else f"{sentence[: most // 3]}…{sentence[-most * 2 // 3 :]}"
 
 
 def _show(

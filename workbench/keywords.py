@@ -29,6 +29,11 @@ class UnknownName(WorkbenchError, AttributeError):
         public = [one for one in known if not one.startswith("_")]
         super().__init__(f"{owner} has no attribute {name!r}{meant(name, public)}")
         self.name = name  # and no obj: else Python adds a suggestion of its own, which not all notebooks show
+        self._made_of = (owner, name, public)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker's errors are pickled, and made again from what an exception was given: its message, by default.
+        return UnknownName, self._made_of
 
 
 def checked(made: Made) -> Made:
@@ -62,7 +67,7 @@ class _Answering(ModuleType):
 
 
 def answer_for(module: str) -> None:
-    """Have a module answer an unknown name with the one that was meant; what it makes when asked for comes first."""
+    """Have a module answer an unknown name with the one that was meant. Its own ``__getattr__`` comes first."""
     sys.modules[module].__class__ = _Answering
 
 

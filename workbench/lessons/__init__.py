@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from workbench.errors import ParameterError, WorkbenchError
+from workbench.folded_errors import shortened
 from workbench.keywords import answer_for
 from workbench.lessons.exercise import Exercise, Verdict
 from workbench.suggestion import meant
@@ -43,12 +44,7 @@ def check(number: str, answer: Any, *given: Any) -> Verdict:
     try:
         return exercise.judge(answer, *given)
     except WorkbenchError as error:
-        return Verdict(False, f"With this answer the workbench says: {_short(str(error))}.")
-
-
-def _short(sentence: str) -> str:
-    """A sentence that quotes a long answer, without the middle of it."""
-    return sentence if len(sentence) <= _LONGEST else f"{sentence[: _LONGEST // 2]} ... {sentence[-_LONGEST // 2 :]}"
+        return Verdict(False, f"With this answer the workbench says: {shortened(str(error), _LONGEST)}.")
 
 
 def numbers() -> tuple[str, ...]:

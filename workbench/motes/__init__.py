@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import LinkError, ParameterError
-from workbench.keywords import answer_for
+from workbench.keywords import answer_for, checked
 from workbench.motes import in_c, port, rack
 from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.in_c import footprint as footprint
@@ -258,6 +258,7 @@ class Boards(Motes):
         return dict(zip(nodes, self.urls, strict=True))
 
 
+@checked
 def virtual(speed: float = 1.0, lockstep: bool = False, kind: Kinds = MICROPYTHON) -> VirtualMotes:
     """Virtual motes, one for each node of the scenario that runs on them.
 
@@ -298,6 +299,7 @@ def missing(kind: str) -> str | None:
     return rack.missing() if kind == MICROPYTHON else in_c.missing(kind)
 
 
+@checked
 def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
     """Boards on lines: URLs for the nodes in ascending order, or by node. See `workbench.motes.port` for URLs.
 

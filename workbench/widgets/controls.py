@@ -15,6 +15,7 @@ import traitlets
 from ipywidgets.widgets.widget_string import HTMLStyle
 
 from workbench.errors import ParameterError
+from workbench.folded_errors import shortened
 from workbench.sim.workload import ALL
 from workbench.widgets.part import Part, shared
 
@@ -110,8 +111,7 @@ def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -
 
 def error_html(sentence: str) -> str:
     """An error as a sentence beside a field; "" without one. Of a very long one the middle is left out."""
-    if len(sentence) > LONGEST_SENTENCE:
-        sentence = f"{sentence[: LONGEST_SENTENCE // 4]}…{sentence[-LONGEST_SENTENCE // 2 :]}"
+    sentence = shortened(sentence, LONGEST_SENTENCE)
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 

@@ -2,8 +2,8 @@
 
 Theory of operation
     A state is a value. A change makes the next state or, if that cannot be, a sentence (``error``); the state stays as
-    it was then. Undo is the list of states. A slider's moves, changes of one number that follow quickly on each other,
-    are one step of that list; whatever else is changed is a step of its own, however quickly it is done.
+    it was then. Undo is the list of states. Changes of one number that follow quickly on each other, as a slider's
+    moves do, are one step of that list; whatever else is changed is a step of its own, however quickly it is done.
 
     A change of the network may take nodes away that others speak of: what the workload had at them goes with them, and
     settings that name them (roots) name others.

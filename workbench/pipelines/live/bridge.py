@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from workbench.keywords import checked
 from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import Capture
 from workbench.pipelines.live.sources import Source, source_of
@@ -53,6 +54,7 @@ class Stream(Background):
         return f"<stream into {str(self.folder)!r}: {self.rows:,} readings{lost}{refused}, {self.state}>"
 
 
+@checked
 def stream(
     source: Any,
     out: str | Path,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from workbench.keywords import checked
 from workbench.pipelines.live import capture
 from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import READ_B, Lock, about_of, end_of
@@ -146,6 +147,7 @@ class LocalFollowing(Following):
         self._output.keep({"offset": self._offset, "part": self._part, "damaged": self.damaged, "fold": fold})
 
 
+@checked
 def follow(
     folder: str | Path,
     every_s: float = 60.0,

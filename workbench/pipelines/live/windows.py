@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from workbench.errors import DataError, ParameterError
+from workbench.keywords import checked
 from workbench.pipelines.ask import ask, is_spark
 from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import ABOUT, captured
@@ -80,6 +81,7 @@ def asked(every_s: float, by: Sequence[str], late_s: float) -> Asked:
     return Asked(round(every_s * 1e6), round(late_s * 1e6), columns)
 
 
+@checked
 def windows(
     readings: Any,
     every_s: float = 60.0,

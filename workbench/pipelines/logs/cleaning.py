@@ -15,6 +15,7 @@ from typing import Any
 
 from workbench import attributes
 from workbench.errors import DataError
+from workbench.keywords import checked
 from workbench.pipelines.ask import ask
 from workbench.pipelines.logs.links import column_types
 from workbench.pipelines.logs.reading import Log
@@ -49,6 +50,7 @@ class Cleaned:
     counts: Any
 
 
+@checked
 def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     """Readings without what the rules find wrong with them.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from workbench.datasets import links_from_neighbors as links_from_neighbors
 from workbench.errors import DataError
+from workbench.keywords import checked
 from workbench.pipelines.ask import answer, ask, is_spark
 from workbench.pipelines.logs.reading import Log
 from workbench.suggestion import meant
@@ -63,6 +64,7 @@ ORDER BY 1, 2, {by}from_s
 """
 
 
+@checked
 def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = None) -> Any:
     """The links that the rows of a Mercator log measured (`read_log` with "mercator"), a row for each of them.
 

@@ -32,6 +32,7 @@ from workbench.datasets.formats import FORMATS, LineFormat
 from workbench.datasets.loaders import frame_of
 from workbench.datasets.parts import Tally, parts_of
 from workbench.errors import DataError
+from workbench.keywords import checked
 from workbench.pipelines.ask import ask
 from workbench.suggestion import meant
 
@@ -63,6 +64,7 @@ class Log:
         )
 
 
+@checked
 def read_log(
     path_or_paths: Paths,
     format: LineFormat | str,

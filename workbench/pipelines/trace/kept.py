@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.keywords import checked
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
@@ -23,6 +24,7 @@ Source = str | Path | Run | Scenario | Iterable[Run | Scenario]
 _TOLD = 3
 
 
+@checked
 def traces(source: Source, spark: Any = None, only: Collection[str] | None = None, code: str | None = None) -> Any:
     """A table of the rows of many runs, for `load_per_node` and its like.
 

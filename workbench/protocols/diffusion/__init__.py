@@ -156,12 +156,18 @@ class Diffusion(Protocol):
         return limits
 
     def room_in_c(self, nodes):
-        """Room for the filters, their windows, and the sources that each remembers: all of them, as in Python."""
+        """Room for the filters of a node, their windows, and the sources that each remembers.
+
+        In Python a filter remembers all sources, in C 255 at most.
+        """
         if not self.filters:
             return {}
+        everywhere = len([one for one in self.filters if one.at is None])
+        places = [node for one in self.filters if one.at is not None for node in one.at]
+        filters = everywhere + max([places.count(node) for node in set(places)] or [0])
         window = max([one.in_c().get("window", 1) for one in self.filters])
         sources = FEW_SOURCES if nodes <= FEW_SOURCES else MOST_SOURCES
-        return {"MAX_FILTERS": len(self.filters), "MAX_FILTER_SOURCES": sources, "MAX_FILTER_WINDOW": window}
+        return {"MAX_FILTERS": filters, "MAX_FILTER_SOURCES": sources, "MAX_FILTER_WINDOW": window}
 
     def on_a_mote(self, address=None):
         """A mote is told of the filters that it carries alone."""

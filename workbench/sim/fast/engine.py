@@ -220,7 +220,7 @@ def _core(
         **_of_radio(setup, seed, airtime_us),
         **_of_each_node(setup, seed),
         **_of_events(setup, airtime_us, of(twin, "WAKES"), needs),
-        **_of_rows(setup, len(names.messages), len(names.reasons), traces, needs),
+        **_of_rows(len(names.messages), len(names.reasons), needs),
     )
 
 
@@ -296,14 +296,10 @@ def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, N
     }
 
 
-def _of_rows(
-    setup: Setup, messages: int, reasons: int, traces: bool, needs: tuple[Needs, Needs]
-) -> dict[str, np.ndarray]:
+def _of_rows(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
     """Rows of the trace, and the counters, for so many names of messages and so many reasons."""
-    rows = max(needs[0].rows, needs[1].rows)
-    rows += _ROWS
     return {
-        "rows": np.zeros(rows, ROW),
+        "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
         "traffic": np.zeros((messages, 4), np.int64),
         "lost": np.zeros((messages, reasons, 2), np.int64),
         "given_up": np.zeros((messages, reasons, 2), np.int64),

@@ -142,7 +142,8 @@ def _inner(folder: str | Path) -> Path:
 def runs_of(folder: str | Path) -> dict[Path, list[Kept]]:
     """file -> its runs, for all `files` of a folder at one moment.
 
-    Between the end of the old files and the name of the new one, a join leaves runs in no file: its end is waited for.
+    A join removes the old files before it names the new one. For a moment some runs are in no file: then this function
+    waits until the join is over.
     DataError for a file that is damaged, and if files are still not joined after `JOIN_S`.
     """
     end = time.perf_counter() + JOIN_S

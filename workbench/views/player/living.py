@@ -15,6 +15,7 @@ Limits
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -58,7 +59,7 @@ class PlayerView:
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
         self._coming: Sight | None = None
-        self._told: dict[str, Any] = {}
+        self._replacing = threading.RLock()  # bytes come from another thread, and belong to one run
         self.wire = Wire(parcel=pack(see(run, event), **live))
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
@@ -76,8 +77,8 @@ class PlayerView:
             parcel, coming = pack(sight.whole(), **live), None
         else:
             parcel, coming = glimpse(sight.glance(), time_s), sight
-        self.run, self._coming, self._told = run, coming, {}
-        with self.wire.hold_sync():
+        with self._replacing, self.wire.hold_sync():
+            self.run, self._coming = run, coming
             self.wire.told, self.wire.parcel = {}, parcel
 
     def complete(self) -> None:
@@ -93,14 +94,19 @@ class PlayerView:
         meanwhile, and what it raises ends it.
         """
         run = self.run
-        if row in self._told.get("at", ()):
+        if row in self.wire.told.get("at", ()):
             return
         if run.trace.num_rows >= LARGE:
-            self.wire.told = note("The run is played once more for the bytes of this message.")
+            self._tell(run, note("The run is played once more for the bytes of this message."))
         told = told_around(run, row, look)
         look()
-        if run is self.run:
-            self._told = self.wire.told = told
+        self._tell(run, told)
+
+    def _tell(self, run: Any, told: dict[str, Any]) -> None:
+        """Show this of a message's bytes, unless another run is shown by now."""
+        with self._replacing:
+            if run is self.run:
+                self.wire.told = told
 
     @property
     def selection(self) -> dict[str, Any]:

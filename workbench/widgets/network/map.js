@@ -529,7 +529,9 @@ class NetworkEditor {
 
   // What the user does
 
+  // A link's quality that has not been sent yet was changed before.
   send(edit) {
+    this.sendQuality()
     this.model.send(edit)
   }
 
@@ -570,7 +572,6 @@ class NetworkEditor {
   }
 
   erase(nodes, links) {
-    this.sendQuality()
     if (nodes.length || links.length) this.send({ kind: "erase", nodes, links })
     this.link = null
     this.writePanel()
@@ -625,8 +626,9 @@ class NetworkEditor {
   }
 
   sendQuality() {
-    if (this.changed) this.send({ kind: "quality", ...this.changed })
+    const { changed } = this
     this.changed = null
+    if (changed) this.model.send({ kind: "quality", ...changed })
   }
 
   // Keys

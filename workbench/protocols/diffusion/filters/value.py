@@ -82,9 +82,12 @@ class Filter:
         return values
 
     def in_c(self):
-        """What its code in C is set to: {field of its struct: number as on the wire}; empty without such code."""
+        """What its code in C is set to: {field of its struct: number as on the wire}; empty without such code.
+
+        Of a filter of the user's these are the settings as they were given.
+        """
         if self.name not in IN_C:
-            return {}
+            return {} if self.name in BUILT_IN else self.settings
         kind = BUILT_IN[self.name]
         made = kind(checked_settings(self.name, kind.parameters, self.settings))
         return {field: getattr(made, field) for field in IN_C[self.name]}
