@@ -13,7 +13,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any, Literal, TypeVar
 
 from workbench.errors import ParameterError, WorkbenchError
@@ -59,16 +59,24 @@ def _unknown(self: Any, name: str) -> Any:
     raise UnknownName(type(self).__name__, name, dir(self))
 
 
-class _Answering(ModuleType):
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        raise UnknownName(f"module {self.__name__!r}", name, dir(self))
-
-
 def answer_for(module: str) -> None:
     """Have a module answer an unknown name with the one that was meant. Its own ``__getattr__`` comes first."""
-    sys.modules[module].__class__ = _Answering
+    owner = sys.modules[module]
+    load = vars(owner).get("__getattr__")
+
+    def answer(name: str) -> Any:
+        if load is not None:
+            try:
+                return load(name)
+            except AttributeError:
+                if name in dir(owner):  # what it has, and could not load
+                    raise
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        raise UnknownName(f"module {module!r}", name, dir(owner))
+
+    # Not a class of modules of our own: cloudpickle, which sends functions to workers, knows Python's alone.
+    vars(owner)["__getattr__"] = answer
 
 
 def _checked(function: Any, name: str) -> Any:

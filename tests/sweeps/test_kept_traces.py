@@ -279,5 +279,7 @@ def test_a_driver_killed_in_the_middle_loses_no_trace_that_it_has_confirmed(tmp_
 def test_traces_need_a_folder_and_a_word_that_is_known():
     with pytest.raises(wb.ScenarioError, match='needs a folder for the traces: run\\(out="results/name"\\)'):
         sweep(range(2)).run(**SILENT)
-    with pytest.raises(wb.ScenarioError, match="keep is 'traces'; it must be one of trace, metrics"):
+    with pytest.raises(
+        wb.ScenarioError, match=r"keep is 'traces' \(did you mean trace\?\); it must be one of trace, me"
+    ):
         wb.Sweep(scenario(), {"seed": [1]}, keep="traces")

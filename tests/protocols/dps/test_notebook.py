@@ -6,6 +6,7 @@ import pytest
 
 import workbench as wb
 from tests.protocols.dps.peer import run
+from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS
 from workbench.protocols.dps.series import Answer, Arrival
 from workbench.protocols.dps.udp import UDPNode
@@ -105,7 +106,7 @@ def test_settings_have_names_and_the_defaults_of_the_protocol():
     assert table.keys() - given.keys() == {"crowd", "best_links"}
     changed = wb.dps_node(filter_bits=64, separators=".", relink_s=1.0).protocol
     assert changed == DPS(filter_bits=64, separators=".", relink_s=1.0)
-    with pytest.raises(TypeError, match="filter_bitz"):
+    with pytest.raises(ParameterError, match=r"'filter_bitz' \(did you mean filter_bits\?\)"):
         wb.dps_node(filter_bitz=64)
 
 
