@@ -268,8 +268,11 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "explode": (wb.Filter("explode"),)}, "seed": [1, 2]}
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion()), over)
-    with pytest.warns(UserWarning, match="2 of 4 points failed: protocol.filters=explode, seed=1: filter explode"):
+    with pytest.warns(
+        UserWarning, match="2 of 4 points failed: protocol.filters=explode, seed=1: filter explode"
+    ) as told:
         table = sweep.run(out=tmp_path, **SILENT)
+    assert told[0].filename == __file__, "it names the line that ran the sweep"
     frame = table.to_pandas()
     assert frame["error"].isna().tolist() == [True, True, False, False]
     assert frame["error"][2].startswith("filter explode failed with ZeroDivisionError: division by zero (in explode, ")

@@ -118,7 +118,7 @@ class Sweep:
             again = "; run(retry=True) runs them again" if is_kept else ""
             raise WorkbenchError(f"every point of the sweep failed, the first with {first}{again}")
         more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
-        warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=3)
+        warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=4)
 
 
 def _handed_out(plan: Plan, runner: Runner, todo: Sequence[int], shown: Progress) -> Iterator[list[Row]]:
