@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import workbench as wb
+from workbench.protocols.frame_fields import byte_range
 from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
 from workbench.views.player.parcel import glimpse, pack, poster_us
@@ -349,7 +350,7 @@ def test_a_message_picked_in_the_table_is_picked_everywhere_and_its_bytes_are_ta
     assert (frame["node"], len(frame["frame"]), frame["message"]) == (int(cells[1]), int(cells[4]), cells[3])
     fields = wb.take_apart(run, frame["frame"], frame["peer"] < 0).fields
     shown = player.text(".wb-detail")
-    assert all(field.name in shown and field.text in shown for field in fields)
+    assert all(f"{field.name}\t{byte_range(field)}\t" in shown and field.text in shown for field in fields)
 
 
 def test_messages_of_one_kind_are_listed(player, run):

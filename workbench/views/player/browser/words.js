@@ -230,7 +230,7 @@ function bytesText(bytes, layer, row) {
     for (const [name, start, end, text, inner] of some) {
       const digits = (hex.slice(2 * start, 2 * end).match(/../g) ?? []).join(" ")
       const shown = inner.length ? "" : `<code>${digits.length > 47 ? `${digits.slice(0, 44)}…` : digits}</code>`
-      lines.push(`<tr><td style="padding-left:${depth}em">${escapeText(name)}</td><td>${start}–${end}</td><td>${shown}</td><td>${escapeText(text)}</td></tr>`)
+      lines.push(`<tr><td style="padding-left:${depth}em">${escapeText(name)}</td><td>${end - start == 1 ? start : `${start}–${end - 1}`}</td><td>${shown}</td><td>${escapeText(text)}</td></tr>`)
       write(inner, depth + 1)
     }
   }
