@@ -75,16 +75,24 @@ class Neighborhood:
         self._ask_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor, now):
-        """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
-        if neighbor not in self._wanted:
-            return
+        """A link has ended: the same neighbor is asked again later, in a crowd the next one.
+
+        A neighbor that should ask by itself is asked, too, if it does not: it may be in a crowd, and have better ones.
+        """
+        is_wanted = neighbor in self._wanted
+        after_us = 0 if is_wanted else rules.ask_late_us(self._settings.relink_s)
         if self._node.is_crowded:
+            if not is_wanted:
+                return
             self._wanted.discard(neighbor)
             neighbor = self._next()
             if neighbor is None:
                 return
             self._wanted.add(neighbor)
-        self._ask_at_us[neighbor] = now + rules.relink_after_us(self._settings.relink_s, self._node.random.uniform())
+        elif neighbor not in self._qualities:
+            return
+        after_us += rules.relink_after_us(self._settings.relink_s, self._node.random.uniform())
+        self._ask_at_us[neighbor] = now + after_us
 
     def _count(self):
         node, neighbors = self._node, len(self._qualities)
@@ -116,7 +124,6 @@ class Neighborhood:
         for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
             del self._ask_at_us[neighbor]
             if neighbor not in self._node.links.remotes:
-                self._wanted.add(neighbor)
                 self._ask(neighbor, now)
 
     def next_due_us(self):
