@@ -128,7 +128,7 @@ class Node:
         raise NotImplementedError
 
     def sent(self, destination, frame, ok, now):
-        """Learn the outcome of a unicast frame of this node; the default ignores it.
+        """Learn the outcome of a unicast frame of this node; the default ignores it. No bytes make this raise.
 
         ``ok``: True if the destination's radio acknowledged the frame. False if it did not, however often the radio
         tried, or if carrier sense never found the channel free; the frame may have arrived all the same. The radio
