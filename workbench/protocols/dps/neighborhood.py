@@ -2,7 +2,8 @@
 
 Theory of operation
     The link layer reports neighbors and their delivery ratios. A node with at most ``crowd`` neighbors links with all
-    of them; of two the one with the lower address asks, the other one where that does not.
+    of them; of two the one with the lower address asks, the other one where that does not, at first and when a link has
+    ended.
 
     In a *crowd*, with more neighbors, a node asks the best ``best_links`` of them. Tenths of delivery ratios count, and
     among equals *hubs*: about the root of the number of neighbors are hubs, by a hash of the address that everybody
