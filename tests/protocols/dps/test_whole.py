@@ -97,14 +97,14 @@ def test_a_mesh_of_both_is_whole(seed):
     assert outcome.whole_s is not None and outcome.whole_s <= SLOWEST_S
 
 
-def test_c_nodes_are_told_ids_without_hops_and_ours_with():
-    told = {}
+def test_c_nodes_are_sent_ids_without_hops_and_ours_with():
+    sent_ids = {}
     for sender in (1, 3):
         nodes = _line_of_four(plain=(2,))
-        told[sender] = {peer: remote.told_mesh_id for peer, remote in nodes[sender].links.remotes.items()}
+        sent_ids[sender] = {peer: remote.told_mesh_id for peer, remote in nodes[sender].links.remotes.items()}
     ids = [nodes[node].links.mesh_ids.own for node in range(4)]
     assert rules.hops_of(min(ids)) == 0
-    for sender, neighbors in told.items():
+    for sender, neighbors in sent_ids.items():
         for peer, mesh_id in neighbors.items():
             if peer == 2:
                 assert mesh_id == owner_of(mesh_id)
