@@ -22,6 +22,7 @@ from workbench.protocols.dps.automaton import ACTIVE
 from workbench.sim.columns import positions
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.missing import Missing, accounts
+from workbench.sim.workload import Subscribe
 
 # In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.
 PERIOD_S = {"Flooding": 0.5, "Gossip": 0.5, "CodedDiffusion": 1.0, "Diffusion": 30.0, "TinyMQ": 30.0, "Pub2Sub": 30.0}
@@ -225,6 +226,8 @@ def _most_over_an_arc(case: Case) -> int:
     """How often a message may cross an arc: copies for trees and sinks, and tries where frames are lost."""
     protocol, sinks = case.scenario.protocol, len({item.at for item in case.scenario.workload})
     copies = len(protocol.settings["roots"]) * (sinks + 1) if case.protocol in WITH_ROOTS else 1
+    if case.protocol == "Diffusion":
+        copies = sum(isinstance(item, Subscribe) for item in case.scenario.workload)  # each serves other sinks
     if case.protocol == "CodedDiffusion":
         copies = 4 * protocol.settings["generation_size"]
     may_fail = not case.is_ideal or case.outage != "none"
