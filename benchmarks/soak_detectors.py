@@ -91,7 +91,7 @@ def judge(case: Case, run: Any) -> Verdict:
 
 
 def _may_repeat(case: Case) -> bool:
-    """Whether deliveries come twice by design: gossip's do, and diffusion's in a burst that its nodes cannot remember."""
+    """Whether deliveries come twice by design: gossip's do, diffusion's in a burst that its nodes cannot remember."""
     readings = Counter(item.start_s for item in case.scenario.workload if isinstance(item, Publish))
     is_burst = case.protocol == "Diffusion" and max(readings.values()) > case.scenario.protocol.settings["max_data"]
     return is_burst or case.protocol == "Gossip"
