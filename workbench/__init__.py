@@ -35,7 +35,7 @@ def __getattr__(name: str) -> "Any":
 def __dir__() -> list[str]:
     from workbench.public_names import HOME
 
-    return sorted({*globals(), *HOME})
+    return sorted({*HOME, "__version__"})
 
 
 def _fold_errors() -> None:

@@ -34,7 +34,10 @@ EXPERIMENTS = {"cli/demo.py"}
 
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
-    ("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords", "folded_errors"),
+    (
+        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
+        *("folded_errors", "notice"),
+    ),
     ("attributes", "coding"),
     ("contract",),
     ("topology", "datasets", "sensor_field"),

@@ -328,6 +328,7 @@ def test_seventy_thousand_nodes_are_too_many_for_diffusions_addresses():
         ({"duration_s": "60"}, ["duration_s", "'60'"]),
         ({"seed": 1.0}, ["seed", "1.0"]),
         ({"seed": False}, ["seed", "False"]),
+        ({"seed": -1}, ["seed", "-1", "0 or more"]),
     ],
 )
 def test_wrong_argument_is_named_with_what_would_be_right(changes, words):

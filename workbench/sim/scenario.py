@@ -77,8 +77,8 @@ class Scenario:
             limits = f"above 0 and up to {workload.LONGEST_S:g}"
             raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")
         object.__setattr__(self, "duration_s", float(self.duration_s))
-        if not is_whole(self.seed):
-            raise ScenarioError(f"seed is {self.seed!r:.60}; it must be a whole number")
+        if not is_whole(self.seed) or self.seed < 0:
+            raise ScenarioError(f"seed is {self.seed!r:.60}; it must be a whole number, 0 or more")
         object.__setattr__(self, "seed", int(self.seed))
         self._check_nodes()
 

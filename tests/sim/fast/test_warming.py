@@ -1,5 +1,6 @@
 """Twins that are compiled beforehand: who knows that they are, who compiles, who waits."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import workbench as wb
 from tests.repository import REPOSITORY
+from tests.until import wait_until
 from workbench.public_names import PROTOCOLS
 from workbench.sim import fast
 from workbench.sim.fast import engine, kept, warming
@@ -177,14 +179,33 @@ def test_second_compiler_waits_for_the_first(folder):
     order = []
 
     def second():
-        with kept.alone(TWIN):
+        with kept.alone(TWIN, lambda: order.append("waits")):
             order.append("second")
 
-    with kept.alone(TWIN):
+    with kept.alone(TWIN, lambda: order.append("never")):
         thread = threading.Thread(target=second)
         thread.start()
-        thread.join(0.1)
-        with kept.alone("another.twin"):
+        wait_until(lambda: order == ["waits"])
+        with kept.alone("another.twin", lambda: order.append("never")):
             order.append("first")
     thread.join(30)
-    assert order == ["first", "second"]
+    assert order == ["waits", "first", "second"]
+
+
+def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    source = tmp_path / "loops.py"
+    source.write_text(
+        "from numba import njit\n"
+        "@njit(cache=True)\ndef helper(x):\n    return x + 1\n"
+        "@njit(cache=True)\ndef loop(x):\n    return helper(x)\n"
+    )
+    announced = []
+    for process in ("first", "second"):
+        spec = importlib.util.spec_from_file_location("loops", source)
+        loops = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loops)
+        for argument in (1, 2):
+            with engine._announce_compiling(loops.loop, lambda process=process: announced.append(process)):
+                assert loops.loop(argument) == argument + 1
+    assert announced == ["first"]
