@@ -159,9 +159,15 @@ def _keyword(parameter: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def documentation(text: str, parameters: Iterable[Any], title: str = "Parameters") -> str:
-    """A docstring and, below it, a section on a table: type, default, range, unit and reason of each parameter."""
-    lines = [line for parameter in parameters for line in _told(parameter)]
+def documentation(
+    text: str, parameters: Iterable[Any], title: str = "Parameters", types: Mapping[str, str] | None = None
+) -> str:
+    """A docstring and, below it, a section on a table: type, default, range, unit and reason of each parameter.
+
+    ``types``: what a parameter may be, where the type of its default does not show that.
+    """
+    types = types or {}
+    lines = [line for one in parameters for line in _told(one, types.get(one.name, type(one.default).__name__))]
     section = [title, "-" * len(title), *lines] if lines else []
     return "\n".join([*([inspect.cleandoc(text), ""] if text else []), *section]).rstrip()
 
@@ -171,7 +177,7 @@ def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
     return "\n\n".join([inspect.cleandoc(text), *(documentation("", table, name) for name, table in tables.items())])
 
 
-def _told(parameter: Any) -> tuple[str, str]:
+def _told(parameter: Any, kind: str) -> tuple[str, str]:
     name, default, minimum, maximum, unit, reason = parameter
     if isinstance(minimum, tuple):
         limits = f"one of {', '.join(map(repr, minimum))}"
@@ -180,4 +186,4 @@ def _told(parameter: Any) -> tuple[str, str]:
     else:
         limits = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
     told = "; ".join(part for part in (f"{limits} {unit}".strip(), reason) if part)
-    return f"{name} : {type(default).__name__}, default {default!r}", f"    {told}"
+    return f"{name} : {kind}, default {default!r}", f"    {told}"

@@ -1,6 +1,7 @@
 """The ``workbench`` command: what it prints, what it writes, and the sentences it ends in."""
 
 import json
+import subprocess
 import sys
 
 import pyarrow.parquet as pq
@@ -129,10 +130,20 @@ def test_import_that_fails_ends_in_one_sentence(scenario_file, tmp_path, monkeyp
     assert f"--import {name}" in told and reason in told
 
 
-def test_doctor_prints_a_row_for_each_library(capsys):
+def test_doctor_begins_with_its_verdict_and_has_a_row_for_each_library_if_asked(capsys):
     assert cli.main(["doctor"]) == 0
+    short = capsys.readouterr().out
+    assert short.startswith("everything required is here\n") and "pandas" not in short
+    assert cli.main(["doctor", "--all"]) == 0
     printed = capsys.readouterr().out
+    assert printed.startswith("everything required is here\n")
     assert "pyspark" in printed and "data: iotlab/strasbourg" in printed
+
+
+def test_the_package_runs_as_a_module(repository):
+    command = [sys.executable, "-m", "workbench", "--version"]
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == f"workbench {wb.__version__}\n"
 
 
 def test_lab_serves_the_notebooks_on_loopback_only(repository):

@@ -5,6 +5,8 @@ import math
 import pickle
 import subprocess
 import sys
+import threading
+import warnings
 from copy import deepcopy
 
 import networkx as nx
@@ -515,3 +517,22 @@ def test_a_pickled_scenario_is_the_same_scenario():
     assert copy == scenario
     assert copy.replace(seed=2) == scenario.replace(seed=2)
     assert copy.replace(seed=2).topology is copy.topology  # checked once, on a worker of a sweep as well
+
+
+def test_a_run_warns_of_items_that_start_after_its_end():
+    items = [wb.publish(at=0, what="TEMP IS 26"), wb.publish(at=0, what="TEMP IS 26", start_s=20), wb.outage(1, 30)]
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), items, duration_s=20)
+    with pytest.warns(UserWarning) as caught:
+        scenario.run(engine="reference")
+    (warned,) = caught
+    assert str(warned.message) == (
+        "2 workload items never happen: item 1 starts at 20 s, and the run ends at 20 s; "
+        "choose an earlier start_s or a longer duration_s"
+    )
+    assert warned.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scenario.replace(duration_s=31).run(engine="reference")
+        in_the_background = threading.Thread(target=scenario.run)
+        in_the_background.start()
+        in_the_background.join()

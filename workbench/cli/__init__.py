@@ -70,6 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     cli_lab.add_parser(commands)
 
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, how to get it")
+    doctor.add_argument("--all", action="store_true", dest="everything", help="a table of all that was looked at")
     doctor.set_defaults(command=show_doctor)
     return parser
 
@@ -115,8 +116,9 @@ def run_scenario(options: argparse.Namespace) -> int:
 def write_results(run: "Run", out: Path) -> None:
     """Print a run's metrics and write all that there is of it into a folder."""
     from workbench.sim.explain import hint
+    from workbench.sim.metrics.shown import shown_metrics
 
-    print(run.metrics.to_string(float_format=lambda value: f"{value:.6g}"))
+    print(shown_metrics(run.metrics).to_string(float_format=lambda value: f"{value:.6g}"))
     if low := hint(run.metrics["delivery_ratio"]):
         print(low)
     run.save(out)
@@ -152,10 +154,10 @@ def read_scenario(path: Path) -> "Scenario":
         raise ScenarioError(f"{path}: {error}") from None
 
 
-def show_doctor(_: argparse.Namespace) -> int:
-    """The doctor's table; exit code 1 if something required is missing."""
+def show_doctor(options: argparse.Namespace) -> int:
+    """The doctor's verdict, and with ``--all`` the table; exit code 1 if something required is missing."""
     from workbench.cli import doctor
 
     findings = doctor.examine()
-    print(doctor.report(findings))
+    print(doctor.report(findings, options.everything))
     return 0 if all(finding.is_ok for finding in findings if finding.is_required) else 1

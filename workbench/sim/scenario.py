@@ -11,6 +11,8 @@ import hashlib
 import importlib
 import json
 import sys
+import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -235,11 +237,16 @@ class Scenario:
         before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
         with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
-        there is the reference engine alone, and always a trace.
+        there is the reference engine alone, and always a trace. A warning names an item of the workload that starts
+        after the end of the run.
         """
         engine = checked_engine(engine)
         if record not in RECORDS:
             raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
+        late = workload.describe_late(self.workload, self.duration_s)
+        # The lab's runs, in a thread, have no caller to warn; there "Why not" says it.
+        if late and threading.current_thread() is threading.main_thread():
+            warnings.warn(late, stacklevel=3)
         if on is not None:
             if record != "trace" or engine == "fast":
                 asked = 'record="metrics"' if record != "trace" else 'engine="fast"'

@@ -278,6 +278,19 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 )
 
 
+def describe_late(items: Iterable[Item], duration_s: float) -> str:
+    """Return a sentence on items that start when the run is over, so that they never happen; "" if there are none."""
+    late = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
+    if not late:
+        return ""
+    index, start_s = late[0]
+    which = f"workload item {index} never happens" if len(late) == 1 else f"{len(late)} workload items never happen"
+    return (
+        f"{which}: item {index} starts at {start_s:g} s, and the run ends at {duration_s:g} s; "
+        "choose an earlier start_s or a longer duration_s"
+    )
+
+
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
     """Raise ScenarioError for more publications than a run can hold, in a network of that many nodes."""
     count = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))

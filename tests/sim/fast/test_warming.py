@@ -1,6 +1,6 @@
 """Twins that are compiled beforehand: who knows that they are, who compiles, who waits."""
 
-import importlib.util
+import importlib
 import os
 import subprocess
 import sys
@@ -193,19 +193,17 @@ def test_second_compiler_waits_for_the_first(folder):
 
 
 def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    source = tmp_path / "loops.py"
-    source.write_text(
+    (tmp_path / "loops_of_a_test.py").write_text(
         "from numba import njit\n"
         "@njit(cache=True)\ndef helper(x):\n    return x + 1\n"
         "@njit(cache=True)\ndef loop(x):\n    return helper(x)\n"
     )
+    monkeypatch.syspath_prepend(tmp_path)
     announced = []
     for process in ("first", "second"):
-        spec = importlib.util.spec_from_file_location("loops", source)
-        loops = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loops)
+        monkeypatch.delitem(sys.modules, "loops_of_a_test", raising=False)
+        loop = importlib.import_module("loops_of_a_test").loop
         for argument in (1, 2):
-            with engine._announce_compiling(loops.loop, lambda process=process: announced.append(process)):
-                assert loops.loop(argument) == argument + 1
+            with engine._announce_compiling(loop, lambda process=process: announced.append(process)):
+                assert loop(argument) == argument + 1
     assert announced == ["first"]

@@ -155,14 +155,14 @@ def _ended(core: Core, end_us: int) -> Core:
 
 def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
     """Load the machine code from disk, or compile it, which is announced: it takes a minute or so."""
-    with Notice() as notice:
-        # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
-        with (
-            kept.loading(),
-            kept.alone(twin, partial(notice.show, _WAITING)),
-            _announce_compiling(loop, partial(notice.show, _COMPILING)),
-        ):
-            loop(core, state, *needs, 0)
+    # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
+    with (
+        Notice() as notice,
+        kept.loading(),
+        kept.alone(twin, partial(notice.show, _WAITING)),
+        _announce_compiling(loop, partial(notice.show, _COMPILING)),
+    ):
+        loop(core, state, *needs, 0)
     kept.note(twin, loop.stats.cache_path, loop.__qualname__)
 
 
