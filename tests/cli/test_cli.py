@@ -173,6 +173,13 @@ def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monke
     assert cli_lab.FIRST_NOTEBOOK not in demo.next_steps(tmp_path)[0][1]
 
 
+def test_without_a_command_all_commands_are_listed(capsys):
+    with pytest.raises(SystemExit):
+        cli.main([])
+    told = capsys.readouterr().err
+    assert "the first experiment" in told and "what is installed, what is missing" in told
+
+
 def test_version_is_the_package_version(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])

@@ -49,7 +49,7 @@ ROOMS = (
     ("views",),
     ("widgets",),
     ("lessons",),
-    ("cli",),
+    ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "frame_fields")

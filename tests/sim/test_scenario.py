@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from copy import deepcopy
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -330,6 +331,9 @@ def test_seventy_thousand_nodes_are_too_many_for_diffusions_addresses():
         ({"duration_s": "60"}, ["duration_s", "'60'"]),
         ({"seed": 1.0}, ["seed", "1.0"]),
         ({"seed": False}, ["seed", "False"]),
+        ({"protocol": wb.Flooding}, ["the class Flooding", "Flooding()"]),
+        ({"protocol": "flooding"}, ["the text 'flooding'", "Flooding()"]),
+        ({"protocol": "floodin"}, ["'floodin'", "did you mean Flooding?"]),
         ({"seed": -1}, ["seed", "-1", "0 or more"]),
     ],
 )
@@ -536,3 +540,19 @@ def test_a_run_warns_of_items_that_start_after_its_end():
         in_the_background = threading.Thread(target=scenario.run)
         in_the_background.start()
         in_the_background.join()
+
+
+def test_a_path_in_place_of_json_is_answered_with_how_to_read_it():
+    for path in ("out/scenario.json", Path("out/scenario.json")):
+        with pytest.raises(ScenarioError, match=r"from_json takes the text of a file, Path\(...\).read_text\(\)"):
+            wb.Scenario.from_json(path)
+
+
+def test_a_metric_that_is_taken_for_an_attribute_of_a_run_is_found():
+    run = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run(engine="reference")
+    with pytest.raises(AttributeError, match=r"it is a metric: run.metrics\['delivery_ratio'\]"):
+        _ = run.delivery_ratio
+    with pytest.raises(AttributeError, match=r"did you mean metrics\?"):
+        _ = run.metric
+    assert not hasattr(run, "_frame") and pickle.loads(pickle.dumps(run)).metrics.equals(run.metrics)
+    assert repr(run).startswith("Run(Scenario(2 nodes, Flooding(), 0 workload items, ")

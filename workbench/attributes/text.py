@@ -72,7 +72,8 @@ def _split(text):
 def _parse_one(text):
     words = _words(text)
     if len(words) < 2:
-        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"' % text)
+        hint = '; for a topic write TOPIC EQ "%s"' % text if "/" in text and '"' not in text else ""
+        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"%s' % (text, hint))
     # Five digits: a longer number is no key, and int() takes neither "²" nor thousands of digits.
     key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
     operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
@@ -151,7 +152,8 @@ def _parse_blob(key, word):
             pass  # Half of a surrogate pair, as JSON may carry one, has no bytes.
     if word[:2] == "0x" and len(word) % 2 == 0 and _has_only(word[2:], _DIGITS + "abcdefABCDEF"):
         return bytes([int(word[i : i + 2], 16) for i in range(2, len(word), 2)])
-    raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits' % (key.name, word))
+    example = "" if '"' in word or word[:2] == "0x" else ': "%s"' % word
+    raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits%s' % (key.name, word, example))
 
 
 def to_text(attributes):

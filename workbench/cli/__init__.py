@@ -32,7 +32,11 @@ BAD_INPUT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        parser.exit(BAD_INPUT)
+    options = parser.parse_args(arguments)
     try:
         return options.command(options)
     except (WorkbenchError, OSError) as error:

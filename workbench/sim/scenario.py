@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 import sys
 import threading
 import warnings
@@ -62,10 +63,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not isinstance(self.protocol, Protocol):
-            is_class = isinstance(self.protocol, type)
-            example = self.protocol.__name__ if is_class else next(iter(public_names.PROTOCOLS))
-            hint = meant(self.protocol, public_names.PROTOCOLS) if isinstance(self.protocol, str) else ""
-            raise ScenarioError(f"protocol is {self.protocol!r}{hint}; it must be a protocol such as {example}()")
+            raise ScenarioError(_not_a_protocol(self.protocol))
         if not isinstance(self.radio, Radio):
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
@@ -144,7 +142,8 @@ class Scenario:
 
     def __repr__(self) -> str:
         return (
-            f"Scenario({len(self.topology)} nodes, {self.protocol!r}, {len(self.workload)} workload items, "
+            f"Scenario({_count(len(self.topology), 'node')}, {self.protocol!r}, "
+            f"{_count(len(self.workload), 'workload item')}, "
             f"{self.duration_s:g} s, seed={self.seed}, hash={self.hash})"
         )
 
@@ -205,7 +204,9 @@ class Scenario:
         try:
             values = json.loads(text)
         except (ValueError, TypeError) as error:
-            raise ScenarioError(f"the scenario is not JSON: {error}") from None
+            is_path = isinstance(text, os.PathLike) or (isinstance(text, str) and text.strip().endswith(".json"))
+            hint = "; from_json takes the text of a file, Path(...).read_text()" if is_path else ""
+            raise ScenarioError(f"the scenario is not JSON: {error}{hint}") from None
         except RecursionError:
             raise ScenarioError("the scenario is nested too deep to be one") from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -273,6 +274,22 @@ class Scenario:
         """The run of what was recorded; if it was ended early, of this scenario with that duration."""
         ended_us = recorder.ended_us
         return Run(self if ended_us is None else self.replace(duration_s=ended_us / 1e6), engine, recorder, reason)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else noun + 's'}"
+
+
+def _not_a_protocol(given: Any) -> str:
+    """Return a sentence on what was given in place of a protocol."""
+    if isinstance(given, type) and issubclass(given, Protocol):
+        return f"protocol is the class {given.__name__}; it must be a protocol such as {given.__name__}()"
+    first = next(iter(public_names.PROTOCOLS))
+    names = {name.lower(): name for name in public_names.PROTOCOLS}
+    if isinstance(given, str) and given.lower() in names:
+        return f"protocol is the text {given!r}; it must be a protocol such as {names[given.lower()]}()"
+    hint = meant(given, public_names.PROTOCOLS) if isinstance(given, str) else ""
+    return f"protocol is {given!r:.60}{hint}; it must be a protocol such as {first}()"
 
 
 def checked_engine(engine: str) -> str:
