@@ -91,15 +91,15 @@ def test_an_argument_out_of_range_is_one_sentence(make, said):
 
 def test_a_network_prints_its_size_its_delivery_ratios_and_the_call_that_made_it():
     graph = topology.grid(2, 3)
-    assert str(graph) == repr(graph) == "<Network: 6 nodes, 14 arcs, grid(rows=2, columns=3, spacing_m=10.0)>"
+    assert repr(graph) == "<Network with 6 nodes and 14 edges, grid(rows=2, columns=3, spacing_m=10.0)>"
     graph.remove_node(5)
-    assert repr(graph) == "<Network: 5 nodes, 10 arcs>"
+    assert repr(graph) == "<Network with 5 nodes and 10 edges>"
     graph.edges[0, 1]["pdr"] = 0.25
-    assert repr(graph) == "<Network: 5 nodes, 10 arcs, delivery ratios 0.25 to 1>"
+    assert repr(graph) == "<Network with 5 nodes and 10 edges, delivery ratios 0.25 to 1>"
     graph.nodes[0]["pos"] = "nowhere"
     graph.graph["recipe"] = {"kind": "grid"}
-    assert repr(graph) == "<Network: 5 nodes, 10 arcs, delivery ratios 0.25 to 1>"
-    assert repr(topology.Network()) == "<Network: 0 nodes, 0 arcs>"
+    assert repr(graph) == "<Network with 5 nodes and 10 edges, delivery ratios 0.25 to 1>"
+    assert repr(topology.Network()) == "<Network with 0 nodes and 0 edges>"
 
 
 # --- disc ---

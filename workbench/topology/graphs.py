@@ -46,21 +46,14 @@ class Network(nx.DiGraph):
     """A topology: a ``networkx.DiGraph`` that shows itself as a picture in a notebook, and is nothing else."""
 
     def __repr__(self) -> str:
-        counts = f"{_count(len(self), 'node')}, {_count(self.number_of_edges(), 'arc')}"
         # All arcs are looked at, which takes seconds where there are millions.
         details = _details(self) if self.number_of_edges() <= _MOST_ARCS_READ else ""
-        return f"<Network: {counts}{details}>"
-
-    __str__ = __repr__
+        return f"<{self}{details}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         from workbench.views import picture
 
         return picture.of_network(self)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 def _details(graph: nx.DiGraph) -> str:
