@@ -1,9 +1,12 @@
 """The line that explains why something takes long: on standard error, and in a notebook only meanwhile."""
 
+from types import SimpleNamespace
+
 import nbformat
 from nbclient import NotebookClient
 
 from tests.jupyter import KERNEL
+from workbench import notice
 from workbench.notice import Notice, notebook_kernel
 
 CELL = (
@@ -12,10 +15,18 @@ CELL = (
 
 
 def test_plain_python_has_the_line_on_standard_error(capsys):
-    with Notice() as notice:
-        notice.show("compiling ...")
+    with Notice() as line:
+        line.show("compiling ...")
     assert capsys.readouterr() == ("", "compiling ...\n")
     assert notebook_kernel() is None
+
+
+def test_the_fork_of_a_kernel_shows_nothing(capsys, monkeypatch):
+    kernel = SimpleNamespace(session=SimpleNamespace(pid=-1))
+    monkeypatch.setattr(notice, "notebook_kernel", lambda: kernel)
+    with Notice() as line:
+        line.show("compiling ...")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_notebook_that_is_saved_does_not_have_it():

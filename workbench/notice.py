@@ -13,16 +13,14 @@ from typing import Any
 
 
 def notebook_kernel() -> Any:
-    """Return the IPython kernel of this process; None in a terminal, in plain Python, and in a fork of a kernel."""
+    """Return the IPython kernel that runs this process's code; None in a terminal and in plain Python."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    kernel = getattr(shell, "kernel", None)
-    # A fork cannot send what a cell displays.
-    return kernel if kernel is not None and kernel.session.pid == os.getpid() else None
+    return getattr(shell, "kernel", None)
 
 
 class Notice:
-    """A line on standard error, or in a notebook an output of the cell that is empty once the block has ended."""
+    """A line on standard error; in a notebook an output of the cell, which is empty once the block has ended."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -39,9 +37,12 @@ class Notice:
 
     def show(self, text: str) -> None:
         """Show a line, in a notebook in place of the one before."""
-        if notebook_kernel() is None:
+        kernel = notebook_kernel()
+        if kernel is None:
             print(text, file=sys.stderr, flush=True)
             return
+        if kernel.session.pid != os.getpid():
+            return  # The fork of a kernel cannot display, and its standard error would stay in the notebook.
         from IPython.display import DisplayHandle
 
         if self._handle is None:

@@ -46,9 +46,11 @@ def test_run_prints_the_metrics_and_writes_its_results(scenario_file, tmp_path, 
 
 def test_run_says_where_to_ask_why_little_was_delivered(tmp_path, capsys):
     path = tmp_path / "late.json"
-    path.write_text(SCENARIO.replace(**{"workload.0.start_s": 19}).to_json())
+    path.write_text(SCENARIO.replace(**{"workload.0.start_s": 20}).to_json())
     assert cli.main(["run", str(path), "--out", str(tmp_path)]) == 0
-    assert "Nothing was expected to be delivered: run.explain() says why." in capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr()
+    assert "Nothing was expected to be delivered: run.explain() says why." in printed.out.splitlines()
+    assert "workload item 0 never happens: item 0 starts at 20 s, and the run ends at 20 s" in printed.err
 
 
 def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, monkeypatch):

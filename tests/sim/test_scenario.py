@@ -5,7 +5,6 @@ import math
 import pickle
 import subprocess
 import sys
-import threading
 import warnings
 from copy import deepcopy
 from pathlib import Path
@@ -537,9 +536,7 @@ def test_a_run_warns_of_items_that_start_after_its_end():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scenario.replace(duration_s=31).run(engine="reference")
-        in_the_background = threading.Thread(target=scenario.run)
-        in_the_background.start()
-        in_the_background.join()
+        assert len(wb.Sweep(scenario, over={"seed": [1]}, engine="reference").run(runner=wb.LocalRunner(1))) == 1
 
 
 def test_a_path_in_place_of_json_is_answered_with_how_to_read_it():

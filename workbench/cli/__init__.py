@@ -110,9 +110,13 @@ def _sentence(error: Exception) -> str:
 
 def run_scenario(options: argparse.Namespace) -> int:
     """Run one scenario file; print its metrics, write its trace, metrics, page and picture."""
+    from workbench.sim import workload
+
     for name in options.modules:
         import_module(name)
     scenario = read_scenario(options.scenario)
+    if late := workload.describe_late(scenario.workload, scenario.duration_s):
+        print(f"workbench run: {options.scenario}: {late}", file=sys.stderr)
     write_results(scenario.run(engine=options.engine), options.out or Path("out", options.scenario.stem))
     return 0
 

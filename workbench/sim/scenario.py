@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -245,8 +244,9 @@ class Scenario:
         if record not in RECORDS:
             raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
         late = workload.describe_late(self.workload, self.duration_s)
-        # The lab's runs, in a thread, have no caller to warn; there "Why not" says it.
-        if late and threading.current_thread() is threading.main_thread():
+        # A sweep would warn once a process, and the lab at every change: there `explain` says it. Two frames up, beyond
+        # that of `checked`, is the caller.
+        if late and not sys._getframe(2).f_globals.get("__name__", "").startswith("workbench."):
             warnings.warn(late, stacklevel=3)
         if on is not None:
             if record != "trace" or engine == "fast":
