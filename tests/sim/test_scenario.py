@@ -539,6 +539,13 @@ def test_a_run_warns_of_items_that_start_after_its_end():
         exec("scenario.run(engine='reference')", {"__name__": "workbench.sweeps.work", "scenario": scenario})
 
 
+def test_a_mapping_replaces_what_is_published():
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), [wb.publish(at=0, what="TEMP IS 26")])
+    changed = scenario.replace(**{"workload.0.what": {"TEMP": 27}})
+    assert changed == scenario.replace(**{"workload.0.what": "TEMP IS 27"})
+    assert scenario.replace(**{"workload.0.what": {"base": 5.0}}).workload[0].what == wb.SensorField(base=5.0)
+
+
 def test_a_path_in_place_of_json_is_answered_with_how_to_read_it():
     for path in ("out/scenario.json", Path("out/scenario.json")):
         with pytest.raises(ScenarioError, match=r"from_json takes the text of a file, Path\(...\).read_text\(\)"):

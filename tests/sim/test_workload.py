@@ -133,6 +133,8 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: subscribe(1, {"WARMTH": 25}), ["what", "text such as 'TEMP GE 25'"]),
         (lambda: publish(1, 25), ["what", "25", "text such as 'TEMP IS 25'"]),
         (lambda: publish(1, {"WARMTH": 25}), ["no key WARMTH"]),
+        (lambda: subscribe(1, ["TEMP GE 20", "X LE 3"]), ["one text, with commas: 'TEMP GE 20, X LE 3'"]),
+        (lambda: publish(1, "TEMP IS 26", payload="hello"), ["must be bytes such as b'hello'"]),
         (lambda: publish(1, {}), ["at least one attribute"]),
         (lambda: publish(1, "TEMP GE 25"), ["not IS", "use IS instead of GE"]),
         (lambda: publish(1), ["publish lacks what", "publish(at, what,"]),

@@ -55,6 +55,7 @@ from workbench.attributes.model import (
     with_payload,
 )
 from workbench.attributes.text import APPLICATION_TYPES, parse, to_text
+from workbench.keywords import answer_for
 
 __all__ = [
     "APP",
@@ -111,4 +112,5 @@ __all__ = [
     "with_payload",
 ]
 
+answer_for(__name__)
 make_callable(__name__)

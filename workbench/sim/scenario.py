@@ -404,6 +404,11 @@ def _public_class(name: str) -> type[Protocol]:
     return getattr(importlib.import_module(f"workbench.{public_names.PROTOCOLS[name]}"), name)
 
 
+def _names_keys(values: Mapping) -> bool:
+    """Whether a mapping is of attributes' keys, which are in capitals, and not the plain form of a sensor field."""
+    return all(not isinstance(name, str) or name.isupper() for name in values)
+
+
 def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
     if head == "protocol":
         return value.public_class()(**{**value.settings, path: new})
@@ -418,5 +423,7 @@ def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
         new = new.to_dict()
     elif isinstance(new, bytes):
         new = new.hex()
+    elif name == "what" and isinstance(new, Mapping) and kind == "publish" and _names_keys(new):
+        new = attributes.to_text(attributes.describe(new))
     changed = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
     return (*value[:index], changed, *value[index + 1 :])

@@ -330,7 +330,8 @@ def _flag(name: str, value: Any) -> bool:
 
 def _payload(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
-        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes")
+        example = f" such as b{value!r:.60}" if isinstance(value, str) and value.isascii() else ""
+        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes{example}")
     if len(value) > attributes_module.LONGEST_PAYLOAD:
         raise ScenarioError(f"payload has {len(value)} bytes; it must have {attributes_module.LONGEST_PAYLOAD} at most")
     return bytes(value)
@@ -351,6 +352,8 @@ def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple]:
         attributes = attributes_module.describe(what)
     elif isinstance(what, (tuple, list)) and all(isinstance(one, attributes_module.Attribute) for one in what):
         attributes = tuple(attributes_module.check(attribute) for attribute in what)
+    elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
+        raise ScenarioError(f"what is {what!r:.60}; it must be one text, with commas: {', '.join(what)!r:.60}")
     else:
         raise ScenarioError(f"what is {what!r:.60}; it must be text such as {example!r}")
     return attributes_module.to_text(attributes), attributes
