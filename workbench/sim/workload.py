@@ -139,34 +139,41 @@ _KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage":
 @checked
 def subscribe(
     at: int | Iterable[int] | str,
-    what: str,
+    what: str | Iterable[attributes_module.Attribute],
     expires_s: float | None = None,
     start_s: float = 0.0,
     stop_s: float | None = None,
     match_all: bool = False,
 ) -> Subscribe:
-    """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``."""
+    """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``.
+
+    ``what``: text, or what ``wb.parse`` makes of it.
+    """
     times = _period("expires_s", expires_s), *_span(start_s, stop_s)
-    item = Subscribe(_at(at), what, *times, _flag("match_all", match_all))
-    attributes_module.check_subscription(_parsed(what), match_all)
-    return item
+    if isinstance(what, Mapping):
+        raise ScenarioError(f"what is {what!r:.60}, which does not compare; write text such as {_comparison(what)!r}")
+    what, attributes = _text_and_attributes(what, "TEMP GE 25")
+    attributes_module.check_subscription(attributes, match_all)
+    return Subscribe(_at(at), what, *times, _flag("match_all", match_all))
 
 
 @checked
 def publish(
     at: int | Iterable[int] | str,
-    what: str | SensorField | Readings,
+    what: str | Mapping[str, Any] | Iterable[attributes_module.Attribute] | SensorField | Readings,
     every_s: float | None = None,
     start_s: float = 0.0,
     stop_s: float | None = None,
     payload: bytes = b"",
     stagger: bool = False,
 ) -> Publish:
-    """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``."""
+    """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``.
+
+    ``what``: text; a mapping such as {"TEMP": 26.5}, or ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings.
+    """
     times = _period("every_s", every_s), *_span(start_s, stop_s)
     if _flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
-    item = Publish(_at(at), what, *times, _payload(payload), stagger)
     if isinstance(what, Readings):
         if every_s is not None:
             raise ScenarioError("every_s is for what is published again; readings have times of their own")
@@ -175,8 +182,9 @@ def publish(
         if key.type == attributes_module.BLOB:
             raise ScenarioError(f"what is a SensorField of {key.name}, which is a blob; it must be a key with numbers")
     else:
-        attributes_module.check_publication(_parsed(what))
-    return item
+        what, attributes = _text_and_attributes(what, "TEMP IS 25")
+        attributes_module.check_publication(attributes)
+    return Publish(_at(at), what, *times, _payload(payload), stagger)
 
 
 @checked
@@ -270,6 +278,19 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 )
 
 
+def describe_late(items: Iterable[Item], duration_s: float) -> str:
+    """Return a sentence on items that start when the run is over, so that they never happen; "" if there are none."""
+    late = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
+    if not late:
+        return ""
+    index, start_s = late[0]
+    which = f"workload item {index} never happens" if len(late) == 1 else f"{len(late)} workload items never happen"
+    return (
+        f"{which}: item {index} starts at {start_s:g} s, and the run ends at {duration_s:g} s; "
+        "choose an earlier start_s or a longer duration_s"
+    )
+
+
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
     """Raise ScenarioError for more publications than a run can hold, in a network of that many nodes."""
     count = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
@@ -309,7 +330,8 @@ def _flag(name: str, value: Any) -> bool:
 
 def _payload(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
-        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes")
+        example = f" such as b{value!r:.60}" if isinstance(value, str) and value.isascii() else ""
+        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes{example}")
     if len(value) > attributes_module.LONGEST_PAYLOAD:
         raise ScenarioError(f"payload has {len(value)} bytes; it must have {attributes_module.LONGEST_PAYLOAD} at most")
     return bytes(value)
@@ -322,10 +344,28 @@ def _from_hex(value: Any) -> bytes:
         raise ScenarioError(f"payload is {value!r:.60}; it must be text of hex digits, two for each byte") from None
 
 
-def _parsed(what: Any) -> tuple:
-    if not isinstance(what, str):
-        raise ScenarioError(f"what is {what!r}; it must be text such as 'TEMP GE 25'")
-    return attributes_module.parse(what)
+def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple]:
+    """What is published or asked for as text, which an item keeps, and as attributes."""
+    if isinstance(what, str):
+        return what, attributes_module.parse(what)
+    if isinstance(what, Mapping):
+        attributes = attributes_module.describe(what)
+    elif isinstance(what, (tuple, list)) and all(isinstance(one, attributes_module.Attribute) for one in what):
+        attributes = tuple(attributes_module.check(attribute) for attribute in what)
+    elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
+        raise ScenarioError(f"what is {what!r:.60}; it must be one text, with commas: {', '.join(what)!r:.60}")
+    else:
+        raise ScenarioError(f"what is {what!r:.60}; it must be text such as {example!r}")
+    return attributes_module.to_text(attributes), attributes
+
+
+def _comparison(what: Mapping) -> str:
+    """The text of a subscription to the values that a mapping has, as far as these are valid."""
+    try:
+        equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
+        return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"
+    except WorkbenchError:
+        return "TEMP GE 25"
 
 
 def _at(at: Any) -> At:
