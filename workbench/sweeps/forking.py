@@ -241,7 +241,7 @@ def _run_shares(connection: Connection, place: mmap.mmap) -> None:
         timer = Timer(*rest)
         kept.around_loading = timer.resting
         try:
-            plan = user_code.unpack(first)
+            plan = user_code.unpack(first, is_worker=True)
         except Exception as error:
             connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + f"{type(error).__name__}: {error}".encode())
             return

@@ -99,6 +99,8 @@ def pack(plan: Plan) -> bytes:
     """A plan as bytes for other processes; WorkbenchError in one sentence if the user's code cannot be sent."""
     try:
         return user_code.pack(plan, plan.protocols, plan.measure)
+    except WorkbenchError:
+        raise
     except Exception as error:
         names = {name for protocol in plan.protocols for name in user_code.of(protocol)}
         what = ", ".join(sorted(names | ({"the measure"} if plan.measure else set()))) or "it"
