@@ -257,11 +257,11 @@ def _run_share(plan: Any, numbers: list[int], timer: Timer, connection: Connecti
         timer.start()
         rows.append(run_point(plan, number))
         timer.stop()
+        _PLACE.pack_into(place, 0, _NO_POINT)  # What ends the process while rows are sent is no fault of the point.
         now = time.perf_counter()
         if now - flushed >= FLUSH_S:
             _send_rows(connection, rows, now - flushed)
             rows, flushed = [], now
-    _PLACE.pack_into(place, 0, _NO_POINT)
     if rows:
         _send_rows(connection, rows, time.perf_counter() - flushed)
 
@@ -269,9 +269,9 @@ def _run_share(plan: Any, numbers: list[int], timer: Timer, connection: Connecti
 def _send_rows(connection: Connection, rows: list, seconds: float) -> None:
     import pyarrow as pa
 
-    from workbench.sweeps.work import to_batch
+    from workbench.sweeps.work import to_batch_of_all
 
-    batch = to_batch(rows)
+    batch = to_batch_of_all(rows)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)

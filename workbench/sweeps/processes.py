@@ -209,7 +209,7 @@ class Crew:
         first, *later = [list(share) for share in member.shares] or [[]]
         for share in later:
             shares.again(share)
-        if number is None:
+        if number is None or number not in first:  # Nothing ran, or its row has come.
             shares.again(first)
             return
         first.remove(number)
