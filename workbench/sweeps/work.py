@@ -26,6 +26,7 @@ from workbench.sweeps.payload import pack
 from workbench.sweeps.plan import Measure, Plan
 
 LONGEST_ERROR = 2_000  # characters of the sentence of a point that failed
+OUT_OF_MEMORY = "out of memory"  # begins the sentence of a point that has used up what it may have
 LONGEST_NAME = 200  # characters of a metric's name
 _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
 
@@ -195,6 +196,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
         return _shortened(_text(error))
     told = _text(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_text(error)}"
+    if isinstance(error.__cause__ or error, MemoryError):
+        told = f"{OUT_OF_MEMORY}: the point needs more than it may have (memory_MB of its runner); {told}"
     last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
     return f"{_shortened(told)} (in {last.name}, {last.filename} line {last.lineno})"
 
