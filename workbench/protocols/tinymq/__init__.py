@@ -130,6 +130,14 @@ PARAMETERS = (
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
     Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
     Parameter("retries", 10, 0, 30, "frames", "at 30 % loss each way one hop in 1,600 fails; 0: no acknowledgements"),
+    Parameter(
+        "acks",
+        "radio",
+        ("radio", "own"),
+        None,
+        "",
+        "a radio that reports outcomes spares half of the frames, and sets the pace; own: frames of the nodes' own",
+    ),
     Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
     Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
     Parameter("max_waiting", 50, 1, 65535, "messages", "what a node without a key keeps for later"),
@@ -160,6 +168,7 @@ class TinyMQ(Protocol):
 
     node = TinyMQNode
     parameters = PARAMETERS
+    added = ("acks",)
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
     frame = "workbench.protocols.tinymq.frame"

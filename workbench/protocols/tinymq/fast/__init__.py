@@ -33,6 +33,7 @@ from workbench.protocols.tinymq.fast.memory import (
     PROBE,
     PUBLISHED,
     QUERY,
+    REFUSAL,
     RENEW,
     WANTED,
     WRONG,
@@ -87,10 +88,15 @@ from workbench.protocols.tinymq.fast.unicast import (
     free_pending,
     is_new,
     number_of,
+    refuse,
+    refused,
     repeat,
+    reported,
     take,
+    wants_ack,
     way_of,
 )
+from workbench.protocols.tinymq.unicast import REFUSAL as WAITS_FOR_REFUSAL
 from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast.air import let_go, take_message
 from workbench.sim.fast.draws import stream_below
@@ -153,6 +159,13 @@ def unsubscribe(core, state, i, what, now):
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its number and its way."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
+
+
+@inlined
+def sent(core, state, i, receiver, message, word, ok, now):
+    """Learn the outcome of a unicast frame."""
+    if state.uses_reports:
+        _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(word), np.int64(ok), now)
 
 
 @inlined
@@ -225,8 +238,24 @@ def _receive(core, state, i, sender, message, word, now):
         answered(core, state, i, sender, link, now)
         if name == ACK:
             acknowledged(core, state, i, sender, word)
+        elif name == REFUSAL:
+            refused(core, state, i, sender, word, now)
         else:
             _take_unicast(core, state, i, sender, link, message, word, now)
+    _plan_wake_up(core, state, i)
+
+
+@outlined
+def _sent(core, state, i, receiver, message, word, ok, now):
+    name = core.messages[message].name
+    if name in (ACK, REFUSAL):
+        return
+    reported(core, state, i, receiver, number_of(word), ok, now)
+    if ok:
+        link = link_from(state, i, receiver)
+        if link != NONE:
+            heard(state, link, now)
+            answered(core, state, i, receiver, link, now)
     _plan_wake_up(core, state, i)
 
 
@@ -234,13 +263,15 @@ def _receive(core, state, i, sender, message, word, now):
 def _take_unicast(core, state, i, sender, link, message, word, now):
     number, way = number_of(word), way_of(word)
     if not is_new(state, i, link, number):
-        acknowledge(core, state, i, sender, number, now)
+        acknowledge(core, state, i, sender, number, word, now)
         drop_message(core, state, i, sender, message, REPEATED, now)
     elif way != OPEN and is_astray(core, state, i, message, way, sender):
         drop_message(core, state, i, sender, message, ASTRAY, now)
+        if not wants_ack(word):
+            refuse(core, state, i, sender, number, now)
         info_soon(core, state, i, now)
     else:
-        take(core, state, i, sender, link, number, now)
+        take(core, state, i, sender, link, number, word, now)
         _take(core, state, i, sender, message, now)
 
 
@@ -292,7 +323,7 @@ def _give_up_silent(core, state, i, now):
             lost = neighbor
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
-        if name in (QUERY, EVENT, NOTIFICATION):
+        if it.waits_for != WAITS_FOR_REFUSAL and name in (QUERY, EVENT, NOTIFICATION):
             route(core, state, i, message, NOBODY, now)
         free_pending(core, state, row)
         row = behind

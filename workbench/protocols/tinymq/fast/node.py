@@ -41,6 +41,7 @@ from workbench.protocols.tinymq.fast.recent import event_id, find, put
 from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, leads_to, split, way_to
 from workbench.protocols.tinymq.fast.rules import asked_lease_s, is_too_old, next_round
 from workbench.protocols.tinymq.fast.unicast import free_pending, send_to
+from workbench.protocols.tinymq.unicast import REFUSAL
 from workbench.protocols.tinymq.wire import DOWN, OPEN
 from workbench.sim.fast.air import hold_message, let_go
 from workbench.sim.fast.layout import DUPLICATE, NONE
@@ -256,7 +257,7 @@ def send_elsewhere(core, state, i, now):
     before, row = NONE, np.int64(pending.first)
     while row != NONE:
         it = state.pendings[row]
-        if it.way == OPEN or leads_to(core, state, i, it.message, it.way, it.neighbor):
+        if it.way == OPEN or it.waits_for == REFUSAL or leads_to(core, state, i, it.message, it.way, it.neighbor):
             before, row = row, np.int64(it.next)
             continue
         behind = remove_behind(pending, state.pendings, before, row)

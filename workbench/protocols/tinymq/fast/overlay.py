@@ -42,6 +42,7 @@ from workbench.protocols.tinymq.fast.rules import (
     is_late,
     is_repeated,
     is_silent,
+    join_pause_us,
     longest_slot,
     may_be_parent,
     most_named,
@@ -378,7 +379,8 @@ def _join_first_heard(core, state, i, seat, now):
     first = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         told = state.told_places[link, seat]
-        if not (state.neighbors[link].is_known and told.is_there and _may_join(state, i, told)):
+        it = state.neighbors[link]
+        if not (it.is_known and told.is_there and now >= it.join_after_us and _may_join(state, i, told)):
             continue
         if first == NONE or is_better_parent(
             told.since_us, state.senders[link], state.told_places[first, seat].since_us, state.senders[first]
@@ -450,6 +452,8 @@ def take_grant(core, state, i, parent, message, now):
         return False
     if is_joining:
         joining.is_used = 0
+    state.neighbors[link_from(state, i, parent)].unanswered = 0
+    state.neighbors[link_from(state, i, parent)].join_after_us = now
     if is_correction:
         _set_key(core, state, i, own_place, key, now)
         return True
@@ -520,12 +524,18 @@ def lose(core, state, i, neighbor, now):
     state.neighbors[link].named_us = NONE
     state.neighbors[link].owed = 0
     _forget_distances(state, link)
+    is_unanswered = False
     for seat in range(state.seats):
         state.told_places[link, seat].is_there = 0
         state.told_places[link, seat].was_told = 0
         joining = state.joinings[i * state.seats + seat]
         if joining.is_used and joining.neighbor == neighbor:
+            is_unanswered |= joining.send_us == NONE
             joining.is_used = 0
+    if is_unanswered:
+        it = state.neighbors[link]
+        it.unanswered += 1
+        it.join_after_us = now + join_pause_us(it.unanswered, state.info_us)
     for tree in range(state.trees):
         if state.distances[i, tree].next_hop == neighbor:
             _break(core, state, i, tree, now)

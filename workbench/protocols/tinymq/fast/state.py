@@ -32,6 +32,7 @@ from workbench.protocols.tinymq.fast.memory import (
     PROBE,
     QUERY,
     RECENTS,
+    REFUSAL,
     WANTED,
     WIDEST_KEY_SPACE,
     WRONG,
@@ -64,6 +65,7 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
     sizes_B[INFO] = _info_B()
     sizes_B[PROBE] = len(wire.encode(0, wire.Probe()))
     sizes_B[ACK] = len(wire.encode_ack(0))
+    sizes_B[REFUSAL] = len(wire.encode_refusal(0))
     sizes_B[JOIN] = len(wire.encode(0, wire.Join(0)))
     sizes_B[GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
     query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, one, ())
@@ -193,6 +195,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         _sizes(setup, messages),
         **{name: getattr(protocol, name) for name in _SETTINGS},
         **protocol.times._asdict(),
+        uses_reports=bool(protocol.retries) and protocol.acks == "radio",
         every_tree=protocol.node.every_tree,
         trees=len(protocol.roots),
         seats=_seats(protocol),
