@@ -404,6 +404,8 @@ class TinyMQNode(Node):
                 self._ask(own, now)
 
     def _plan_wake(self):
+        """Do what every call ends with: log zones that it changed, and find out when something is due."""
+        self.overlay.log_zones()
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():

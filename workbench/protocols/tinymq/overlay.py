@@ -35,10 +35,11 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.events import KeySet
+from workbench.protocols.tinymq.events import KeySet, ZoneSet
 from workbench.protocols.tinymq.place import Place
 from workbench.protocols.tinymq.rules import (
     FIRST_REPEAT_US,
+    WIDEST_LOGGED,
     is_awaited,
     is_better_parent,
     is_better_way,
@@ -454,6 +455,25 @@ class Overlay:
     def _tell_key(self, place):
         self.node.events.append(KeySet(place.parent, "grant", place.tree, place.epoch, len(place.key), place.key))
 
+    def log_zones(self):
+        """Log the zones that have changed since the last call."""
+        key_bits = self.node.settings.key_bits
+        if not self.node.tells_all or key_bits > WIDEST_LOGGED:
+            return
+        for tree in sorted(self.places):
+            place = self.places[tree]
+            if not place.is_changed:
+                continue
+            place.is_changed = False
+            zone = () if place.key is None else place.regions(key_bits)[1]
+            if zone == place.logged_zone:
+                continue
+            if place.logged_zone:
+                self.node.events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
+            for low, high in zone:
+                self.node.events.append(ZoneSet(NOBODY, "", tree, low, high, ""))
+            place.logged_zone = zone
+
     # Repair
 
     def lose(self, neighbor, now):
@@ -543,13 +563,13 @@ class Overlay:
             self.info_soon(now)
 
     def ask_silent(self, now):
-        """Ask the parents, children and next hops that have been silent for long for an answer: infos may be lost."""
+        """Ask parents, children and next hops that hear this node and have long been silent: infos may be lost."""
         if not self.node.settings.retries:
             return  # Nobody would answer.
         for neighbor in sorted(self.neighbors):
-            heard_us = self.neighbors[neighbor].heard_us
-            is_doubted = self._is_needed(neighbor) and is_in_doubt(heard_us, now, self.times.lost_after_us)
-            if is_doubted and not self.node.unicast.is_waiting_for(neighbor):
+            known = self.neighbors[neighbor]
+            is_doubted = is_in_doubt(known.heard_us, now, self.times.lost_after_us) and self.is_two_way(known)
+            if is_doubted and self._is_needed(neighbor) and not self.node.unicast.is_waiting_for(neighbor):
                 self.node.unicast.send(neighbor, wire.Probe(), now)
 
     def _is_needed(self, neighbor):

@@ -220,6 +220,9 @@ def is_too_old(since_us, now, lost_after_us):
 # The key space
 
 
+WIDEST_LOGGED = 62  # bits of the key spaces whose zones are logged: a trace has 64-bit integers
+
+
 def last_string(first, length, key_bits):
     """The last string that a key of ``length`` bits is a prefix of; ``first`` is the first one."""
     return first + (1 << (key_bits - length)) - 1

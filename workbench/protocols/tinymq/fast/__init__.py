@@ -60,6 +60,7 @@ from workbench.protocols.tinymq.fast.overlay import (
     answered,
     heard,
     info_soon,
+    log_zones,
     lose,
     next_due_us,
     sooner,
@@ -183,7 +184,7 @@ def _start(core, state, i, now):
     state.nodes[i].first_number = stream_below(core, i, U16 + 1)
     begin(state, i)
     start_overlay(core, state, i, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -197,7 +198,7 @@ def _publish(core, state, i, content, number, now):
     hold_event(core, state, i, NOBODY, event, now)
     send_to_trees(core, state, i, event, now)
     let_go(core, event)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -210,7 +211,7 @@ def _subscribe(core, state, i, what, now):
     state.nodes[i].own += 1
     if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
         ask(core, state, i, what, RENEW, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -222,7 +223,7 @@ def _unsubscribe(core, state, i, what, now):
         state.nodes[i].own -= 1
         if own.round >= 0:
             ask(core, state, i, what, END, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -242,7 +243,7 @@ def _receive(core, state, i, sender, message, word, now):
             refused(core, state, i, sender, word, now)
         else:
             _take_unicast(core, state, i, sender, link, message, word, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -256,7 +257,7 @@ def _sent(core, state, i, receiver, message, word, ok, now):
         if link != NONE:
             heard(state, link, now)
             answered(core, state, i, receiver, link, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @inlined
@@ -308,7 +309,7 @@ def _wake(core, state, i, now):
     if first != NONE and is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
         send_what_waits(core, state, i, now)
     _ask_what_is_due(core, state, i, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -355,9 +356,11 @@ def _ask_what_is_due(core, state, i, now):
 
 
 @outlined
-def _plan_wake_up(core, state, i):
-    """Note when something is due, and the room that it may take."""
+def _plan_wake_up(core, state, i, now):
+    """Log zones that the call changed; note when something is due, and the room that it may take."""
     node = state.nodes[i]
+    if node.is_changed:
+        log_zones(core, state, i, now)
     due_us = sooner(next_due_us(state, i), node.next_expiry_us)
     pending = node.pending.first
     while pending != NONE:

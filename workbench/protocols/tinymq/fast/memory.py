@@ -46,7 +46,7 @@ MOST_INTERVALS = 32  # of a region
 
 # Times are NONE where the node has None. ``heard``, ``events`` and ``paths`` count what went into its memories of
 # recent ids; ``may_send``: how many unicast frames this call may still send; ``reports``: whether the radio has
-# reported an acknowledgement.
+# reported an acknowledgement; ``is_changed``: whether keys or children have changed since zones were logged.
 NODE = np.dtype(
     [
         ("ask_again_us", np.int64),
@@ -65,6 +65,7 @@ NODE = np.dtype(
         ("events", np.int64),
         ("paths", np.int64),
         ("may_send", np.int64),
+        ("is_changed", np.int64),
         ("reports", np.int64),
     ],
     align=True,
@@ -74,7 +75,8 @@ NODE = np.dtype(
 _TIMES = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
 _LISTS = ("pending", "waiting", "stored")
 
-# A place in a tree; ``children``: their links, in the order of their slots.
+# A place in a tree; ``children``: their links, in the order of their slots; ``has_zone``, ``zone_low``, ``zone_taken``:
+# the zone that was logged last, its lowest string, and the sum of the sizes of the children's universes.
 PLACE = np.dtype(
     [
         ("epoch", np.int64),
@@ -84,6 +86,9 @@ PLACE = np.dtype(
         ("key", np.int64),
         ("children", LIST),
         ("is_used", np.int64),
+        ("has_zone", np.int64),
+        ("zone_low", np.int64),
+        ("zone_taken", np.int64),
     ],
     align=True,
 )

@@ -161,11 +161,12 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     protocol, _, work, _ = setup
     seats, trees, parts = _seats(protocol), len(protocol.roots), _most_neighbors(setup) + 3
     deliveries = work.most_subscriptions * work.most_samples
-    some = 2 * parts + 20 + 4 * seats
+    zones = seats * (protocol.key_bits // 2 + 3)
+    some = 2 * parts + 20 + 4 * seats + zones
     return (
-        Needs(4 + 6 * seats, 4 + 4 * seats, 4 + 4 * seats),
+        Needs(4 + 6 * seats + zones, 4 + 4 * seats, 4 + 4 * seats),
         Needs(some + deliveries, some, 2 * some),
-        Needs(trees * some + deliveries + 4 * seats, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
+        Needs(trees * some + deliveries + 4 * seats + zones, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
     )
 
 
