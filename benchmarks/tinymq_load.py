@@ -63,7 +63,8 @@ def deaf(duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
     """Return a scenario whose only root has no arc that leads to it."""
     graph = dense()
     root = min(
-        graph, key=lambda node: sum((at - middle) ** 2 for at, middle in zip(graph.nodes[node]["pos"], (60, 12)))
+        graph,
+        key=lambda node: sum((at - middle) ** 2 for at, middle in zip(graph.nodes[node]["pos"], (60, 12), strict=True)),
     )
     graph.remove_edges_from(list(graph.in_edges(root)))
     return wb.Scenario(graph, wb.TinyMQ(roots=[root], **settings), [], RADIO, duration_s=duration_s, seed=1)
