@@ -10,7 +10,7 @@ from workbench.attributes.text import parse
 from workbench.coding import rlnc
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.protocols.coded_diffusion import CodedDiffusion, wire
-from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.coded_diffusion.events import Decoded, GenerationBegun, Innovative
 from workbench.protocols.contract import NOBODY, Delivered, Dropped, Forwarded, Held, Originated
 
 SECOND = 1000000
@@ -189,6 +189,8 @@ def test_intermediate_node_decodes_from_what_is_innovative(order, generation_siz
     frames = packets(generation_size, attributes=attributes, generation_size=generation_size, order=order, hops=6)
     for rank, frame in enumerate(frames, 1):
         events = hear(node, [frame, frame])
+        if rank == 1:
+            assert events.pop(0) == GenerationBegun(4, "coded", 9, 0, generation_size, "")
         repeated = "decoded" if rank == generation_size else "not_innovative"
         assert events[0] == Innovative(4, "coded", 9, 0, rank, str(rank - 1))
         assert events[-1] == Dropped(4, "coded", 9, 0, 0, repeated)
