@@ -56,8 +56,9 @@ Limits
     -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
         not acknowledged, ``retries`` times.
     -   With ``info_s=0`` the overlay is built once and not repaired, and each link is taken to work both ways.
-    -   Where the channel is nearly saturated, messages wait in their nodes for seconds: readings are late, not lost. The
-        neighbors of a node that sends and does not receive ask it to join again after 1, 2, 4, up to 64 epochs.
+    -   Where the channel is nearly saturated, messages wait in their nodes for seconds: readings are late, not lost.
+    -   The neighbors of a node that sends and does not receive ask it again to be their parent, after 1, 2, 4, up to 64
+        epochs.
     -   A radio's report is taken for the neighbor's ack. What its radio took and its node did not is lost.
     -   With ``acks="own"``, or a radio that reports nothing, repetitions do not react to load: on a saturated channel
         they are most of the load, and delivery collapses.
