@@ -73,7 +73,7 @@ def zone_table(seen: Overlay) -> Table:
     )
     trees = len(seen.roots)
     line, claimed = (some["node"] * trees + some["tree"] for some in (zoned, claims))
-    found = overlaps(line, *(zoned[name] for name in _TIMES), claimed, *(claims[name] for name in _TIMES))
+    found = overlaps(line, zoned["from_us"], zoned["until_us"], claimed, claims["from_us"], claims["until_us"])
     zones = select(zoned, found.row) | {name: claims[name][found.other] for name in ("key", "depth")}
     zones |= {"from_us": found.from_us, "until_us": found.until_us}
     zones["zone"] = groups(zones["zone"], found.from_us)
