@@ -235,8 +235,7 @@ class Links:
             if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
                 self._drop(remote.address, name, message, "no_base")
                 return True
-            needs_nothing = message.needs != NO_NEEDS and self._interests_by(remote, message).is_empty
-            if rules.has_lost_base(message.flags, remote.state, needs_nothing):
+            if rules.has_lost_base(message.flags, remote.state, self._asks_nothing(remote, message, is_known)):
                 self._drop(remote.address, name, message, "no_base")
                 self._come(remote, RESTARTED, now)
                 return False
@@ -256,6 +255,13 @@ class Links:
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
         return True
+
+    def _asks_nothing(self, remote, message, is_known):
+        """Return whether a neighbor has needs, and by this message asks for nothing."""
+        if message.needs == NO_NEEDS:
+            return False
+        # A repeated change must not be applied twice: that would take it back.
+        return remote.inbound is None if is_known else self._interests_by(remote, message).is_empty
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)

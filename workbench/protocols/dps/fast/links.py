@@ -371,7 +371,9 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
             return True
         base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
-        if has_lost_base(flags, it.state, letter.needs != EMPTY and letter.vector == base):
+        # A repeated change must not be applied twice: that would take it back.
+        asks_nothing = it.inbound == NONE if is_known else letter.vector == base
+        if has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
             come(core, state, i, link, np.int64(RESTARTED), now)
             return False
