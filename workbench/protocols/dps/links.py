@@ -122,7 +122,7 @@ class Links:
 
     def _update_later(self, now):
         if self._update_us is None:
-            self._update_us = now + self.node.times.update_us
+            self._update_us = now + self.node.times.learnt_us
 
     def _tell_ids_later(self, now):
         if self._ids_us is None:

@@ -270,7 +270,7 @@ def update(core, state, i, now):
 @inlined
 def _update_later(state, i, now):
     if state.nodes[i].update_us == NONE:
-        state.nodes[i].update_us = now + state.update_after_us
+        state.nodes[i].update_us = now + state.nodes[i].learnt_after_us
 
 
 @inlined

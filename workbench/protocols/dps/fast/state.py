@@ -109,6 +109,7 @@ NODE = np.dtype(
         ("sign_us", np.int64),
         ("recheck_s", np.float64),
         ("ids_after_us", np.int64),
+        ("learnt_after_us", np.int64),
         ("ids_wait", np.int64),
         ("links", LIST),
         ("asked", LIST),
@@ -422,8 +423,9 @@ def make_state(setup: Setup, messages: int) -> Any:
     state = make(State, FIELDS, sizes | rooms, **given)
     state.links["works"] = qualities >= protocol.worst_link  # NaN is not.
     state.nodes["is_crowded"] = crowds.neighbors > 0
-    times = [times_of(protocol, crowd) for crowd in crowds.neighbors.tolist()]
+    times = [times_of(protocol, crowd, True) for crowd in crowds.neighbors.tolist()]
     state.nodes["ids_after_us"] = [one.ids_us for one in times]
+    state.nodes["learnt_after_us"] = [one.learnt_us for one in times]
     for name in ("tick_us", "sign_us", "recheck_s"):
         state.nodes[name] = [getattr(one, name) for one in times]
     return state
