@@ -37,6 +37,7 @@ from workbench.protocols.dps.automaton import (
     END,
     END_WAITS,
     GONE,
+    LINKING,
     MUTED,
     NEEDED,
     NOTHING,
@@ -53,7 +54,14 @@ from workbench.protocols.dps.events import InterestsSet, LinkSet
 from workbench.protocols.dps.interests import Interests
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of
 from workbench.protocols.dps.outgoing import Outgoing
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, NO_NEEDS, SUBSCRIPTION, Remote
+from workbench.protocols.dps.remotes import (
+    ACKNOWLEDGEMENT,
+    NO_MESH_ID,
+    NO_NEEDS,
+    SUBSCRIPTION,
+    Remote,
+    owner_of,
+)
 
 _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT]
 
@@ -159,6 +167,9 @@ class Links:
             self._come(remote, BEGUN, now)
         elif self._has_begun_anew(remote, message):
             self._come(remote, BEGUN, now)
+        if remote.state == LINKING:
+            # The neighbor is there, so it is not given up for what it missed before it was.
+            remote.ticks = rules.ticks_when_heard(remote.ticks, self.settings.retry_ticks)
         self._take(remote, message, None, now)
         if remote.pending is None:
             if remote.state == MUTED or remote.keep_alive_us is None:
@@ -175,6 +186,7 @@ class Links:
             remote.inbound_revision,
             remote.pending == ACKNOWLEDGEMENT,
             remote.state == MUTED and self.mesh_ids.shows_loop(number_of(message.mesh_id), remote),
+            rules.is_settled(remote.state, remote.sends_all()),
         )
 
     def _take_unlink(self, remote, neighbor, message, now):
@@ -217,7 +229,7 @@ class Links:
             message.sequence,
             remote.inbound_revision,
             remote.is_delta and remote.vector.is_empty,
-            number_of(message.mesh_id) != remote.inbound_mesh_id,
+            owner_of(number_of(message.mesh_id)) != owner_of(remote.inbound_mesh_id),
         )
 
     def _take(self, remote, message, acknowledged, now):
@@ -234,6 +246,9 @@ class Links:
         if message.flags & wire.SAK_REQUESTED:
             if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
                 self._drop(remote.address, name, message, "no_base")
+                if rules.is_settled(remote.state, remote.sends_all()):
+                    self._come(remote, RESTARTED, now)
+                    return False
                 return True
             if rules.has_lost_base(message.flags, remote.state, self._asks_nothing(remote, message, is_known)):
                 self._drop(remote.address, name, message, "no_base")
@@ -248,7 +263,7 @@ class Links:
         elif not is_known:
             self._come(remote, UNMUTED, now)
         if mesh_id != remote.inbound_mesh_id:
-            remote.inbound_mesh_id = mesh_id
+            remote.note_mesh_id(mesh_id)
             self._tell_ids_later(now)
         if rules.tells_mute(self.node.is_crowded, was_muted, remote.state, message.flags):
             self._out.acknowledgement(remote, False, now)
@@ -265,7 +280,7 @@ class Links:
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
-        is_news = mesh_id != remote.inbound_mesh_id
+        is_news = owner_of(mesh_id) != owner_of(remote.inbound_mesh_id)
         is_reply = is_acknowledgement and remote.pending is not None
         what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
         if what != NOTHING:
@@ -469,16 +484,16 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote, now):
-        """Take a muted link in place of one that has ended: one with the same mesh id behind it if there is one.
+        """Take a muted link in place of one that has ended: one whose mesh id has the same owner if there is one.
 
         Another active link with that id joins what this one joined, and nothing is needed.
         """
-        mesh_id = remote.inbound_mesh_id
+        owner = owner_of(remote.inbound_mesh_id)
         others = self.remotes.values()
-        if any([one.state in (ACTIVE, UNMUTING) and one.inbound_mesh_id == mesh_id for one in others]):
+        if any([one.state in (ACTIVE, UNMUTING) and owner_of(one.inbound_mesh_id) == owner for one in others]):
             return
         muted = [one for one in others if one.state == MUTED]
-        alike = [one for one in muted if one.inbound_mesh_id == mesh_id]
+        alike = [one for one in muted if owner_of(one.inbound_mesh_id) == owner]
         for other in (alike or muted)[:1]:
             self._come(other, NEEDED, now)
 

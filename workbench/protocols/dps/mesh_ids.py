@@ -8,13 +8,20 @@ Theory of operation
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.protocols.dps.remotes import NO_MESH_ID
-from workbench.protocols.dps.rules import joins, takes_publications
+from workbench.protocols.dps.remotes import NO_MESH_ID, owner_of
+from workbench.protocols.dps.rules import MARK, hop_to_add, joins, takes_publications
+
+_MARKED_BITS = 24  # hops and mark
 
 
 def number_of(mesh_id):
     """A mesh id as ids are compared: the last of its bytes counts most."""
     return int.from_bytes(mesh_id, "little")
+
+
+def marked(mesh_id):
+    """Return a mesh id with the mark of this project's nodes, and no hops."""
+    return mesh_id >> _MARKED_BITS << _MARKED_BITS | MARK
 
 
 class MeshIds:
@@ -33,13 +40,15 @@ class MeshIds:
         """The lowest id on this side of a link."""
         lowest = self.own
         for other in self._remotes.values():
-            if other is not remote and joins(other.state) and other.inbound_mesh_id < lowest:
-                lowest = other.inbound_mesh_id
+            if other is not remote and joins(other.state):
+                lowest = min(lowest, other.mesh_id_here())
         return lowest
 
     def shows_loop(self, mesh_id, remote):
-        """Whether an id from a neighbor is this node's own, or the lowest that another neighbor has told."""
-        return mesh_id in (self.own, self.lowest_but(remote))
+        """Return whether a neighbor's id has the owner of this node's own, or of the lowest that other neighbors told."""
+        if hop_to_add(mesh_id) < 0:
+            return False
+        return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_but(remote)))
 
     def told_otherwise(self):
         """The active remotes that were told another id than they would be told now."""
@@ -48,19 +57,20 @@ class MeshIds:
         for one in self._remotes.values():
             if not joins(one.state):
                 continue
-            if one.inbound_mesh_id < lowest:
-                lowest, second, source = one.inbound_mesh_id, lowest, one
-            elif one.inbound_mesh_id < second:
-                second = one.inbound_mesh_id
+            mesh_id = one.mesh_id_here()
+            if mesh_id < lowest:
+                lowest, second, source = mesh_id, lowest, one
+            elif mesh_id < second:
+                second = mesh_id
         active = [one for one in self._remotes.values() if takes_publications(one.state)]
         return [one for one in active if one.told_mesh_id != min(self.own, second if one is source else lowest)]
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""
-        lowest, by = min(self._lowest_seen, self.own), random.bits() + 1
-        if by > lowest:
+        below = (min(self._lowest_seen, self.own) >> _MARKED_BITS) - random.bits() - 1
+        if below < 0:
             # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
-            self._lowest_seen = self.own = random.bits() << 64 | random.bits()
+            self._lowest_seen = self.own = marked(random.bits() << 64 | random.bits())
             return
-        self.own = lowest - by
+        self.own = below << _MARKED_BITS | MARK
         self.heard(self.own)

@@ -9,6 +9,7 @@ from workbench.protocols.contract import NOBODY, Node, Originated
 from workbench.protocols.dps import events, mapping, rules, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import Links
+from workbench.protocols.dps.mesh_ids import marked, number_of
 from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
@@ -52,7 +53,8 @@ class DPSNode(Node):
         """Begin, with a mesh id of its own."""
         Node.start(self, now, boot)
         self._series = self.first_number
-        self.links.start(self._random_bytes() + self._random_bytes())
+        mesh_id = marked(number_of(self._random_bytes() + self._random_bytes()))
+        self.links.start(mesh_id.to_bytes(fields.ID_B, "little"))
 
     def neighbor_of(self, previous_hop, port):
         """The neighbor that a message is from, by where it came from and the port that it names (None: it names none).

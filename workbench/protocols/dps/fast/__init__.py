@@ -40,7 +40,7 @@ from workbench.protocols.dps.fast.links import (
     update,
     wake_links,
 )
-from workbench.protocols.dps.fast.mesh_ids import stream_bits, swapped
+from workbench.protocols.dps.fast.mesh_ids import marked, stream_bits, swapped
 from workbench.protocols.dps.fast.names import EVENTS, REASONS
 from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
 from workbench.protocols.dps.fast.outgoing import tell_sum
@@ -101,7 +101,7 @@ def start(core, state, i, now):
     """Draw a mesh id, and when to ask neighbors for a link."""
     i = np.int64(i)
     node = state.nodes[i]
-    node.mesh_low = swapped(stream_bits(core, i))
+    node.mesh_low = marked(swapped(stream_bits(core, i)))
     node.mesh_high = swapped(stream_bits(core, i))
     welcome_all(core, state, i, now)
     _plan_wake(core, state, i)

@@ -27,6 +27,7 @@ from workbench.protocols.dps.automaton import (
     GONE,
     INPUT_NAMES,
     KEEP,
+    LINKING,
     MUTED,
     NEEDED,
     NEW_MESH_ID,
@@ -57,7 +58,9 @@ from workbench.protocols.dps.fast.mesh_ids import (
     forget_mesh,
     go_below,
     heard,
+    is_same_owner,
     lowest_two,
+    note_mesh_id,
     shows_loop,
     was_told_otherwise,
 )
@@ -87,8 +90,9 @@ from workbench.sim.fast.rows import remove
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
 has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_lost_base)
-tells_mute = inlined(rules.tells_mute)
+tells_mute, is_settled = inlined(rules.tells_mute), inlined(rules.is_settled)
 loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
+ticks_when_heard = inlined(rules.ticks_when_heard)
 ask_muted_after_us = inlined(rules.ask_muted_after_us)
 
 _INPUTS = len(INPUT_NAMES)
@@ -225,7 +229,7 @@ def _to_replace(state, i, link):
     other = np.int64(state.nodes[i].links.first)
     while other != NONE:
         it = state.links[other]
-        alike = it.mesh_high == ended.mesh_high and it.mesh_low == ended.mesh_low
+        alike = is_same_owner(it.mesh_high, it.mesh_low, ended.mesh_high, ended.mesh_low)
         if alike and (it.state == ACTIVE or it.state == UNMUTING):
             return np.int64(NONE)
         if it.state == MUTED and (chosen == NONE or (alike and not is_alike)):
@@ -297,6 +301,8 @@ def take_subscription(core, state, i, link, message, now):
         come(core, state, i, link, np.int64(BEGUN), now)
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
+    if it.state == LINKING:
+        it.ticks = ticks_when_heard(it.ticks, state.retry_ticks)
     _take(core, state, i, link, message, False, now)
     if not it.pending:
         if it.state == MUTED or it.keep_alive_us == NONE:
@@ -322,7 +328,13 @@ def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
     stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
-    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted)
+    settled = is_settled(it.state, _sends_all(it))
+    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
+
+
+@inlined
+def _sends_all(it):
+    return it.pending == SUBSCRIPTION and not it.is_delta
 
 
 @outlined
@@ -353,7 +365,7 @@ def _has_restarted(core, state, link, message):
     if it.state != ACTIVE or it.pending != SUBSCRIPTION:
         return False
     is_sign = it.is_delta != 0 and it.vector == EMPTY
-    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
@@ -369,6 +381,9 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     if flags & SAK_REQUESTED:
         if lacks_base(flags, it.state, revision, newest):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
+            if is_settled(it.state, _sends_all(it)):
+                come(core, state, i, link, np.int64(RESTARTED), now)
+                return False
             return True
         base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
         # A repeated change must not be applied twice: that would take it back.
@@ -385,7 +400,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     elif not is_known:
         come(core, state, i, link, np.int64(UNMUTED), now)
     if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
-        it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+        note_mesh_id(it, letter.mesh_high, letter.mesh_low)
         _tell_ids_later(state, i, now)
     if tells_mute(is_crowded, was_muted, it.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
@@ -397,7 +412,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
 @inlined
 def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
-    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     is_reply = is_acknowledgement and it.pending != 0
     what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:

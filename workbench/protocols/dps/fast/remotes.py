@@ -79,6 +79,7 @@ def add_link(state, i, link, asked):
     it.inbound = NONE
     it.inbound_revision = 0
     it.unlinks = 0
+    it.rises = 0
     forget_mesh(it)
     forget_told(it)
 

@@ -77,6 +77,7 @@ LINK = np.dtype(
         ("works", np.int16),
         ("wanted", np.int16),
         ("unlinks", np.int16),
+        ("rises", np.int16),
     ],
     align=True,
 )
