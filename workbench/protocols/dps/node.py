@@ -257,6 +257,12 @@ class DPSNode(Node):
                 self.links.take_acknowledgement(neighbor, message, now)
             self._plan_wake()
 
+    def sent(self, destination, frame, ok, now):
+        """Send a publication again that the radio has given up."""
+        if not ok:
+            self.publications.repeats.give_up(destination, bytes(frame), now)
+            self._plan_wake()
+
     # Time
 
     def wake(self, now):

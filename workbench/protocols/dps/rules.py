@@ -27,6 +27,8 @@ MARKED = 0xFFFFFF  # the bytes of the hops and the mark
 _MARK_MASK = 0xFFFF00
 MOST_ID_HOPS = 255  # an id that has come farther counts for nothing
 MOST_RISES = 4  # so many times in turn an id may come from farther than before
+MOST_REPEATS = 2  # of a publication that the radio gave up
+REPEATS_KEPT = 16  # publications that it gave up last; those that wait are fewer
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
 # Derived from the settings. update_us: how long what is retained is not sent again; learnt_us: how long interests that
@@ -255,6 +257,9 @@ def relink_after_us(relink_s, uniform):
 
 def is_hub(address, neighbors):
     """Whether a node is one of the few in a crowd that the others like best: about the root of their number."""
+    import os
+    if os.environ.get("HUB"):
+        return (mix64(address) >> 11) / 2**53 * neighbors < math.sqrt(neighbors)*float(os.environ.get("HUB"))
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
@@ -263,10 +268,12 @@ def rank(quality, address, neighbor, neighbors):
 
     Hubs agree on the best hub. Others like any hub, so the links are shared out among all hubs.
     """
+    import os
     lot = mix64(neighbor)
-    if not is_hub(address, neighbors):
+    if not is_hub(address, neighbors) and not os.environ.get("AGREE"):
         lot = mix64(min(address, neighbor) << 32 | max(address, neighbor))
-    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
+    Q=float(os.environ.get("CLS","10"))
+    return -min(int(Q * quality), int(Q)-1), not is_hub(neighbor, neighbors), lot, neighbor
 
 
 def ask_late_us(relink_s):
@@ -290,6 +297,11 @@ def scout_after_us(recheck_s, uniform):
 def waits(is_crowded, waiting):
     """Whether a publication is forwarded later, as others that got it at once would meet; ``waiting``: how many do."""
     return is_crowded and waiting < MOST_WAITING
+
+
+def repeat_within_us(repeated):
+    """Return within what time a publication is sent again that the radio has given up; ``repeated``: how often so far."""
+    return FORWARD_US << repeated
 
 
 def end_us(now, ttl_s):

@@ -51,6 +51,7 @@ from workbench.protocols.dps.fast.publications import (
     wake_resending,
     wake_waiting,
 )
+from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
 from workbench.protocols.dps.fast.remotes import link_of
 from workbench.protocols.dps.fast.retained import remove_ended
 from workbench.protocols.dps.fast.state import (
@@ -112,6 +113,7 @@ def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
     earliest_us = _earlier(earliest_us, _earlier(node.choose_us, node.scout_us))
+    earliest_us = _earlier(earliest_us, node.repeat_us)
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
@@ -217,6 +219,14 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     _plan_wake(core, state, i)
 
 
+@inlined
+def sent(core, state, i, receiver, message, word, ok, now):
+    """Send a publication again that the radio has given up."""
+    if not ok and core.messages[message].name == PUBLICATION_MESSAGE:
+        give_up(core, state, i, np.int64(receiver), np.int64(state.letters[message].publication), word, now)
+        _plan_wake(core, state, i)
+
+
 # Time
 
 
@@ -235,6 +245,7 @@ def wake(core, state, i, now):
     wake_waiting(core, state, i, now)
     remove_ended(state, i, now)
     wake_resending(core, state, i, now)
+    wake_repeats(core, state, i, now)
     node = state.nodes[i]
     if node.choose_us != NONE and node.choose_us <= now:
         choose(core, state, i, now)

@@ -21,7 +21,7 @@ from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
-from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, rank, times_of
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, REPEATS_KEPT, rank, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import GIVEN, Array, Fields, grown, make
@@ -91,7 +91,7 @@ ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int
 # ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
 # neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
 # ``kept``: those that it retains, of which the next ends at ``next_end_us``; ``waiting``: those that it will forward.
-# ``scout``: a link; ``place``: of the next neighbor among the ranked; what follows these depends on its neighbors.
+# ``scout``: a link; ``repeats``: entries of ``state.repeats``; ``place``: of the next neighbor among the ranked; what follows these depends on its neighbors.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -103,6 +103,7 @@ NODE = np.dtype(
         ("next_end_us", np.int64),
         ("choose_us", np.int64),
         ("scout_us", np.int64),
+        ("repeat_us", np.int64),
         ("scout", np.int32),
         ("place", np.int32),
         ("is_crowded", np.int64),
@@ -122,6 +123,8 @@ NODE = np.dtype(
         ("entries", np.int32),
         ("clear_at", np.int32),
         ("since_cleared", np.int32),
+        ("repeats", np.int32),
+        ("oldest_repeat", np.int32),
     ],
     align=True,
 )
@@ -133,6 +136,7 @@ _NEW_NODE = {
     "next_end_us": NONE,
     "choose_us": NONE,
     "scout_us": NONE,
+    "repeat_us": NONE,
     "scout": NONE,
     "links": NO_ROWS,
     "asked": NO_ROWS,
@@ -179,6 +183,19 @@ WAITING = np.dtype(
         ("ttl_s", np.int32),
         ("is_told", np.int16),
         ("is_waiting", np.int16),
+    ],
+    align=True,
+)
+
+# A publication that the radio gave up: over which link, with which hops and life (its frame's word), how often it was
+# sent again, and when it is next.
+REPEAT = np.dtype(
+    [
+        ("due_us", np.int64),
+        ("word", np.int64),
+        ("link", np.int32),
+        ("publication", np.int32),
+        ("count", np.int32),
     ],
     align=True,
 )
@@ -267,6 +284,8 @@ FIELDS: Fields = {
     "ways": Array(np.int32, ("publications", "links"), only_if="acknowledges"),
     "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
     "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_crowds"),
+    "reports": GIVEN,  # whether the radio reports outcomes of unicasts
+    "repeats": Array(REPEAT, ("nodes", REPEATS_KEPT), only_if="reports"),
 }
 State: Any = namedtuple("State", FIELDS)
 
@@ -360,8 +379,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         Needs(16 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
             12 + deliveries * (1 + retained) + ended + degree * (4 + retained) + waiting,
-            frames + degree * (retained + waiting),
-            frames + 2 + degree * retained + waiting,
+            frames + degree * (retained + waiting) + REPEATS_KEPT,
+            frames + 2 + degree * retained + waiting + REPEATS_KEPT,
         ),
     )
 
@@ -420,6 +439,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
     given |= {"rank_first": crowds.rank_first, "ranked": crowds.ranked, "has_crowds": bool(crowds.neighbors.any())}
+    given["reports"] = bool(setup.radio.retries or setup.radio.csma)
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
     state = make(State, FIELDS, sizes | rooms, **given)
     state.links["works"] = qualities >= protocol.worst_link  # NaN is not.
