@@ -41,6 +41,7 @@ from workbench.protocols.dps.automaton import (
     MUTED,
     NEEDED,
     NOTHING,
+    OVERDUE,
     QUIET,
     RESTARTED,
     STATE_NAMES,
@@ -348,10 +349,36 @@ class Links:
             self._ids_us = None
             self._tell_ids(now)
         for remote in list(self.remotes.values()):
+            if remote.again_us is not None and remote.again_us <= now:
+                self._send_again(remote, now)
             if remote.tick_us is not None and remote.tick_us <= now:
                 self._tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._come(remote, QUIET, now)
+
+    def reached(self, neighbor):
+        """Note that the radio of a neighbor has acknowledged a frame."""
+        remote = self.remotes.get(neighbor)
+        if remote is not None:
+            remote.repeated = 0
+
+    def give_up(self, neighbor, is_answer, now):
+        """Plan to send a message of a link again that the radio gave up; ``is_answer``: one that asks for no answer."""
+        remote = self.remotes.get(neighbor)
+        if remote is None:
+            return
+        remote.owes_answer = remote.owes_answer or is_answer
+        if remote.again_us is None and remote.repeated < rules.MOST_REPEATS:
+            remote.again_us = now + 1 + self.node.random.below(rules.repeat_within_us(remote.repeated))
+            remote.repeated += 1
+
+    def _send_again(self, remote, now):
+        """Repeat what the radio gave up, as far as it is still to be answered."""
+        remote.again_us = None
+        if remote.owes_answer:
+            self._out.acknowledgement(remote, False, now)
+        if remote.pending is not None:
+            self._come(remote, OVERDUE, now)
 
     def _tell_ids(self, now):
         """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
@@ -383,7 +410,7 @@ class Links:
         if self._ids_us is not None and (due is None or self._ids_us < due):
             due = self._ids_us
         for remote in self.remotes.values():
-            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us):
+            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us, remote.again_us):
                 if time_us is not None and (due is None or time_us < due):
                     due = time_us
         return due

@@ -14,8 +14,7 @@ Bounds
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.errors import DecodeError
-from workbench.protocols.dps import rules, wire
+from workbench.protocols.dps import rules
 
 
 class Repeats:
@@ -27,24 +26,18 @@ class Repeats:
         self._entries = []  # [neighbor, frame, message, how often it was sent again, when it is next or None]
         self._oldest = 0  # the entry that is replaced next, once there are REPEATS_KEPT
 
-    def give_up(self, neighbor, frame, now):
-        """Plan to send a publication again that the radio gave up; other messages are repeated by their links."""
-        entry = self._entry(neighbor, frame)
-        if entry is not None and entry[3] < rules.MOST_REPEATS:
+    def give_up(self, neighbor, frame, message, now):
+        """Plan to send a publication again that the radio gave up; ``message``: the same, decoded."""
+        entry = self._entry(neighbor, frame, message)
+        if entry[3] < rules.MOST_REPEATS:
             entry[4] = now + 1 + self._node.random.below(rules.repeat_within_us(entry[3]))
             entry[3] += 1
 
-    def _entry(self, neighbor, frame):
-        """Return the entry of a frame, a new one if there is none, or None if it is no publication."""
+    def _entry(self, neighbor, frame, message):
+        """Return the entry of a frame, a new one if there is none."""
         for entry in self._entries:
             if entry[0] == neighbor and entry[1] == frame:
                 return entry
-        try:
-            message = wire.decode(frame, self._node.settings.filter_bits)
-        except DecodeError:
-            return None
-        if type(message) is not wire.Publication:
-            return None
         entry = [neighbor, frame, message, 0, None]
         if len(self._entries) < rules.REPEATS_KEPT:
             self._entries.append(entry)

@@ -27,7 +27,7 @@ MARKED = 0xFFFFFF  # the bytes of the hops and the mark
 _MARK_MASK = 0xFFFF00
 MOST_ID_HOPS = 255  # an id that has come farther counts for nothing
 MOST_RISES = 4  # so many times in turn an id may come from farther than before
-MOST_REPEATS = 2  # of a publication that the radio gave up
+MOST_REPEATS = 2  # of a frame that the radio gave up
 REPEATS_KEPT = 16  # publications that it gave up last; those that wait are fewer
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
@@ -58,7 +58,7 @@ def times_of(settings, crowd=0, is_on_radio=False):
         int(update_us * min(pace, 2.0)),
         sign_us,
         settings.recheck_s * pace,
-        max(update_us, sign_us // 10) if crowd else soon_us,
+        (int(float(__import__('os').environ['IDS'])*1e6) if 'IDS' in __import__('os').environ else max(update_us, sign_us // 10)) if crowd else soon_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -300,7 +300,7 @@ def waits(is_crowded, waiting):
 
 
 def repeat_within_us(repeated):
-    """Return within what time a publication is sent again that the radio has given up; ``repeated``: how often so far."""
+    """Return within what time a frame is sent again that the radio has given up; ``repeated``: how often so far."""
     return FORWARD_US << repeated
 
 

@@ -35,6 +35,7 @@ from workbench.protocols.dps.fast.filters import (
 from workbench.protocols.dps.fast.links import (
     ask,
     end,
+    give_link_up,
     take_acknowledgement,
     take_subscription,
     update,
@@ -67,6 +68,7 @@ from workbench.protocols.dps.fast.state import (
     text,
     with_more_room,
 )
+from workbench.protocols.dps.wire import SAK_REQUESTED
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
@@ -118,6 +120,7 @@ def _plan_wake(core, state, i):
     while link != NONE:
         it = state.links[link]
         earliest_us = _earlier(_earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us), it.resend_us)
+        earliest_us = _earlier(earliest_us, it.again_us)
         link = np.int64(it.next)
     link = np.int64(node.asked.first)
     while link != NONE:
@@ -221,10 +224,17 @@ def receive(core, state, i, sender, message, word, broadcast, now):
 
 @inlined
 def sent(core, state, i, receiver, message, word, ok, now):
-    """Send a publication again that the radio has given up."""
-    if not ok and core.messages[message].name == PUBLICATION_MESSAGE:
-        give_up(core, state, i, np.int64(receiver), np.int64(state.letters[message].publication), word, now)
-        _plan_wake(core, state, i)
+    """Send again what the radio has given up."""
+    name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
+    if ok:
+        state.links[link].repeated = 0
+        return
+    if name == PUBLICATION_MESSAGE:
+        give_up(core, state, i, link, np.int64(state.letters[message].publication), word, now)
+    elif name != ANSWER_MESSAGE:
+        is_answer = name != SUBSCRIPTION_MESSAGE and not state.letters[message].flags & SAK_REQUESTED
+        give_link_up(core, state, i, link, is_answer, now)
+    _plan_wake(core, state, i)
 
 
 # Time

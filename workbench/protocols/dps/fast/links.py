@@ -33,6 +33,7 @@ from workbench.protocols.dps.automaton import (
     NEW_MESH_ID,
     NOTE_REVISION,
     NOTHING,
+    OVERDUE,
     QUIET,
     REMOVE,
     REPEAT,
@@ -80,8 +81,9 @@ from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
 from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
+from workbench.protocols.dps.rules import MOST_REPEATS
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
-from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.draws import stream_below, stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import add_row, drop
 from workbench.sim.fast.reference import inlined, outlined
@@ -93,7 +95,7 @@ has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_l
 tells_mute, is_settled = inlined(rules.tells_mute), inlined(rules.is_settled)
 loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
 ticks_when_heard = inlined(rules.ticks_when_heard)
-ask_muted_after_us = inlined(rules.ask_muted_after_us)
+ask_muted_after_us, repeat_within_us = inlined(rules.ask_muted_after_us), inlined(rules.repeat_within_us)
 
 _INPUTS = len(INPUT_NAMES)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
@@ -494,11 +496,37 @@ def wake_links(core, state, i, now):
     while link != NONE:
         it = state.links[link]
         behind = np.int64(it.next)
+        if it.again_us != NONE and it.again_us <= now:
+            _send_again(core, state, i, link, now)
         if it.tick_us != NONE and it.tick_us <= now:
             _tick(core, state, i, link, now)
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
             come(core, state, i, link, np.int64(QUIET), now)
         link = behind
+
+
+@outlined
+def give_link_up(core, state, i, link, is_answer, now):
+    """Plan to send a message of a link again that the radio gave up."""
+    it = state.links[link]
+    if it.state == GONE:
+        return
+    if is_answer:
+        it.owes_answer = 1
+    if it.again_us == NONE and it.repeated < MOST_REPEATS:
+        it.again_us = now + 1 + stream_below(core, i, repeat_within_us(it.repeated))
+        it.repeated += 1
+
+
+@outlined
+def _send_again(core, state, i, link, now):
+    """Repeat what the radio gave up, as far as it is still to be answered."""
+    it = state.links[link]
+    it.again_us = NONE
+    if it.owes_answer:
+        send_acknowledgement(core, state, i, link, now, False)
+    if it.pending:
+        come(core, state, i, link, np.int64(OVERDUE), now)
 
 
 @outlined

@@ -5,7 +5,6 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.history import came_from
 from workbench.protocols.dps.fast.publications import HOPS_BITS, message_of, takes_publications
-from workbench.protocols.dps.fast.remotes import link_of
 from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, REPEATS_KEPT
 from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.draws import stream_below
@@ -16,10 +15,9 @@ repeat_within_us = inlined(rules.repeat_within_us)
 
 
 @outlined
-def give_up(core, state, i, receiver, publication, word, now):
+def give_up(core, state, i, link, publication, word, now):
     """Plan to send a publication again that the radio gave up."""
     node, entries = state.nodes[i], state.repeats[i]
-    link = link_of(state, i, receiver)
     chosen = NONE
     for k in range(node.repeats):
         it = entries[k]

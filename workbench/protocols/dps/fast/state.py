@@ -57,6 +57,7 @@ LINK = np.dtype(
         ("keep_alive_us", np.int64),
         ("resend_us", np.int64),
         ("next_resend_us", np.int64),
+        ("again_us", np.int64),
         ("state", np.int32),
         ("revision", np.int32),
         ("noted_revision", np.int32),
@@ -78,11 +79,13 @@ LINK = np.dtype(
         ("wanted", np.int16),
         ("unlinks", np.int16),
         ("rises", np.int16),
+        ("repeated", np.int16),
+        ("owes_answer", np.int16),
     ],
     align=True,
 )
 _NO_LINK = dict.fromkeys(
-    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "interests", "vector", "inbound"), NONE
+    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "again_us", "interests", "vector", "inbound"), NONE
 )
 
 # When a neighbor is to be asked for a link; ``next`` links those that are waiting for that.
@@ -370,8 +373,9 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     degree = _most_neighbors(setup)
     deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
     ended = work.most_subscriptions
-    # A link sends at most once to tell something, once to be taken into use again, and once to begin; a scout two.
-    frames = 3 * degree + 5
+    # A link sends at most once to tell something, once to be taken into use again, once to begin, and two again that
+    # were given up; a scout two.
+    frames = 5 * degree + 5
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
     waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
     return (
