@@ -475,8 +475,10 @@ class Links:
         self._set_inbound(remote, None)
 
     def _forget_muted(self, remote, now):
-        if not self._counts_muted():
+        if not self._counts_muted() and remote.inbound is not None:
             self._set_inbound(remote, None)
+            # The message that shows the loop may bring nothing new, and then nothing else would forward this.
+            self._update_later(now)
 
     def _counts_muted(self):
         """Whether what a muted neighbor told stays in the sum: in a crowd it would draw publications to most nodes."""

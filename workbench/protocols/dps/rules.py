@@ -27,7 +27,7 @@ MARKED = 0xFFFFFF  # the bytes of the hops and the mark
 _MARK_MASK = 0xFFFF00
 MOST_ID_HOPS = 255  # an id that has come farther counts for nothing
 MOST_RISES = 4  # so many times in turn an id may come from farther than before
-MOST_REPEATS = 2  # of a frame that the radio gave up
+MOST_REPEATS = 3  # of a frame that the radio gave up
 REPEATS_KEPT = 16  # publications that it gave up last; those that wait are fewer
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 

@@ -174,6 +174,10 @@ def _do(core, state, i, link, action, now):
         link_ended(core, state, i, link, now)
     elif action == UPDATE_LATER:
         _update_later(state, i, now)
+    elif action == FORGET_MUTED:
+        if not _counts_muted(state, i) and it.inbound != NONE:
+            _set_inbound(it, NONE, EMPTY)
+            _update_later(state, i, now)
     else:
         _note(state, i, it, action)
 
@@ -193,9 +197,6 @@ def _note(state, i, it, action):
         it.is_delta = 0
     elif action == FORGET_HEARD:
         _set_inbound(it, NONE, EMPTY)
-    elif action == FORGET_MUTED:
-        if not _counts_muted(state, i):
-            _set_inbound(it, NONE, EMPTY)
     elif action == FORGET_REVISION:
         it.inbound_revision = 0
     elif action == FORGET_MESH_ID:
