@@ -209,7 +209,7 @@ def test_a_neighbor_that_mutes_is_muted():
 
 
 def test_losing_an_active_link_unmutes_one_with_a_mesh_id_below_all():
-    low = b"\x01" * 16
+    low = (1 << 100).to_bytes(16, "little")
     alone = Alone().linked(1, ["a/b"], mesh_id=low).linked(2, mesh_id=low)
     assert alone.state(2) == MUTED
     (_, answer), (to, told) = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))

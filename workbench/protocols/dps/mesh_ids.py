@@ -12,6 +12,8 @@ from workbench.protocols.dps.remotes import NO_MESH_ID, owner_of
 from workbench.protocols.dps.rules import MARK, hop_to_add, joins, takes_publications
 
 _MARKED_BITS = 24  # hops and mark
+_UNNUMBERED_BITS = 65  # 63 are left
+_TOP = 1 << 120  # ids of this project's nodes are below this, and nearly all others above
 
 
 def number_of(mesh_id):
@@ -19,9 +21,14 @@ def number_of(mesh_id):
     return int.from_bytes(mesh_id, "little")
 
 
+def owner_number(mesh_id):
+    """Return the number of a mesh id's owner in events, -1 for NO_MESH_ID: the leading bits, which hops never reach."""
+    return -1 if mesh_id >= NO_MESH_ID else mesh_id >> _UNNUMBERED_BITS
+
+
 def marked(mesh_id):
-    """Return a mesh id with the mark of this project's nodes, and no hops."""
-    return mesh_id >> _MARKED_BITS << _MARKED_BITS | MARK
+    """Return a mesh id with the mark of this project's nodes, no hops, and 0 in the byte that counts most."""
+    return mesh_id % _TOP >> _MARKED_BITS << _MARKED_BITS | MARK
 
 
 class MeshIds:
@@ -36,6 +43,10 @@ class MeshIds:
         """An id has come; one that is made later will be below it."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
+    def counts_hops(self):
+        """Return whether this node's own id has the mark, by which other nodes count its hops."""
+        return hop_to_add(self.own) != 0
+
     def lowest_but(self, remote):
         """The lowest id on this side of a link."""
         lowest = self.own
@@ -45,7 +56,7 @@ class MeshIds:
         return lowest
 
     def shows_loop(self, mesh_id, remote):
-        """Return whether a neighbor's id has the owner of this node's own, or of the lowest that other neighbors told."""
+        """Return whether a neighbor's id has the owner of this node's own, or of the lowest of other neighbors."""
         if hop_to_add(mesh_id) < 0:
             return False
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_but(remote)))
@@ -63,7 +74,12 @@ class MeshIds:
             elif mesh_id < second:
                 second = mesh_id
         active = [one for one in self._remotes.values() if takes_publications(one.state)]
-        return [one for one in active if one.told_mesh_id != min(self.own, second if one is source else lowest)]
+        own = self.own
+        return [
+            one
+            for one in active
+            if one.told_mesh_id != one.mesh_id_there(min(own, second if one is source else lowest))
+        ]
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""

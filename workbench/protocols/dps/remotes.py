@@ -11,6 +11,9 @@ NO_NEEDS = bytes(FUZZY_HASH_B)
 # Above every mesh id: what a neighbor is taken to have sent before it has sent anything.
 NO_MESH_ID = 1 << 128
 
+# Bits and needs of no interests, as events have them.
+NOTHING_ANNOUNCED = 0, "0"
+
 # What an answer is outstanding to.
 SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
@@ -26,7 +29,11 @@ class Remote:
     __slots__ = (
         "address",
         "again_us",
+        "announced",
+        "announced_owner",
         "asked",
+        "counts_hops",
+        "has_news",
         "inbound",
         "inbound_mesh_id",
         "inbound_revision",
@@ -74,6 +81,10 @@ class Remote:
         self.inbound = None  # (interests, needs), None if there are no interests
         self.inbound_mesh_id = NO_MESH_ID
         self.inbound_revision = 0
+        self.announced = NOTHING_ANNOUNCED  # bits and needs of its interests, as events have them
+        self.announced_owner = -1
+        self.has_news = False  # whether events may have to report others
+        self.counts_hops = False  # whether it counts hops in mesh ids, as its last message has shown
         self.rises = 0  # how often in turn its mesh id has come from farther
 
     def takes_publications(self):
@@ -86,6 +97,10 @@ class Remote:
         is_same = owner_of(mesh_id) == owner_of(before)
         self.rises = rises_after(self.rises, is_same, hops_of(mesh_id), hops_of(before))
         self.inbound_mesh_id = mesh_id
+
+    def mesh_id_there(self, mesh_id):
+        """Return a mesh id as this neighbor is told it: without hops, if it would pass on and compare these, too."""
+        return mesh_id if self.counts_hops else owner_of(mesh_id)
 
     def mesh_id_here(self):
         """Return what this neighbor's mesh id counts for here: one hop more, or NO_MESH_ID if it only goes round."""

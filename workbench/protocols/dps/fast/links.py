@@ -65,27 +65,26 @@ from workbench.protocols.dps.fast.mesh_ids import (
     shows_loop,
     was_told_otherwise,
 )
-from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
+from workbench.protocols.dps.fast.names import NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
+    note_news,
     send_acknowledgement,
     send_again,
     send_subscription,
     send_unlink,
     tell_in_full,
     tell_nothing,
-    tell_sum,
 )
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
-from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import MOST_REPEATS
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
 from workbench.sim.fast.draws import stream_below, stream_uniform
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import add_row, drop
+from workbench.sim.fast.record import drop
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import remove
 
@@ -167,24 +166,26 @@ def _do(core, state, i, link, action, now):
         settle(it, _next_sign_us(core, state, i, link, now))
     elif action == NEW_MESH_ID:
         go_below(core, state, i)
+        state.nodes[i].has_news = 1
     elif action == REMOVE:
         remove(state.nodes[i].links, state.links, link)
-        _set_inbound(it, NONE, EMPTY)
+        _set_inbound(state, i, link, NONE, EMPTY)
     elif action == ASK_LATER:
         link_ended(core, state, i, link, now)
     elif action == UPDATE_LATER:
         _update_later(state, i, now)
     elif action == FORGET_MUTED:
         if not _counts_muted(state, i) and it.inbound != NONE:
-            _set_inbound(it, NONE, EMPTY)
+            _set_inbound(state, i, link, NONE, EMPTY)
             _update_later(state, i, now)
     else:
-        _note(state, i, it, action)
+        _note(state, i, link, action)
 
 
 @inlined
-def _note(state, i, it, action):
+def _note(state, i, link, action):
     """Do an action that changes what is known of the neighbor."""
+    it = state.links[link]
     if action == ANSWER_IN_FULL:
         it.owes_all = 1
     elif action == TELL_AGAINST_NOTHING:
@@ -196,11 +197,12 @@ def _note(state, i, it, action):
         forget_outbound(it)
         it.is_delta = 0
     elif action == FORGET_HEARD:
-        _set_inbound(it, NONE, EMPTY)
+        _set_inbound(state, i, link, NONE, EMPTY)
     elif action == FORGET_REVISION:
         it.inbound_revision = 0
     elif action == FORGET_MESH_ID:
         forget_mesh(it)
+        note_news(state, i, link)
     elif action == STOP_WAITING:
         settle(it, NONE)
     elif action == END_LATER:
@@ -243,9 +245,10 @@ def _to_replace(state, i, link):
 
 
 @inlined
-def _set_inbound(it, interests, needs):
-    it.inbound = interests
-    it.inbound_needs = needs
+def _set_inbound(state, i, link, interests, needs):
+    state.links[link].inbound = interests
+    state.links[link].inbound_needs = needs
+    note_news(state, i, link)
 
 
 # What the node asks for
@@ -396,6 +399,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
             come(core, state, i, link, np.int64(RESTARTED), now)
             return False
         it.inbound_revision = revision
+    it.counts_hops = 1
     heard(state, i, letter.mesh_high, letter.mesh_low)
     is_crowded, was_muted = state.nodes[i].is_crowded != 0, it.state == MUTED
     if not flags & UNMUTE:
@@ -404,6 +408,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         come(core, state, i, link, np.int64(UNMUTED), now)
     if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
         note_mesh_id(it, letter.mesh_high, letter.mesh_low)
+        note_news(state, i, link)
         _tell_ids_later(state, i, now)
     if tells_mute(is_crowded, was_muted, it.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
@@ -424,7 +429,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
 
 @inlined
 def _take_interests(core, state, i, link, message, is_known, now):
-    is_changed = not is_known and _apply(core, state, i, link, message, now)
+    is_changed = not is_known and _apply(state, i, link, message)
     _acknowledge(core, state, i, link, now)
     if is_changed:
         send_retained(core, state, i, link, now)
@@ -433,7 +438,7 @@ def _take_interests(core, state, i, link, message, is_known, now):
 
 
 @outlined
-def _apply(core, state, i, link, message, now):
+def _apply(state, i, link, message):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
     if it.state == MUTED and not _counts_muted(state, i):
@@ -442,12 +447,7 @@ def _apply(core, state, i, link, message, now):
     interests = np.int64(letter.vector)
     if letter.flags & DELTA and it.inbound != NONE:
         interests = change_between(state, interests, np.int64(it.inbound))
-    _set_inbound(it, NONE if interests == EMPTY else interests, letter.needs)
-    if core.traces:
-        peer, revision = address_of(core, state, link), core.messages[message].sequence
-        value, detail = state.filter_ones[interests], state.first_text + state.needs_ones[letter.needs]
-        add_row(core, now, i, INTERESTS_SET, peer, SUBSCRIPTION_MESSAGE, NONE, revision, 0, value, detail)
-        tell_sum(core, state, i, now)
+    _set_inbound(state, i, link, NONE if interests == EMPTY else interests, letter.needs)
     return it.inbound != before or (before != NONE and it.inbound_needs != before_needs)
 
 

@@ -20,6 +20,7 @@ _NOTHING, _ONE = np.uint64(0), np.uint64(1)
 _BYTES = np.uint64(0x00FF00FF00FF00FF)
 _PAIRS = np.uint64(0x0000FFFF0000FFFF)
 _MARK, _MARKED = np.uint64(rules.MARK), np.uint64(rules.MARKED)
+OWN_HIGH = np.uint64(0x00FFFFFFFFFFFFFF)  # the byte that counts most is 0
 _MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 
 
@@ -77,6 +78,12 @@ def note_mesh_id(it, high, low):
 
 
 @inlined
+def low_there(it, low):
+    """The low word of an id as a neighbor is told it: without hops until it has shown that it counts these."""
+    return low if it.counts_hops else owner_low(low)
+
+
+@inlined
 def mesh_id_here(it):
     """What a neighbor's mesh id counts for here: one hop more, or no id if it only goes round."""
     more = hop_to_add(_marks_of(it.mesh_low))
@@ -93,6 +100,12 @@ def _below(high, low, by):
     low = low - by_low
     step = _ONE << _MARKED_BITS
     return high - (_ONE if low < step else _NOTHING), (low - step) | _MARK
+
+
+@inlined
+def owner_number(high, low):
+    """The number of an id's owner in events, NONE without an id."""
+    return np.int64(NONE) if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
 
 
 @inlined
@@ -163,7 +176,7 @@ def was_told_otherwise(state, i, link, ids):
         high, low = second_high, second_low
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
-    return takes_publications(it.state) and (it.told_high != high or it.told_low != low)
+    return takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
 
 
 @inlined
@@ -184,7 +197,7 @@ def go_below(core, state, i):
     lowest_low = (node.lowest_low >> _MARKED_BITS) << _MARKED_BITS
     if not is_less(by_high, by_low, node.lowest_high, lowest_low):
         # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
-        node.mesh_high = stream_bits(core, i)
+        node.mesh_high = stream_bits(core, i) & OWN_HIGH
         node.mesh_low = marked(stream_bits(core, i))
         node.lowest_high, node.lowest_low = node.mesh_high, node.mesh_low
         return
