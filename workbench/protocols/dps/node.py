@@ -273,7 +273,7 @@ class DPSNode(Node):
         elif kind is not wire.Acknowledgement:
             is_answer = kind is wire.SubscriptionAcknowledgement and message.interests is None
             self.links.give_up(destination, is_answer, now)
-        self._plan_wake()
+        self._finish()
 
     # Time
 

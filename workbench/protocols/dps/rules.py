@@ -58,7 +58,7 @@ def times_of(settings, crowd=0, is_on_radio=False):
         int(update_us * min(pace, 2.0)),
         sign_us,
         settings.recheck_s * pace,
-        (int(float(__import__('os').environ['IDS'])*1e6) if 'IDS' in __import__('os').environ else max(update_us, sign_us // 10)) if crowd else soon_us,
+        max(update_us, sign_us // 10) if crowd else soon_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -257,9 +257,6 @@ def relink_after_us(relink_s, uniform):
 
 def is_hub(address, neighbors):
     """Whether a node is one of the few in a crowd that the others like best: about the root of their number."""
-    import os
-    if os.environ.get("HUB"):
-        return (mix64(address) >> 11) / 2**53 * neighbors < math.sqrt(neighbors)*float(os.environ.get("HUB"))
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
@@ -268,12 +265,10 @@ def rank(quality, address, neighbor, neighbors):
 
     Hubs agree on the best hub. Others like any hub, so the links are shared out among all hubs.
     """
-    import os
     lot = mix64(neighbor)
-    if not is_hub(address, neighbors) and not os.environ.get("AGREE"):
+    if not is_hub(address, neighbors):
         lot = mix64(min(address, neighbor) << 32 | max(address, neighbor))
-    Q=float(os.environ.get("CLS","10"))
-    return -min(int(Q * quality), int(Q)-1), not is_hub(neighbor, neighbors), lot, neighbor
+    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
 
 
 def ask_late_us(relink_s):

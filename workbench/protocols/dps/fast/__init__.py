@@ -52,8 +52,8 @@ from workbench.protocols.dps.fast.publications import (
     wake_resending,
     wake_waiting,
 )
-from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
 from workbench.protocols.dps.fast.remotes import link_of
+from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
 from workbench.protocols.dps.fast.retained import remove_ended
 from workbench.protocols.dps.fast.state import (
     ANSWER_MESSAGE,

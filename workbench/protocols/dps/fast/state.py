@@ -99,7 +99,8 @@ ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int
 # ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
 # neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
 # ``kept``: those that it retains, of which the next ends at ``next_end_us``; ``waiting``: those that it will forward.
-# ``scout``: a link; ``repeats``: entries of ``state.repeats``; ``place``: of the next neighbor among the ranked; what follows these depends on its neighbors.
+# ``repeats``: entries of ``state.repeats``. ``scout``: a link; ``place``: of the next neighbor among the ranked; what
+# follows these depends on its neighbors.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
