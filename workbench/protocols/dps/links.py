@@ -388,6 +388,16 @@ class Links:
                 self._come(remote, QUIET, now)
             else:
                 self._ids_wait = True
+        if not self.node.is_crowded:
+            self._ask_soon(self.mesh_ids.apart(), now)
+
+    def _ask_soon(self, remotes, now):
+        """Ask muted links whether they still close a loop, as they seem to lead to another part of the network."""
+        update_us = self.node.times.update_us
+        for remote in remotes:
+            # Spread, as the first that joins the parts closes the loop for the others.
+            if remote.keep_alive_us > now + update_us:
+                remote.keep_alive_us = now + 1 + self.node.random.below(update_us)
 
     def _tick(self, remote, now):
         """A unit of waiting for an answer is over."""

@@ -59,6 +59,7 @@ from workbench.protocols.dps.fast.mesh_ids import (
     forget_mesh,
     go_below,
     heard,
+    is_apart,
     is_same_owner,
     lowest_two,
     note_mesh_id,
@@ -542,6 +543,20 @@ def _tell_ids(core, state, i, now):
             else:
                 come(core, state, i, link, np.int64(QUIET), now)
         link = np.int64(state.links[link].next)
+    if not state.nodes[i].is_crowded:
+        link = np.int64(state.nodes[i].links.first)
+        while link != NONE:
+            if is_apart(state, i, link):
+                _ask_soon(core, state, i, link, now)
+            link = np.int64(state.links[link].next)
+
+
+@inlined
+def _ask_soon(core, state, i, link, now):
+    """Ask a muted link whether it still closes a loop, as it seems to lead to another part of the network."""
+    it = state.links[link]
+    if it.keep_alive_us > now + state.update_after_us:
+        it.keep_alive_us = now + 1 + stream_below(core, i, state.update_after_us)
 
 
 @inlined
