@@ -256,18 +256,18 @@ def whole_s(here: nx.Graph, changed_us: int, trace: Any) -> float | None:
 
 def report(name: str, outcomes: list[Outcome]) -> list[str]:
     """The row of a set."""
-    times = sorted(one.whole_s for one in outcomes if one.whole_s is not None)
+    times = sorted(outcome.whole_s for outcome in outcomes if outcome.whole_s is not None)
     apart = len(outcomes) - len(times)
     return [
         name,
         f"{len(outcomes)}",
         f"{apart}",
-        f"{sum(one.missed for one in outcomes)}",
+        f"{sum(outcome.missed for outcome in outcomes)}",
         f"{statistics.median(times):.1f}" if times else "-",
         f"{times[int(0.95 * (len(times) - 1))]:.1f}" if times else "-",
         f"{times[-1]:.1f}" if times else "-",
-        f"{sum(one > SLOW_S for one in times)}",
-        f"{statistics.mean(one.frames for one in outcomes):,.1f}",
+        f"{sum(time_s > SLOW_S for time_s in times)}",
+        f"{statistics.mean(outcome.frames for outcome in outcomes):,.1f}",
     ]
 
 
@@ -292,11 +292,14 @@ def main() -> None:
     rows = []
     for name in options.sets or SETS:
         outcomes = []
-        for one in outcomes_of(name, options.first, options.networks, options.engine):
-            outcomes.append(one)
-            if one.whole_s is None or one.whole_s > SLOW_S or one.missed:
-                whole = "apart" if one.whole_s is None else f"whole after {one.whole_s:.1f} s"
-                print(f"{name}, seed {one.seed}: {one.nodes} nodes, {whole}, {one.missed} readings missed", flush=True)
+        for outcome in outcomes_of(name, options.first, options.networks, options.engine):
+            outcomes.append(outcome)
+            if outcome.whole_s is None or outcome.whole_s > SLOW_S or outcome.missed:
+                whole = "apart" if outcome.whole_s is None else f"whole after {outcome.whole_s:.1f} s"
+                print(
+                    f"{name}, seed {outcome.seed}: {outcome.nodes} nodes, {whole}, {outcome.missed} readings missed",
+                    flush=True,
+                )
         rows.append(report(name, outcomes))
     print(table(HEADER, rows))
 

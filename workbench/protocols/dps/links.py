@@ -7,7 +7,7 @@ Theory of operation
     end the neighbor is given up. The first acknowledgement of a link brings interests the other way, and is
     acknowledged in turn.
 
-    Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
+    Each message carries a mesh id, the lowest that is known on this side of the link. An id of the same owner from two
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
     publications and no interests, and waits. An id that has changed is told soon, by a sign of life: while it is on its
     way links change, and it may come where it means nothing any more. When an active link is given up, a muted one is

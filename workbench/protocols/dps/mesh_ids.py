@@ -5,6 +5,18 @@ Theory of operation
     told. Where the links are a tree, two neighbors cannot tell the same: it would have come to one of them through
     this node. So the same lowest id from two of them is a loop.
 
+    In a loop of active links the id of a node that is no longer behind any of them would go round for ever: each node
+    takes it for the lowest of the one before it, and muted links compare it to no end. So the lowest byte of an id
+    counts its hops. An id that only goes round comes from farther each time; when it has done so `MOST_RISES` times in
+    turn over a link, it counts for nothing there, and so it does after `MOST_ID_HOPS`. The other bytes are the owner's:
+    two ids of one owner show a loop, however far they have come.
+
+    A C node's id has a random byte there, and C nodes pass an id on unchanged and compare all of it. So ids that count
+    hops have a mark, bytes 1 and 2, and all others are compared whole and pass unchanged. A C node is told an id
+    without its hops, else it would take one id that came two ways for two; the flag COUNTS_HOPS of a message shows
+    which neighbors are not C nodes. The last byte of an id, which counts most, is 0 if it has the mark: so the lowest
+    id in a mesh is one that counts its hops, if any node makes such.
+
 This file is written in MicroPython's subset of Python.
 """
 

@@ -300,7 +300,6 @@ def _ask_neighbors(core, state, i, now):
             it.is_asked = 0
             remove_behind(asked, state.askings, before, link)
             if state.links[link].state == GONE:
-                state.links[link].wanted = 1
                 ask(core, state, i, link, now)
         else:
             before = link
