@@ -13,10 +13,13 @@ Theory of operation
     way links change, and it may come where it means nothing any more. When an active link is given up, a muted one is
     *unmuted*, with a new mesh id below all others, so that the loop that was there is not seen again. And every
     ``recheck_s``, or ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late
-    may have shown a loop that was none. That also ends what either side has told the other before. The other one asks
-    if that does not come, so both find out when their neighbor has gone.
+    may have shown a loop that was none. Either end asks within ``update_s`` if the neighbor's id is lower than all that
+    are known here: as a rule the two are then in different parts of the mesh. Asking also ends what either side has
+    told the other before. The other one asks if that does not come, so both find out when their neighbor has gone.
 
-    An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
+    An own change is told at once, one that was learnt after ``update_s`` (on a radio sooner, `rules.times_of`), with
+    whatever else has changed by then. A message that the radio gave up is repeated soon, up to three times until it
+    reaches the neighbor again.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
 
     What comes (a message, a time, a wish of the application) is named here, by `rules.py` where it takes a decision.
@@ -388,7 +391,7 @@ class Links:
                 self._come(remote, QUIET, now)
             else:
                 self._ids_wait = True
-        if not self.node.is_crowded:
+        if self.node.times.recheck_s > 0 and not self.node.is_crowded:
             self._ask_soon(self.mesh_ids.apart(), now)
 
     def _ask_soon(self, remotes, now):

@@ -543,7 +543,7 @@ def _tell_ids(core, state, i, now):
             else:
                 come(core, state, i, link, np.int64(QUIET), now)
         link = np.int64(state.links[link].next)
-    if not state.nodes[i].is_crowded:
+    if state.nodes[i].recheck_s > 0 and not state.nodes[i].is_crowded:
         link = np.int64(state.nodes[i].links.first)
         while link != NONE:
             if is_apart(state, i, link):
