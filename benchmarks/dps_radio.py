@@ -1,23 +1,31 @@
-"""DPS in a crowd: what its links cost where everybody hears everybody, beside TinyMQ in the same run.
+"""DPS on radios: what its links cost in a crowd, beside TinyMQ in the same run, and how soon it delivers with losses.
 
-The testbeds of FIT IoT-LAB in Strasbourg and Lille as they were measured (``wb.topology.testbed``, no link left out for
-its length), with collisions, carrier sense and three retries. Five nodes subscribe at the start, twenty others publish
-a reading every 10 s from 60 s on, each at a moment of its own, for 10 minutes; and every node is in the network.
+crowds      The testbeds of FIT IoT-LAB in Strasbourg and Lille as they were measured (``wb.topology.testbed``, no link
+            left out for its length), and ``dense``: 348 nodes of which each hears some 60, and not everybody hears
+            everybody (`networks.dense_testbed`, another one for each seed). With collisions, carrier sense and three
+            retries. Five nodes subscribe at the start, twenty others publish a reading every 10 s from minute 1 on
+            (dense: minute 2), each at a moment of its own, for 10 minutes; and every node is in the network.
+``forms``   A grid of 25 that loses a tenth of the frames, with three retries: a corner subscribes at second 1, the
+            opposite corner publishes every 5 s from second 5, 15 or 60 on, until second 120.
 
-``benchmarks/dps_radio.py`` prints a row for each testbed, protocol and seed: the share of deliveries, frames (each
-retry is one more), the same by their kinds, and the ratio to TinyMQ's. Names of testbeds, or ``seeds=5``, may follow.
+``benchmarks/dps_radio.py`` prints a row for each network, protocol and seed: the share of deliveries, frames (each
+retry is one more), the same by their kinds, and the ratio to the first protocol's. Names of networks, ``seeds=5``, or
+``protocols=DPS`` may follow. For ``forms`` it prints a row for each start, of ``seeds`` runs.
 """
 
 import sys
 from typing import Any
 
+from networks import dense_testbed
 from tables import table
 
 import workbench as wb
 
-SITES = ("strasbourg", "lille")
+SITES = ("strasbourg", "lille", "dense")
+FORMS = "forms"
 SINKS, SOURCES = 5, 20
-SETTLED_S, END_S = 60, 660
+SETTLED_S = {"dense": 120}
+LASTS_S = 600
 RADIO = wb.Radio(collisions=True, csma=True, retries=3)
 PROTOCOLS: dict[str, Any] = {
     "TinyMQ": lambda nodes: wb.TinyMQ(roots=nodes[:1]),
@@ -26,39 +34,69 @@ PROTOCOLS: dict[str, Any] = {
 
 
 def scenario(site: str, name: str, seed: int) -> wb.Scenario:
-    """Sinks and sources spread over a testbed's nodes, by their numbers."""
-    topology = wb.topology.testbed(site)
+    """Return the scenario of a crowd: sinks and sources spread over its nodes, by their numbers."""
+    topology = dense_testbed(seed=seed) if site == "dense" else wb.topology.testbed(site)
     nodes = sorted(topology)
     sinks = nodes[:: len(nodes) // SINKS][:SINKS]
     others = [node for node in nodes if node not in sinks]
     sources = others[:: len(others) // SOURCES][:SOURCES]
+    settled_s = SETTLED_S.get(site, 60)
+    end_s = settled_s + LASTS_S
     workload = [
         wb.subscribe(sinks, "TEMP GE 25"),
-        wb.publish(sources, "TEMP IS 26", every_s=10, start_s=SETTLED_S, stop_s=END_S - 10, stagger=True),
+        wb.publish(sources, "TEMP IS 26", every_s=10, start_s=settled_s, stop_s=end_s - 10, stagger=True),
     ]
-    return wb.Scenario(topology, PROTOCOLS[name](nodes), workload, RADIO, END_S, seed)
+    return wb.Scenario(topology, PROTOCOLS[name](nodes), workload, RADIO, end_s, seed)
+
+
+def forming(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
+    """Return the scenario of a grid that forms while readings come, from ``start_s`` on."""
+    workload = [
+        wb.subscribe(at=0, what="TEMP GE 20", start_s=1),
+        wb.publish(at=24, what="TEMP IS 25", start_s=start_s, every_s=5),
+    ]
+    radio = wb.Radio(loss=0.1, retries=3)
+    return wb.Scenario(wb.topology.grid(5, 5), protocol or wb.DPS(), workload, radio, duration_s=120, seed=seed)
+
+
+def print_forming(seeds: int) -> None:
+    """Play the grid with each start, and print the table."""
+    rows = []
+    for start_s in (5, 15, 60):
+        runs = [forming(start_s, seed).run(record="metrics").metrics for seed in range(1, seeds + 1)]
+        ratios = [run["delivery_ratio"] for run in runs]
+        frames = sum(run["transmissions"] for run in runs) / seeds
+        below = sum(ratio < 0.95 for ratio in ratios)
+        cells = (str(start_s), f"{sum(ratios) / seeds:.3f}", f"{min(ratios):.2f}", f"{below} of {seeds}")
+        rows.append((*cells, f"{frames:,.0f}"))
+    print(table(("from second", "delivered", "worst", "below .95", "frames a run"), rows))
 
 
 def main(arguments: list[str]) -> None:
-    """Play each testbed with each protocol, and print the table."""
+    """Play each network with each protocol, and print the tables."""
     seeds = next((int(one.removeprefix("seeds=")) for one in arguments if one.startswith("seeds=")), 1)
-    sites = [one for one in arguments if "=" not in one] or SITES
+    protocols = [one.removeprefix("protocols=") for one in arguments if one.startswith("protocols=")] or list(PROTOCOLS)
+    sites = [one for one in arguments if "=" not in one] or [*SITES, FORMS]
+    if FORMS in sites:
+        sites.remove(FORMS)
+        print_forming(seeds)
     rows = []
     for site in sites:
         for seed in range(1, seeds + 1):
-            frames_of_tinymq = None
-            for name in PROTOCOLS:
+            frames_of_first = None
+            for name in protocols:
                 metrics = scenario(site, name, seed).run(record="metrics").metrics
                 frames = int(metrics["transmissions"])
-                frames_of_tinymq = frames_of_tinymq or frames
+                frames_of_first = frames_of_first or frames
                 kinds = ", ".join(
                     f"{key.removeprefix('sent_')} {int(count):,}"
                     for key, count in sorted(metrics.items())
                     if key.startswith("sent_") and count
                 )
                 ratio = f"{metrics['delivery_ratio']:.3f}"
-                rows.append((site, str(seed), name, ratio, f"{frames:,}", f"{frames / frames_of_tinymq:.2f}", kinds))
-    print(table(("testbed", "seed", "protocol", "delivered", "frames", "x TinyMQ", "by kind"), rows))
+                rows.append((site, str(seed), name, ratio, f"{frames:,}", f"{frames / frames_of_first:.2f}", kinds))
+    if rows:
+        print(table(("network", "seed", "protocol", "delivered", "frames", "x first", "by kind"), rows))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ import networkx as nx
 import numpy as np
 
 from workbench import Radio, topology
+from workbench.topology import Propagation
 
 FRAME_B = 15  # a flood with one attribute
 AIRTIME_S = Radio().airtime_us(FRAME_B) / 1e6
+LEAST_PDR = 0.1  # of an arc of the dense network
 JITTER_S = tuple(ms / 1000 for ms in Radio().jitter_ms)
 
 
@@ -61,3 +63,21 @@ def networks() -> tuple[Network, ...]:
 def small_disc() -> Network:
     """250 nodes at the density of the 1500-node disc."""
     return Network("250-node disc", topology.disc(250, 200, 80, radius_m=20), 20.0)
+
+
+def dense_testbed(nodes: int = 348, seed: int = 1) -> nx.DiGraph:
+    """Return a network like a dense testbed: some 60 neighbors a node, delivery ratios from .1 to 1, asymmetric.
+
+    Nodes are uniform in a rectangle of fixed density; shadowing differs from link to link and from one direction to the
+    other. Each receiver has a noise of its own besides, which takes up to a third of the frames.
+    """
+    width_m = 500 * (nodes / 348) ** 0.5
+    propagation = Propagation(shadowing_dB=6, asymmetry_dB=3)
+    graph = topology.random_geometric(nodes, width_m, width_m / 2, propagation=propagation, seed=seed)
+    shares = dict(zip(sorted(graph), np.random.default_rng(seed).uniform(0.67, 1, nodes), strict=True))
+    for one, other, arc in list(graph.edges(data=True)):
+        arc["pdr"] = round(arc["pdr"] * shares[other], 6)
+        if arc["pdr"] < LEAST_PDR:
+            graph.remove_edge(one, other)
+    graph.graph.clear()  # what it knows of itself is of other links
+    return graph

@@ -16,8 +16,11 @@ BOOLEANS = (False, True)
 
 
 def test_times_follow_from_the_settings():
-    times = rules.times_of(wb.DPS(update_s=0.5, link_loss_s=3.0, recheck_s=60.0, history_s=7.0))
-    assert times == (500_000, 500_000, 3_500_000, 60.0, 25_001, 7_000_000)
+    settings = wb.DPS(update_s=0.5, link_loss_s=3.0, recheck_s=60.0, history_s=7.0)
+    times = rules.times_of(settings)
+    assert times == (500_000, 500_000, 500_000, 3_500_000, 60.0, 25_001, 7_000_000)
+    assert rules.times_of(settings, 0, True) == times._replace(learnt_us=25_001)
+    assert rules.times_of(settings, 20, True) == rules.times_of(settings, 20)
 
 
 @pytest.mark.parametrize("state", [LINKING, ACTIVE])

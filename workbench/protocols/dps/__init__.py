@@ -23,7 +23,8 @@ Where what stands
                     neighborhood.py whom a node on a radio asks for links, and what it spares a crowd
     rules           rules.py: constants, times, and decisions on plain numbers, which the fast twin calls too
     publications    publications.py: forwarding and delivery; history.py: what was seen; retained.py and resending.py:
-                    what is kept, and when it is sent again; acknowledgements.py; series.py: what the application gets
+                    what is kept, and when it is sent again; repeats.py: what a radio gave up; acknowledgements.py;
+                    series.py: what the application gets
     topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, one or many
     messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures
     on a network    udp/: nodes on UDP and multicast; cli/: the commands; processes/: many nodes, each a process
@@ -54,13 +55,17 @@ Cost
     for each link two or three filters.
 
 Limits
-    losses          A publication goes over a link once, so it may be lost. Interests are repeated until acknowledged.
+    losses          A publication goes over a link once. A radio that reports which frames it gave up has them sent
+                    again, up to three times; without such reports, and over UDP, a publication may be lost. Interests
+                    are repeated until acknowledged. On a grid of 25 that loses a tenth of its frames readings come from
+                    second 5 on (`benchmarks/dps_radio.py forms`).
     loops           Mesh ids travel with interests and signs of life, so a loop may stand for some ``link_loss_s``. It
                     costs duplicates, and interests that have ended may go round in it.
     muted links     What a neighbor told before its link was muted stays in the sum of what is asked for, as in the
                     reference. Publications follow it in vain (``count_muted``) until the link is asked for again.
     repair          Where an active link has ended, its two ends take muted links in its place, if they have any. Other
-                    nodes notice when they ask again; until then the mesh may be in parts. On ideal links a network is
+                    nodes notice when a muted neighbor has told an id that is not known here any more, in a crowd when
+                    they ask again; until then the mesh may be in parts. On ideal links a network is
                     whole within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
     the dead        A neighbor that falls silent is given up 1.25 (``link_loss_s`` + ``update_s``) later and some
                     repetitions, whatever the state of its link. Its interests are out of the mesh when the loops are
@@ -79,10 +84,12 @@ Limits
     settings        All nodes need the same filter length, hashes and separators.
     late messages   A neighbor's first subscription that comes a second time, late, is taken for its restart. The link
                     is told anew in full, and is apart until the neighbor gives it up and begins anew, some 10 s later.
-    crowds          A publication waits for up to 80 ms at each hop, so it comes later than it could. Carrier sense that
-                    gives a frame up is not told to the node, so one in fifty is lost on the testbeds, and where many
-                    do not hear each other up to one in ten (`benchmarks/dps_radio.py` has the first figure). Hubs
-                    are the same nodes in every run, and spend the most energy.
+    crowds          A publication waits for up to 80 ms at each hop, so it comes later than it could. Ids go slowly in a
+                    crowd, so for the first minute the mesh may be in parts, or parts of it in loops. From then on the
+                    testbeds lose fewer than one reading in a hundred, and networks of 348 nodes, 60 neighbors and
+                    collisions one to seven (`benchmarks/dps_radio.py`): their trees are some nine hops deep where two
+                    would do. Hubs are the same nodes in every run, and spend the most energy; where nodes have
+                    different numbers of neighbors they do not agree on who is a hub.
     left out        Discovery and registration are not part of the node; udp/ has them.
     security        Who may reach a node's port can do much: `workbench/protocols/dps/udp/__init__.py`.
 
@@ -109,6 +116,7 @@ Differs from the reference implementation in
                 that has died is kept. Who did not ask for the link asks too, if the other one does not.
     restarts    An acknowledgement as only a neighbor sends that has never heard of the link shows that it has restarted
                 and took what has changed, often nothing, for all interests. It is told all. The reference goes on.
+    parts       A muted link is asked for again soon where the neighbor's id is lower than all that are known here.
     ids         A mesh id that has changed is told with a sign of life soon, and not with the next one, ``link_loss_s``
                 later. A node's own id from a neighbor shows a loop, even if there is a lower one.
     hops        The first byte of a mesh id counts how many hops it has come, between nodes whose messages of links have
@@ -117,9 +125,10 @@ Differs from the reference implementation in
     retained    A new subscription gets what its own node retains, too. What is retained goes to the neighbor whose
                 interests have changed, not to all, and at most once every ``update_s``.
     timers      Each link has its own. The reference ticks for all of them at once.
-    radio       On a radio alone, in a crowd (`neighborhood.py`): few neighbors are asked for links; signs of life are
+    radio       On a radio, in a crowd (`neighborhood.py`): few neighbors are asked for links; signs of life are
                 rarer and come from one end, rechecks are rarer; muted neighbors do not count; publications wait before
-                they are forwarded.
+                they are forwarded. On each radio: what it gave up is sent again; interests that were learnt wait for a
+                twentieth of ``update_s`` at each hop, without a crowd.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs

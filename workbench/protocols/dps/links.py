@@ -13,10 +13,13 @@ Theory of operation
     way links change, and it may come where it means nothing any more. When an active link is given up, a muted one is
     *unmuted*, with a new mesh id below all others, so that the loop that was there is not seen again. And every
     ``recheck_s``, or ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late
-    may have shown a loop that was none. That also ends what either side has told the other before. The other one asks
-    if that does not come, so both find out when their neighbor has gone.
+    may have shown a loop that was none. Either end asks within ``update_s`` if the neighbor's id is lower than all that
+    are known here: as a rule the two are then in different parts of the mesh. Asking also ends what either side has
+    told the other before. The other one asks if that does not come, so both find out when their neighbor has gone.
 
-    An own change is told at once, one that was learnt after ``update_s``, with whatever else has changed by then.
+    An own change is told at once, one that was learnt after ``update_s`` (on a radio sooner, `rules.times_of`), with
+    whatever else has changed by then. A message that the radio gave up is repeated soon, up to three times until it
+    reaches the neighbor again.
     A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
 
     What comes (a message, a time, a wish of the application) is named here, by `rules.py` where it takes a decision.
@@ -41,6 +44,7 @@ from workbench.protocols.dps.automaton import (
     MUTED,
     NEEDED,
     NOTHING,
+    OVERDUE,
     QUIET,
     RESTARTED,
     STATE_NAMES,
@@ -134,7 +138,7 @@ class Links:
 
     def _update_later(self, now):
         if self._update_us is None:
-            self._update_us = now + self.node.times.update_us
+            self._update_us = now + self.node.times.learnt_us
 
     def _tell_ids_later(self, now):
         if self._ids_us is None:
@@ -254,8 +258,7 @@ class Links:
                     self._come(remote, RESTARTED, now)
                     return False
                 return True
-            needs_nothing = message.needs != NO_NEEDS and self._interests_by(remote, message).is_empty
-            if rules.has_lost_base(message.flags, remote.state, needs_nothing):
+            if rules.has_lost_base(message.flags, remote.state, self._asks_nothing(remote, message, is_known)):
                 self._drop(remote.address, name, message, "no_base")
                 self._come(remote, RESTARTED, now)
                 return False
@@ -277,6 +280,13 @@ class Links:
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
         return True
+
+    def _asks_nothing(self, remote, message, is_known):
+        """Return whether a neighbor has needs, and by this message asks for nothing."""
+        if message.needs == NO_NEEDS:
+            return False
+        # A repeated change must not be applied twice: that would take it back.
+        return remote.inbound is None if is_known else self._interests_by(remote, message).is_empty
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
@@ -343,10 +353,36 @@ class Links:
             self._ids_us = None
             self._tell_ids(now)
         for remote in list(self.remotes.values()):
+            if remote.again_us is not None and remote.again_us <= now:
+                self._send_again(remote, now)
             if remote.tick_us is not None and remote.tick_us <= now:
                 self._tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._come(remote, QUIET, now)
+
+    def reached(self, neighbor):
+        """Note that the radio of a neighbor has acknowledged a frame."""
+        remote = self.remotes.get(neighbor)
+        if remote is not None:
+            remote.repeated = 0
+
+    def give_up(self, neighbor, is_answer, now):
+        """Plan to send a message of a link again that the radio gave up; ``is_answer``: one that asks for no answer."""
+        remote = self.remotes.get(neighbor)
+        if remote is None:
+            return
+        remote.owes_answer = remote.owes_answer or is_answer
+        if remote.again_us is None and remote.repeated < rules.MOST_REPEATS:
+            remote.again_us = now + 1 + self.node.random.below(rules.repeat_within_us(remote.repeated))
+            remote.repeated += 1
+
+    def _send_again(self, remote, now):
+        """Repeat what the radio gave up, as far as it is still to be answered."""
+        remote.again_us = None
+        if remote.owes_answer:
+            self._out.acknowledgement(remote, False, now)
+        if remote.pending is not None:
+            self._come(remote, OVERDUE, now)
 
     def _tell_ids(self, now):
         """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
@@ -355,6 +391,16 @@ class Links:
                 self._come(remote, QUIET, now)
             else:
                 self._ids_wait = True
+        if self.node.times.recheck_s > 0 and not self.node.is_crowded:
+            self._ask_soon(self.mesh_ids.apart(), now)
+
+    def _ask_soon(self, remotes, now):
+        """Ask muted links whether they still close a loop, as they seem to lead to another part of the network."""
+        update_us = self.node.times.update_us
+        for remote in remotes:
+            # Spread, as the first that joins the parts closes the loop for the others.
+            if remote.keep_alive_us > now + update_us:
+                remote.keep_alive_us = now + 1 + self.node.random.below(update_us)
 
     def _tick(self, remote, now):
         """A unit of waiting for an answer is over."""
@@ -378,7 +424,7 @@ class Links:
         if self._ids_us is not None and (due is None or self._ids_us < due):
             due = self._ids_us
         for remote in self.remotes.values():
-            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us):
+            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us, remote.again_us):
                 if time_us is not None and (due is None or time_us < due):
                     due = time_us
         return due
@@ -443,8 +489,10 @@ class Links:
         self._set_inbound(remote, None)
 
     def _forget_muted(self, remote, now):
-        if not self._counts_muted():
+        if not self._counts_muted() and remote.inbound is not None:
             self._set_inbound(remote, None)
+            # The message that shows the loop may bring nothing new, and then nothing else would forward this.
+            self._update_later(now)
 
     def _counts_muted(self):
         """Whether what a muted neighbor told stays in the sum: in a crowd it would draw publications to most nodes."""

@@ -20,6 +20,7 @@ Theory of operation
 This file is written in MicroPython's subset of Python.
 """
 
+from workbench.protocols.dps.automaton import MUTED
 from workbench.protocols.dps.remotes import NO_MESH_ID, owner_of
 from workbench.protocols.dps.rules import MARK, hop_to_add, joins, takes_publications
 
@@ -92,6 +93,18 @@ class MeshIds:
             for one in active
             if one.told_mesh_id != one.mesh_id_there(min(own, second if one is source else lowest))
         ]
+
+    def apart(self):
+        """Return the muted remotes that told a lower id than all that are known here, and are not asked just now.
+
+        Its owner is behind the other end, and not here: what showed the loop was on its way, or has been cut since.
+        """
+        muted = [one for one in self._remotes.values() if one.state == MUTED and one.pending is None]
+        return [one for one in muted if self._is_below(one.inbound_mesh_id, self.lowest_but(one))]
+
+    @staticmethod
+    def _is_below(mesh_id, lowest):
+        return hop_to_add(mesh_id) >= 0 and mesh_id < lowest and owner_of(mesh_id) != owner_of(lowest)
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""

@@ -98,7 +98,7 @@ class Neighborhood:
     def _count(self):
         node, neighbors = self._node, len(self._qualities)
         node.is_crowded = neighbors > self._settings.crowd
-        node.times = rules.times_of(self._settings, neighbors if node.is_crowded else 0)
+        node.times = rules.times_of(self._settings, neighbors if node.is_crowded else 0, True)
 
     def _welcome(self, neighbor, now):
         """Plan to ask a new neighbor; a node that has chosen leaves it to the scout."""

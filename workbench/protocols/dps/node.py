@@ -258,6 +258,23 @@ class DPSNode(Node):
                 self.links.take_acknowledgement(neighbor, message, now)
             self._finish()
 
+    def sent(self, destination, frame, ok, now):
+        """Send again what the radio has given up."""
+        if ok:
+            self.links.reached(destination)
+            return
+        try:
+            message = wire.decode(frame, self.settings.filter_bits)
+        except DecodeError:
+            return
+        kind = type(message)
+        if kind is wire.Publication:
+            self.publications.repeats.give_up(destination, bytes(frame), message, now)
+        elif kind is not wire.Acknowledgement:
+            is_answer = kind is wire.SubscriptionAcknowledgement and message.interests is None
+            self.links.give_up(destination, is_answer, now)
+        self._finish()
+
     # Time
 
     def wake(self, now):

@@ -56,6 +56,7 @@ class Outgoing:
 
     def acknowledgement(self, remote, with_interests, now):
         """Acknowledge what came, perhaps with what `find_changes` found."""
+        remote.owes_answer = False
         flags = acknowledgement_flags(remote.is_delta, remote.state, with_interests)
         needs, vector = (remote.needs, remote.vector) if with_interests else (None, None)
         self._send(remote, wire.SubscriptionAcknowledgement, flags, needs, vector, (remote.inbound_revision,))

@@ -18,6 +18,7 @@ from workbench.protocols.dps import mapping, rules, wire
 from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import routes
 from workbench.protocols.dps.history import History
+from workbench.protocols.dps.repeats import Repeats
 from workbench.protocols.dps.resending import Resending
 from workbench.protocols.dps.retained import Retained
 from workbench.protocols.dps.rules import MOST_HOPS, end_us, forget_us
@@ -58,6 +59,7 @@ class Publications:
         self.settings = settings
         self.history = History(settings.max_history)
         self.retained = Retained(settings.max_retained)
+        self.repeats = Repeats(node, self.history)
         self._waiting = {}  # publication id -> (when to forward it, message, neighbor, whether it was delivered here)
         wait_us, most = node.times.update_us, 2 * settings.max_links
         self._resending = Resending(node.links.remotes, self._send_retained, wait_us, most)
@@ -304,16 +306,20 @@ class Publications:
         end_us = self.retained.next_end_us()
         due = [] if end_us is None else [end_us]
         due += [waiting[0] for waiting in self._waiting.values()]
+        repeat_us = self.repeats.next_due_us()
+        if repeat_us is not None:
+            due.append(repeat_us)
         return min(due) if due else None
 
     def wake(self, now):
-        """Some are to be forwarded, the lives of some are over, others are sent to a neighbor whose turn it is."""
+        """Forward, end, and send again what is due."""
         for publication_id in [one for one, waiting in self._waiting.items() if waiting[0] <= now]:
             self._forward(*self._waiting.pop(publication_id)[1:])
         for kept in self.retained.pop_over(now):
             ended = kept.message._replace(ttl_s=-1)
             self._deliver(ended, kept.neighbor, now)
         self._resending.wake(now)
+        self.repeats.wake(now)
 
     def _drop(self, message, neighbor, reason):
         origin, number = label(message.publication_id, message.sequence)

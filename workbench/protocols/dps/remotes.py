@@ -28,6 +28,7 @@ class Remote:
 
     __slots__ = (
         "address",
+        "again_us",
         "announced",
         "announced_owner",
         "asked",
@@ -42,7 +43,9 @@ class Remote:
         "keep_alive_us",
         "needs",
         "owes_all",
+        "owes_answer",
         "pending",
+        "repeated",
         "resend_us",
         "revision",
         "rises",
@@ -70,6 +73,9 @@ class Remote:
         self.ticks = 0
         self.tick_us = None
         self.keep_alive_us = None
+        self.again_us = None  # when to send again what the radio gave up
+        self.repeated = 0  # how often that was done since the radio last reached the neighbor
+        self.owes_answer = False  # an acknowledgement without interests was given up
         self.resend_us = None  # when it is sent what is retained, None if its interests have not changed since
         self.told_mesh_id = NO_MESH_ID  # with what was sent last
         self.inbound = None  # (interests, needs), None if there are no interests

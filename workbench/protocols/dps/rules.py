@@ -21,23 +21,28 @@ MOST_STRANGERS = 16  # of one publication's entry in the history: the way back n
 CALM = 32  # so many neighbors may give signs of life and ask muted links as often as a node without neighbors
 EXCHANGE_US = 40000  # what a crowd leaves each neighbor for making a link: some frames, and as long again idle
 FORWARD_US = 80000  # by then a publication is forwarded; the frames of those that got it at once take a tenth of that
-IDS_SHARE = 20  # of update_s: without a crowd a mesh id that has changed waits no longer
+SOON_SHARE = 20  # of update_s: without a crowd a mesh id that has changed waits no longer, nor on a radio interests
 MARK = 0x425700  # "WB", bytes 1 and 2 of the mesh ids that this project's nodes make: their byte 0 counts hops
 MARKED = 0xFFFFFF  # the bytes of the hops and the mark
 _MARK_MASK = 0xFFFF00
 MOST_ID_HOPS = 255  # an id that has come farther counts for nothing
 MOST_RISES = 4  # so many times in turn an id may come from farther than before
+MOST_REPEATS = 3  # of a frame that the radio gave up
+REPEATS_KEPT = 16  # publications that it gave up last; those that wait are fewer
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
-# Derived from the settings. update_us: how long what was learnt waits, and what is retained is not sent again;
-# tick_us: how long what was told is not repeated; sign_us: how long a link may be silent; recheck_s: when a muted link
-# is asked for again; ids_us: how long a mesh id that has changed waits for a message that it can go with; history_us:
-# how long a publication is remembered beyond its lifetime.
-Times = namedtuple("Times", ("update_us", "tick_us", "sign_us", "recheck_s", "ids_us", "history_us"))
+# Derived from the settings. update_us: how long what is retained is not sent again; learnt_us: how long interests that
+# a neighbor has sent wait before they are forwarded; tick_us: how long what was told is not repeated; sign_us: how long
+# a link may be silent; recheck_s: when a muted link is asked for again; ids_us: how long a mesh id that has changed
+# waits for a message that it can go with; history_us: how long a publication is remembered beyond its lifetime.
+Times = namedtuple("Times", ("update_us", "learnt_us", "tick_us", "sign_us", "recheck_s", "ids_us", "history_us"))
 
 
-def times_of(settings, crowd=0):
+def times_of(settings, crowd=0, is_on_radio=False):
     """The times that follow from a protocol's settings; ``crowd``: with how many neighbors a node shares the channel.
+
+    The reference lets learnt interests wait for update_s at each hop. On a radio they are forwarded sooner: a path has
+    many hops there, and readings are lost until the interests have come to their source.
 
     A crowd's signs of life and rechecks take no more of the channel than those of CALM nodes.
     """
@@ -46,12 +51,14 @@ def times_of(settings, crowd=0):
     # an id that nobody has is never seen twice, so the loop that it goes round stays. What is quick has gone before.
     update_us = int(settings.update_s * SECOND_US)
     sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * pace)
+    soon_us = 1 + update_us // SOON_SHARE
     return Times(
         update_us,
+        soon_us if is_on_radio and not crowd else update_us,
         int(update_us * min(pace, 2.0)),
         sign_us,
         settings.recheck_s * pace,
-        max(update_us, sign_us // 10) if crowd else 1 + update_us // IDS_SHARE,
+        max(update_us, sign_us // 10) if crowd else soon_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -285,6 +292,11 @@ def scout_after_us(recheck_s, uniform):
 def waits(is_crowded, waiting):
     """Whether a publication is forwarded later, as others that got it at once would meet; ``waiting``: how many do."""
     return is_crowded and waiting < MOST_WAITING
+
+
+def repeat_within_us(repeated):
+    """Return within what time a frame is sent again that the radio has given up; ``repeated``: how often so far."""
+    return FORWARD_US << repeated
 
 
 def end_us(now, ttl_s):

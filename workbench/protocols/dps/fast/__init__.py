@@ -35,6 +35,7 @@ from workbench.protocols.dps.fast.filters import (
 from workbench.protocols.dps.fast.links import (
     ask,
     end,
+    give_link_up,
     take_acknowledgement,
     take_subscription,
     update,
@@ -52,6 +53,7 @@ from workbench.protocols.dps.fast.publications import (
     wake_waiting,
 )
 from workbench.protocols.dps.fast.remotes import link_of
+from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
 from workbench.protocols.dps.fast.retained import remove_ended
 from workbench.protocols.dps.fast.state import (
     ANSWER_MESSAGE,
@@ -66,6 +68,7 @@ from workbench.protocols.dps.fast.state import (
     text,
     with_more_room,
 )
+from workbench.protocols.dps.wire import SAK_REQUESTED
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined, outlined
@@ -120,10 +123,12 @@ def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
     earliest_us = _earlier(earliest_us, _earlier(node.choose_us, node.scout_us))
+    earliest_us = _earlier(earliest_us, node.repeat_us)
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
         earliest_us = _earlier(_earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us), it.resend_us)
+        earliest_us = _earlier(earliest_us, it.again_us)
         link = np.int64(it.next)
     link = np.int64(node.asked.first)
     while link != NONE:
@@ -225,6 +230,21 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     _finish(core, state, i, now)
 
 
+@inlined
+def sent(core, state, i, receiver, message, word, ok, now):
+    """Send again what the radio has given up."""
+    name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
+    if ok:
+        state.links[link].repeated = 0
+        return
+    if name == PUBLICATION_MESSAGE:
+        give_up(core, state, i, link, np.int64(state.letters[message].publication), word, now)
+    elif name != ANSWER_MESSAGE:
+        is_answer = name != SUBSCRIPTION_MESSAGE and not state.letters[message].flags & SAK_REQUESTED
+        give_link_up(core, state, i, link, is_answer, now)
+    _plan_wake(core, state, i)
+
+
 # Time
 
 
@@ -243,6 +263,7 @@ def wake(core, state, i, now):
     wake_waiting(core, state, i, now)
     remove_ended(state, i, now)
     wake_resending(core, state, i, now)
+    wake_repeats(core, state, i, now)
     node = state.nodes[i]
     if node.choose_us != NONE and node.choose_us <= now:
         choose(core, state, i, now)

@@ -33,6 +33,7 @@ from workbench.protocols.dps.automaton import (
     NEW_MESH_ID,
     NOTE_REVISION,
     NOTHING,
+    OVERDUE,
     QUIET,
     REMOVE,
     REPEAT,
@@ -58,6 +59,7 @@ from workbench.protocols.dps.fast.mesh_ids import (
     forget_mesh,
     go_below,
     heard,
+    is_apart,
     is_same_owner,
     lowest_two,
     note_mesh_id,
@@ -79,8 +81,9 @@ from workbench.protocols.dps.fast.outgoing import (
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
+from workbench.protocols.dps.rules import MOST_REPEATS
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
-from workbench.sim.fast.draws import stream_uniform
+from workbench.sim.fast.draws import stream_below, stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import drop
 from workbench.sim.fast.reference import inlined, outlined
@@ -92,7 +95,7 @@ has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_l
 tells_mute, is_settled = inlined(rules.tells_mute), inlined(rules.is_settled)
 loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
 ticks_when_heard = inlined(rules.ticks_when_heard)
-ask_muted_after_us = inlined(rules.ask_muted_after_us)
+ask_muted_after_us, repeat_within_us = inlined(rules.ask_muted_after_us), inlined(rules.repeat_within_us)
 
 _INPUTS = len(INPUT_NAMES)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
@@ -172,6 +175,10 @@ def _do(core, state, i, link, action, now):
         link_ended(core, state, i, link, now)
     elif action == UPDATE_LATER:
         _update_later(state, i, now)
+    elif action == FORGET_MUTED:
+        if not _counts_muted(state, i) and it.inbound != NONE:
+            _set_inbound(state, i, link, NONE, EMPTY)
+            _update_later(state, i, now)
     else:
         _note(state, i, link, action)
 
@@ -192,9 +199,6 @@ def _note(state, i, link, action):
         it.is_delta = 0
     elif action == FORGET_HEARD:
         _set_inbound(state, i, link, NONE, EMPTY)
-    elif action == FORGET_MUTED:
-        if not _counts_muted(state, i):
-            _set_inbound(state, i, link, NONE, EMPTY)
     elif action == FORGET_REVISION:
         it.inbound_revision = 0
     elif action == FORGET_MESH_ID:
@@ -277,7 +281,7 @@ def update(core, state, i, now):
 @inlined
 def _update_later(state, i, now):
     if state.nodes[i].update_us == NONE:
-        state.nodes[i].update_us = now + state.update_after_us
+        state.nodes[i].update_us = now + state.nodes[i].learnt_after_us
 
 
 @inlined
@@ -389,7 +393,9 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
                 return False
             return True
         base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
-        if has_lost_base(flags, it.state, letter.needs != EMPTY and letter.vector == base):
+        # A repeated change must not be applied twice: that would take it back.
+        asks_nothing = it.inbound == NONE if is_known else letter.vector == base
+        if has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
             come(core, state, i, link, np.int64(RESTARTED), now)
             return False
@@ -492,11 +498,37 @@ def wake_links(core, state, i, now):
     while link != NONE:
         it = state.links[link]
         behind = np.int64(it.next)
+        if it.again_us != NONE and it.again_us <= now:
+            _send_again(core, state, i, link, now)
         if it.tick_us != NONE and it.tick_us <= now:
             _tick(core, state, i, link, now)
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
             come(core, state, i, link, np.int64(QUIET), now)
         link = behind
+
+
+@outlined
+def give_link_up(core, state, i, link, is_answer, now):
+    """Plan to send a message of a link again that the radio gave up."""
+    it = state.links[link]
+    if it.state == GONE:
+        return
+    if is_answer:
+        it.owes_answer = 1
+    if it.again_us == NONE and it.repeated < MOST_REPEATS:
+        it.again_us = now + 1 + stream_below(core, i, repeat_within_us(it.repeated))
+        it.repeated += 1
+
+
+@outlined
+def _send_again(core, state, i, link, now):
+    """Repeat what the radio gave up, as far as it is still to be answered."""
+    it = state.links[link]
+    it.again_us = NONE
+    if it.owes_answer:
+        send_acknowledgement(core, state, i, link, now, False)
+    if it.pending:
+        come(core, state, i, link, np.int64(OVERDUE), now)
 
 
 @outlined
@@ -511,6 +543,20 @@ def _tell_ids(core, state, i, now):
             else:
                 come(core, state, i, link, np.int64(QUIET), now)
         link = np.int64(state.links[link].next)
+    if state.nodes[i].recheck_s > 0 and not state.nodes[i].is_crowded:
+        link = np.int64(state.nodes[i].links.first)
+        while link != NONE:
+            if is_apart(state, i, link):
+                _ask_soon(core, state, i, link, now)
+            link = np.int64(state.links[link].next)
+
+
+@inlined
+def _ask_soon(core, state, i, link, now):
+    """Ask a muted link whether it still closes a loop, as it seems to lead to another part of the network."""
+    it = state.links[link]
+    if it.keep_alive_us > now + state.update_after_us:
+        it.keep_alive_us = now + 1 + stream_below(core, i, state.update_after_us)
 
 
 @inlined

@@ -6,6 +6,7 @@ An id of 128 bits is two words; that of a neighbor which has told none has all b
 import numpy as np
 
 from workbench.protocols.dps import rules
+from workbench.protocols.dps.automaton import MUTED
 from workbench.protocols.dps.fast.state import NO_MESH
 from workbench.sim.fast.draws import bits
 from workbench.sim.fast.layout import NONE
@@ -177,6 +178,16 @@ def was_told_otherwise(state, i, link, ids):
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
     return takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
+
+
+@inlined
+def is_apart(state, i, link):
+    """Return whether a muted neighbor has told a lower mesh id than all that are known here."""
+    it = state.links[link]
+    if it.state != MUTED or it.pending or hop_to_add(_marks_of(it.mesh_low)) < 0:
+        return False
+    high, low = lowest_but(state, i, link)
+    return not is_same_owner(it.mesh_high, it.mesh_low, high, low) and is_less(it.mesh_high, it.mesh_low, high, low)
 
 
 @inlined

@@ -167,6 +167,7 @@ def send_unlink(core, state, i, link, now):
 def send_acknowledgement(core, state, i, link, now, with_interests):
     """Acknowledge what came, perhaps with what `find_changes` found."""
     it = state.links[link]
+    it.owes_answer = 0
     flags = acknowledgement_flags(it.is_delta, it.state, with_interests)
     _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
     if with_interests and not it.pending:

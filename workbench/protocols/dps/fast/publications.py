@@ -26,7 +26,7 @@ from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import append
 from workbench.sim.fast.rows import remove as take_out
 
-_HOPS_BITS = 16
+HOPS_BITS = 16
 
 end_us, carries, waits = inlined(rules.end_us), inlined(rules.takes_publications), inlined(rules.waits)
 
@@ -60,7 +60,7 @@ def publish_content(core, state, i, content, number, now):
 def take_publication(core, state, i, sender, message, word, now):
     """A publication from a neighbor, with the hops before this one and the life that is left."""
     peer = core.addresses[sender]
-    hops, ttl_s = np.int64(word) & MOST_HOPS, np.int64(word) >> _HOPS_BITS
+    hops, ttl_s = np.int64(word) & MOST_HOPS, np.int64(word) >> HOPS_BITS
     if hops >= MOST_HOPS:
         drop(core, now, i, peer, message, HOPS)
         return
@@ -111,7 +111,7 @@ def wake_waiting(core, state, i, now):
             link = np.int64(it.link)
             count = _send(core, state, i, link, np.int64(NONE), publication, np.int64(it.hops), np.int64(it.ttl_s), now)
             if not it.is_told and count == 0:
-                message = _message(core, state, publication, 0, 1)
+                message = message_of(core, state, publication, 0, 1)
                 drop(core, now, i, address_of(core, state, link), message, DEAD_END)
                 let_go(core, message)
         publication = behind
@@ -141,7 +141,7 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):
             remove(state, i, evicted)
         put(state, i, publication, link, hops, end_us(now, ttl_s))
     if evicted != NONE:
-        message = _message(core, state, evicted, 0, 1)
+        message = message_of(core, state, evicted, 0, 1)
         drop(core, now, i, _peer_of(core, state, came_over), message, FULL)
         let_go(core, message)
 
@@ -161,7 +161,7 @@ def _size_B(core, state, publication, hops, ttl_s):
 
 
 @inlined
-def _message(core, state, publication, hops, ttl_s):
+def message_of(core, state, publication, hops, ttl_s):
     """A message of a publication, which the caller holds."""
     it = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
@@ -200,7 +200,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
         if takes_publications(state, link) and _is_for(state, i, sender, link, publication):
             if count == 0:
                 carried = _carried(core, state, message, publication, hops, ttl_s)
-            send(core, now, i, state.neighbors[link], carried, (ttl_s << _HOPS_BITS) | hops)
+            send(core, now, i, state.neighbors[link], carried, (ttl_s << HOPS_BITS) | hops)
             count += 1
         link = np.int64(state.links[link].next)
     if count:
@@ -215,7 +215,7 @@ def _carried(core, state, message, publication, hops, ttl_s):
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
         return np.int64(message)
-    return _message(core, state, publication, hops, ttl_s)
+    return message_of(core, state, publication, hops, ttl_s)
 
 
 @outlined
@@ -236,8 +236,8 @@ def send_retained(core, state, i, link, now):
         sender = np.int64(it.link)
         if ttl_s > 0 and _is_for(state, i, sender, link, publication):
             hops = np.int64(it.hops) if sender == NONE else np.int64(it.hops) + 1
-            message = _message(core, state, publication, hops, ttl_s)
-            send(core, now, i, state.neighbors[link], message, (ttl_s << _HOPS_BITS) | hops)
+            message = message_of(core, state, publication, hops, ttl_s)
+            send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
             if sender != NONE:
                 tell_forwarded(core, now, i, address_of(core, state, sender), message, 1)
             let_go(core, message)
@@ -267,7 +267,7 @@ def give_retained(core, state, i, what, now):
     while publication != NONE:
         it = state.kept[publication, i]
         if left_s(state, i, publication, now) > 0:
-            message = _message(core, state, publication, 0, 1)
+            message = message_of(core, state, publication, 0, 1)
             _deliver(core, state, i, _peer_of(core, state, np.int64(it.link)), message, np.int64(what), now)
             let_go(core, message)
         publication = np.int64(it.next)

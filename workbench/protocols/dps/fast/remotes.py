@@ -76,6 +76,9 @@ def add_link(state, i, link, asked):
     it.tick_us = NONE
     it.keep_alive_us = NONE
     it.resend_us = NONE
+    it.again_us = NONE
+    it.repeated = 0
+    it.owes_answer = 0
     it.inbound = NONE
     it.inbound_revision = 0
     it.unlinks = 0

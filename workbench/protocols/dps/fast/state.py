@@ -21,7 +21,7 @@ from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
-from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, rank, times_of
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, REPEATS_KEPT, rank, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.fields import GIVEN, Array, Fields, grown, make
@@ -57,6 +57,7 @@ LINK = np.dtype(
         ("keep_alive_us", np.int64),
         ("resend_us", np.int64),
         ("next_resend_us", np.int64),
+        ("again_us", np.int64),
         ("state", np.int32),
         ("revision", np.int32),
         ("noted_revision", np.int32),
@@ -78,6 +79,8 @@ LINK = np.dtype(
         ("wanted", np.int16),
         ("unlinks", np.int16),
         ("rises", np.int16),
+        ("repeated", np.int16),
+        ("owes_answer", np.int16),
         ("has_news", np.int16),
         ("counts_hops", np.int16),
         ("announced_bits", np.int32),
@@ -87,7 +90,7 @@ LINK = np.dtype(
     align=True,
 )
 _NO_LINK = dict.fromkeys(
-    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "interests", "vector", "inbound"), NONE
+    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "again_us", "interests", "vector", "inbound"), NONE
 )
 
 # When a neighbor is to be asked for a link; ``next`` links those that are waiting for that.
@@ -96,7 +99,8 @@ ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int
 # ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
 # neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
 # ``kept``: those that it retains, of which the next ends at ``next_end_us``; ``waiting``: those that it will forward.
-# ``scout``: a link; ``place``: of the next neighbor among the ranked; what follows these depends on its neighbors.
+# ``repeats``: entries of ``state.repeats``. ``scout``: a link; ``place``: of the next neighbor among the ranked; what
+# follows these depends on its neighbors.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -108,6 +112,7 @@ NODE = np.dtype(
         ("next_end_us", np.int64),
         ("choose_us", np.int64),
         ("scout_us", np.int64),
+        ("repeat_us", np.int64),
         ("scout", np.int32),
         ("place", np.int32),
         ("is_crowded", np.int64),
@@ -115,6 +120,7 @@ NODE = np.dtype(
         ("sign_us", np.int64),
         ("recheck_s", np.float64),
         ("ids_after_us", np.int64),
+        ("learnt_after_us", np.int64),
         ("ids_wait", np.int64),
         ("has_news", np.int64),
         ("announced_owner", np.int64),
@@ -130,6 +136,8 @@ NODE = np.dtype(
         ("entries", np.int32),
         ("clear_at", np.int32),
         ("since_cleared", np.int32),
+        ("repeats", np.int32),
+        ("oldest_repeat", np.int32),
     ],
     align=True,
 )
@@ -142,6 +150,7 @@ _NEW_NODE = {
     "next_end_us": NONE,
     "choose_us": NONE,
     "scout_us": NONE,
+    "repeat_us": NONE,
     "scout": NONE,
     "links": NO_ROWS,
     "asked": NO_ROWS,
@@ -188,6 +197,19 @@ WAITING = np.dtype(
         ("ttl_s", np.int32),
         ("is_told", np.int16),
         ("is_waiting", np.int16),
+    ],
+    align=True,
+)
+
+# A publication that the radio gave up: over which link, with which hops and life (its frame's word), how often it was
+# sent again, and when it is next.
+REPEAT = np.dtype(
+    [
+        ("due_us", np.int64),
+        ("word", np.int64),
+        ("link", np.int32),
+        ("publication", np.int32),
+        ("count", np.int32),
     ],
     align=True,
 )
@@ -276,6 +298,8 @@ FIELDS: Fields = {
     "ways": Array(np.int32, ("publications", "links"), only_if="acknowledges"),
     "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
     "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_crowds"),
+    "reports": GIVEN,  # whether the radio reports outcomes of unicasts
+    "repeats": Array(REPEAT, ("nodes", REPEATS_KEPT), only_if="reports"),
 }
 State: Any = namedtuple("State", FIELDS)
 
@@ -360,8 +384,9 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     degree = _most_neighbors(setup)
     deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
     ended = work.most_subscriptions
-    # A link sends at most once to tell something, once to be taken into use again, and once to begin; a scout two.
-    frames = 3 * degree + 5
+    # A link sends at most once to tell something, once to be taken into use again, once to begin, and two again that
+    # were given up; a scout two.
+    frames = 5 * degree + 5
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
     waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
     return (
@@ -369,8 +394,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
             16 + deliveries * (1 + retained) + ended + degree * (6 + retained) + waiting,
-            frames + degree * (retained + waiting),
-            frames + 2 + degree * retained + waiting,
+            frames + degree * (retained + waiting) + REPEATS_KEPT,
+            frames + 2 + degree * retained + waiting + REPEATS_KEPT,
         ),
     )
 
@@ -429,12 +454,14 @@ def make_state(setup: Setup, messages: int) -> Any:
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
     given |= {"rank_first": crowds.rank_first, "ranked": crowds.ranked, "has_crowds": bool(crowds.neighbors.any())}
+    given["reports"] = bool(setup.radio.retries or setup.radio.csma)
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
     state = make(State, FIELDS, sizes | rooms, **given)
     state.links["works"] = qualities >= protocol.worst_link  # NaN is not.
     state.nodes["is_crowded"] = crowds.neighbors > 0
-    times = [times_of(protocol, crowd) for crowd in crowds.neighbors.tolist()]
+    times = [times_of(protocol, crowd, True) for crowd in crowds.neighbors.tolist()]
     state.nodes["ids_after_us"] = [one.ids_us for one in times]
+    state.nodes["learnt_after_us"] = [one.learnt_us for one in times]
     for name in ("tick_us", "sign_us", "recheck_s"):
         state.nodes[name] = [getattr(one, name) for one in times]
     return state
