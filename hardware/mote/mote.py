@@ -84,6 +84,8 @@ class Mote:
         try:
             if self._held_us is not None:
                 self.radio.poll(self._held_us)  # Heard too late, or by a node that is off: it would be old news.
+                if hasattr(self.radio, "outcomes"):
+                    self.radio.outcomes()
                 return None
             return self._step(self.now())
         except Exception as error:  # Whatever it is, the host hears of it and the mote goes on.
@@ -95,6 +97,10 @@ class Mote:
             self._tell_frame("received", previous_hop, frame, broadcast)
             self.node.receive(frame, previous_hop, now, broadcast)
             self._pass_on()
+        if hasattr(self.radio, "outcomes"):
+            for destination, frame, ok in self.radio.outcomes():
+                self.node.sent(destination, frame, ok, now)
+                self._pass_on()
         foreign = getattr(self.radio, "foreign", 0)
         if foreign != self._foreign:
             self._foreign = foreign
@@ -234,6 +240,8 @@ class Mote:
             self._unsubscribe(fields[0], now)
         elif kind == link.LINK_QUALITY:
             self.node.link_quality(fields[0], fields[1], fields[2], now)
+        elif kind == link.OUTCOME:
+            self.node.sent(fields[0], rest, fields[1] == 1, now)
         self._pass_on()
         return number
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from workbench.attributes.model import with_payload
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes import messages
-from workbench.motes.crew import Crew
+from workbench.motes.crew import Crew, takes_outcomes
 from workbench.motes.events import event_types
 from workbench.motes.line import Answer
 from workbench.motes.mote import Mote
@@ -47,6 +47,7 @@ class LockstepNode(Node):
         self._mote = mote
         self._configuration = configuration
         self._event_types = event_types(protocol.kind_of_node().EVENTS)
+        self._takes_outcomes = takes_outcomes(protocol)
         self._time_us: int | None = None
 
     def take(self, kind: str, value: Any) -> None:
@@ -102,6 +103,11 @@ class LockstepNode(Node):
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """Tell the mote of a link."""
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
+
+    def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
+        """Report the outcome of a unicast frame to the mote, if its node takes such reports."""
+        if self._takes_outcomes:
+            self._call(now, messages.OUTCOME, destination, ok, rest=frame)
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:

@@ -32,6 +32,8 @@ Layout (little-endian; one byte says what it is)
     HEARD          token u16, previous hop u32, broadcast u8, frame: a radio that is attached to the host heard it
     PING           token u16
     RESET          token u16: begin again as after power-on
+    OUTCOME        token u16, destination u32, acknowledged u8 (0: given up), frame: a radio that is attached to the host
+                   reports a unicast frame that the mote sent. Only for nodes that override `Node.sent`
 
     mote -> host
     READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: of its own), name of the board (text)
@@ -58,7 +60,7 @@ from workbench.errors import DecodeError, EncodeError
 from workbench.protocols import contract
 
 MAGIC = b"WB"
-VERSION = 3
+VERSION = 4
 SECRET_B = 8
 
 HELLO = 1
@@ -73,6 +75,7 @@ WAKE = 9
 HEARD = 10
 PING = 11
 RESET = 12
+OUTCOME = 13
 READY = 33
 REFUSED = 34
 ANSWER = 35
@@ -115,6 +118,7 @@ _LAYOUT = {
     HEARD: "<8sHIB",
     PING: "<8sH",
     RESET: "<8sH",
+    OUTCOME: "<8sHIB",
     READY: "<2sBIIB",
     REFUSED: "<2sBIB",
     ANSWER: "<HBqqQ",

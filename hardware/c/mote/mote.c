@@ -17,13 +17,14 @@ enum {
     WAKE,
     HEARD,
     PING,
-    RESET
+    RESET,
+    OUTCOME
 };
 enum { READY = 33, REFUSED, ANSWER, EVENT, SEND };
 enum { OTHER_VERSION = 1, BUSY, NO_SECRET };
 enum { SUBSCRIBED = 128, UNSUBSCRIBED, PUBLISHED, CONTESTED = 133, NOISE, TOLD };
 enum { IS_TEXT, IS_ATTRIBUTES };
-enum { VERSION = 3, LONGEST_TEXT = 240, BUSY_US = 5 * SECOND_US };
+enum { VERSION = 4, LONGEST_TEXT = 240, BUSY_US = 5 * SECOND_US };
 /* From here on a node can still add up times without an overflow. */
 #define LATEST_US (INT64_MAX / 8)
 /* Where things are in a greeting, and in a command. */
@@ -43,6 +44,7 @@ static const uint8_t LEAST_B[] = {
     [HEARD] = COMMAND_B + 5,
     [PING] = COMMAND_B,
     [RESET] = COMMAND_B,
+    [OUTCOME] = COMMAND_B + 5,
 };
 
 /* Bytes */
@@ -300,6 +302,9 @@ static struct outcome act_as_node(struct mote *mote, uint8_t kind, const uint8_t
     case HEARD:
         node_receive(&mote->node, at + 5, size - 5, (uint32_t)get(at, 4), now, at[4] == 1);
         return (struct outcome){0};
+    case OUTCOME:
+        node_sent(&mote->node, (uint32_t)get(at, 4), at + 5, size - 5, at[4] == 1, now);
+        return (struct outcome){0};
     case WAKE:
         node_wake(&mote->node, now);
         return (struct outcome){0};
@@ -391,6 +396,8 @@ static bool meet(struct mote *mote, const uint8_t *body, size_t size)
         return true;
     }
     memcpy(mote->secret, body + GREETING_B, SECRET_B);
+    if (!is_known)
+        mote->reported = NULL;
     mote->has_secret = true;
     mote->greeted_us = now;
     greet(mote, session);
@@ -402,7 +409,7 @@ static bool take_message(struct mote *mote, const uint8_t *body, size_t size)
 {
     if (size > 0 && body[0] >= READY && body[0] <= SEND)
         return true; /* of another mote on the same line */
-    if (size == 0 || body[0] < HELLO || body[0] > RESET || size < LEAST_B[body[0]])
+    if (size == 0 || body[0] < HELLO || body[0] > OUTCOME || size < LEAST_B[body[0]])
         return false;
     if (body[0] == HELLO)
         return meet(mote, body, size);
@@ -450,15 +457,28 @@ void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size)
         int body_size = deframe(&mote->radio, bytes[i]);
         if (body_size == NO_BODY || mote->is_held || !mote->is_configured)
             continue;
-        bool is_heard = body_size > 0 && mote->radio_bytes[0] == HEARD;
-        if (!is_heard || !take_message(mote, mote->radio_bytes, (size_t)body_size))
+        bool is_radios = body_size > 0 && (mote->radio_bytes[0] == HEARD || mote->radio_bytes[0] == OUTCOME);
+        if (!is_radios || !take_message(mote, mote->radio_bytes, (size_t)body_size))
             mote->radio.spoilt++;
     }
     tell_noise(mote);
 }
 
+/* Report the board's trouble as a complaint, once to each host that greets. */
+static void report_trouble(struct mote *mote)
+{
+    const struct board *board = mote->board;
+    const char *trouble = board->trouble != NULL ? board->trouble(board->context) : NULL;
+    if (!mote->has_secret || trouble == mote->reported)
+        return;
+    mote->reported = trouble;
+    if (trouble != NULL)
+        tell_text(mote, TOLD, 0, trouble);
+}
+
 int64_t mote_step(struct mote *mote)
 {
+    report_trouble(mote);
     if (!mote->is_configured || mote->is_held)
         return NEVER;
     int64_t now = now_of(mote);

@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.errors import LinkError
 from workbench.motes import messages
-from workbench.motes.crew import Crew
+from workbench.motes.crew import Crew, takes_outcomes
 from workbench.motes.events import event_names
 from workbench.motes.live.application import MoteApplication, MoteOutages
 from workbench.motes.live.commands import Commands
@@ -35,13 +35,14 @@ Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 class LiveNode(Node):
     """A node on a mote that runs by itself, as the air and the kernel see it.
 
-    Frames and link qualities go to the mote as commands, without waiting. What the mote does comes to the conductor as
-    messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
+    Frames, link qualities and outcomes go to the mote as commands, without waiting. The mote's frames and events come to
+    the conductor as messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
     """
 
     def __init__(self, address: int, protocol: Any, post: Post) -> None:
         super().__init__(address, protocol, None)
         self._post = post
+        self._takes_outcomes = takes_outcomes(protocol)
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
         """Send the mote a frame that it hears."""
@@ -50,6 +51,11 @@ class LiveNode(Node):
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """Send the mote what the link layer would have learnt of a link."""
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
+
+    def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
+        """Send the mote the outcome of a unicast frame, if its node takes such reports."""
+        if self._takes_outcomes:
+            self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
 class Conductor:

@@ -132,6 +132,7 @@ void diffusion_start(struct diffusion *node, const struct diffusion_settings *se
                      struct random random, const struct driver *driver, int64_t now, unsigned boot);
 void diffusion_receive(struct diffusion *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                        bool broadcast);
+void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now);
 void diffusion_wake(struct diffusion *node, int64_t now);
 int64_t diffusion_next_wake(const struct diffusion *node);
 int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,

@@ -358,6 +358,16 @@ void diffusion_wake(struct diffusion *node, int64_t now)
     plan_wake(node);
 }
 
+void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
+{
+    (void)node;
+    (void)destination;
+    (void)frame;
+    (void)size;
+    (void)ok;
+    (void)now;
+}
+
 /* Frames */
 
 /* Whether a message of a neighbor may be looked at; if not, `*reason` says why. */
