@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.talker import both_ways, fates, network, play, rows, say, starts_us
+from tests.talker import Talker, TalkerNode, both_ways, describe, fates, network, play, rows, say, starts_us
 from workbench.errors import ParameterError, ScenarioError
+from workbench.protocols.contract import Held
 
 AIRTIME_50_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit
 
@@ -250,6 +251,57 @@ def test_frame_sent_again_does_not_let_another_one_overtake_it_for_ever(csma):
     assert {row["sequence"] for row in rows(run, "received")} == set(range(30))
     spans = sorted((row["time_us"] - row["value"], row["time_us"]) for row in rows(run, "sent"))
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+# --- outcomes of unicasts ---
+
+
+class ReportingNode(TalkerNode):
+    """A talker that logs the outcome of each of its unicasts: value 1 for an acknowledgement, 0 without one."""
+
+    def sent(self, destination, frame, ok, now):
+        origin, sequence = describe(frame)[1:]
+        self.events.append(Held(destination, "outcome", origin, sequence, int(ok), ""))
+
+
+class Reporting(Talker):
+    node = ReportingNode
+
+
+def outcomes(topology, workload, **radio):
+    """[(destination, sequence, acknowledged)] as nodes learnt them, in order, of a run with these radio settings."""
+    run = play(topology, workload, protocol=Reporting(), **radio)
+    return [(row["peer"], row["sequence"], row["value"]) for row in rows(run, "held", message="outcome")]
+
+
+def test_radio_reports_each_unicast_once_however_often_it_was_sent():
+    lossy = both_ways((0, 1, 0.7))
+    reports = outcomes(lossy, [say(0, to=1, every_s=0.1)], retries=2)
+    assert [(peer, sequence) for peer, sequence, _ in reports] == [(1, sequence) for sequence in range(100)]
+    # A try succeeds with .49, three tries with .87.
+    assert sum(ok for *_, ok in reports) == pytest.approx(87, abs=10)
+
+
+def test_frame_that_arrives_without_an_acknowledgement_is_reported_as_failed():
+    assert outcomes(network((0, 1)), [say(0, to=1)], retries=3) == [(1, 0, 0)]
+
+
+def test_unicast_over_no_link_is_reported_as_failed():
+    assert outcomes(network((0, 1), (1, 2)), [say(0, to=2)], retries=1) == [(2, 0, 0)]
+
+
+def test_broadcast_has_no_outcome():
+    assert outcomes(both_ways((0, 1)), [say(0)], retries=3) == []
+
+
+def test_radio_without_acknowledgements_reports_only_what_carrier_sense_gave_up():
+    talk = [say(0, size=3000), say(2, to=1, start_s=0.01), say(2, to=1, start_s=0.2)]
+    assert outcomes(TRIANGLE, talk, collisions=True, csma=True) == [(1, 0, 0)]
+
+
+def test_node_that_fails_gets_no_report():
+    talk = [say(0, to=1, size=3000), wb.outage(0, 0.01, 0.5)]
+    assert outcomes(both_ways((0, 1)), talk, retries=3) == []
 
 
 # --- outages ---

@@ -8,6 +8,7 @@ Theory of operation
 
     start(now, boot)                               once, before anything else; boot: how often it has started before
     receive(frame, previous_hop, now, broadcast)   a neighbor sent a frame; broadcast False: to this node alone
+    sent(destination, frame, ok, now)              the radio reports the outcome of a unicast frame of this node
     wake(now)                                      called when ``now`` has reached ``next_wake``
     subscribe(attributes, now, expires_s, match_all)   -> Subscription; match_all: it may be without a constraint
     unsubscribe(subscription, now)
@@ -125,6 +126,15 @@ class Node:
     def receive(self, frame, previous_hop, now, broadcast=True):
         """Receive a frame from a neighbor. Whatever its bytes are, this raises nothing."""
         raise NotImplementedError
+
+    def sent(self, destination, frame, ok, now):
+        """Learn the outcome of a unicast frame of this node; the default ignores it. No bytes make this raise.
+
+        ``ok``: True if the destination's radio acknowledged the frame. False if it did not, however often the radio
+        tried, or if carrier sense never found the channel free; the frame may have arrived all the same. The radio
+        reports each frame at most once. A radio that asks for no acknowledgements reports only what carrier sense
+        gave up, and a node that fails gets no report of what it was sending.
+        """
 
     def wake(self, now):
         """Do what is due: ``now`` has reached ``next_wake``. A protocol without timers is never woken."""

@@ -12,7 +12,8 @@ Contract
     The kernel calls ``send`` for each frame that a node sends, ``report_links`` when a node starts, and the handlers of
     CHANNEL_CHECK, FRAME_END and FRAME_READY with the `Transmission` they were pushed with. An application calls
     ``fall_silent`` when a node fails and ``be_free`` when it has recovered. The air reads ``kernel.down``, calls the
-    kernel's nodes and, after each call that left something to do, ``kernel.collect``.
+    kernel's nodes (``receive``, and ``sent`` where the protocol has it) and, after each call that left something to do,
+    ``kernel.collect``.
 
 Cost
     One heap operation per transmission and one ``receive`` per reception; with collisions, also one entry per
@@ -28,7 +29,7 @@ from heapq import heappush
 from typing import Any
 
 from workbench import draws, purposes
-from workbench.protocols.contract import NOBODY
+from workbench.protocols.contract import NOBODY, Node
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, Kernel
 from workbench.sim.trace import MetricsRecorder
@@ -110,7 +111,9 @@ class Air:
         self.backoff_keys = self._keys(purposes.BACKOFF) if self.radio.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
-        self.describe = scenario.protocol.kind_of_node().describe
+        kind_of_node = scenario.protocol.kind_of_node()
+        self.describe = kind_of_node.describe
+        self.reports = kind_of_node.sent is not Node.sent  # whether nodes want the outcomes of their unicasts
         self._join(kernel)
 
     def _join(self, kernel: Kernel) -> None:
@@ -192,6 +195,7 @@ class Air:
             self.record((now, sender, "given_up", NOBODY, message, origin, sequence, size, 0, "down"))
             return
         destination = transmission.destination
+        outcome = None
         peer = NOBODY if destination is None else self._address(destination)
         if self.count_frame is None:
             airtime = transmission.end - transmission.start
@@ -204,11 +208,13 @@ class Air:
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
             if self.radio.retries:
-                self._acknowledge(heard == 1, transmission, now)
+                outcome = self._acknowledge(heard == 1, transmission, now)
         if self.count_frame is not None:
             self.count_frame(message, size, heard)
         if self.csma:
             self._next_in_queue(i, now)
+        if outcome is not None and self.reports:
+            self._report(transmission, outcome, now)
 
     def _address(self, index: int) -> int:
         return self.addresses[index] if index >= 0 else NOBODY
@@ -293,6 +299,8 @@ class Air:
         else:
             self._give_up(transmission, now, "channel_busy")
             self._next_in_queue(i, now)
+            if transmission.destination is not None and self.reports:
+                self._report(transmission, False, now)
 
     def _give_up(self, transmission: Transmission, now: int, reason: str) -> None:
         message, origin, sequence = transmission.label
@@ -306,21 +314,32 @@ class Air:
         if queue:
             self._back_off(queue[0], now)
 
-    def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> None:
-        """Without an acknowledgement a unicast frame is sent again, up to ``retries`` times."""
+    def _report(self, transmission: Transmission, ok: bool, now: int) -> None:
+        """Report the outcome of a unicast frame to the node that sent it."""
+        i, destination = transmission.sender, transmission.destination
+        assert destination is not None
+        self.nodes[i].sent(self._address(destination), transmission.frame, ok, now)
+        self.kernel.collect(i, now)
+
+    def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> bool | None:
+        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged.
+
+        Return whether it was acknowledged; None if it is sent again.
+        """
         i = transmission.sender
         wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)
         self.free_at[i] = max(self.free_at[i], now + wait)
         if arrived and not self._acknowledgement_lost(transmission):
-            return
+            return True
         if transmission.attempt >= self.radio.retries:
-            return
+            return False
         again = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
         again.attempt = transmission.attempt + 1
         if self.radio.csma:
             self.queues[i].insert(1, again)
         else:
             self._begin(again, self.free_at[i], now)
+        return None
 
     def _acknowledgement_lost(self, transmission: Transmission) -> bool:
         receiver = transmission.destination

@@ -107,6 +107,7 @@ class _Trial:
         self.open: list[Any] = []
         self.now = self.frames = self.calls = self.most_frames = self.most_sent_B = 0
         self.last: Frame | None = None
+        self.unicasts: deque[tuple[int, bytes]] = deque(maxlen=8)  # of the node, whose outcome is not reported yet
         self._call("start", self.node.start, 0)
         for neighbor in (1, 3, 5, 7):
             self._call("link_quality", self.node.link_quality, neighbor, 1.0, 1.0, 0)
@@ -122,6 +123,15 @@ class _Trial:
                 self._call("receive", self.node.receive, frame.data, frame.sender, self.now, frame.broadcast)
             else:
                 self._application(kind)
+            if self.unicasts and self.choose.random() < 0.3:
+                self._report()
+
+    def _report(self) -> None:
+        """Report the outcome of a unicast, perhaps of a frame that is not the node's or was damaged on a host link."""
+        destination, data = self.unicasts.popleft()
+        if self.choose.random() < 0.05:
+            data = self.hail.draw().data
+        self._call("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
     def _tick(self) -> None:
         """Move the clock, and wake the node if it is due; as drivers do, not again at the same time."""
@@ -175,6 +185,8 @@ class _Trial:
         if sent:
             self.most_frames = max(self.most_frames, len(sent))
             self.most_sent_B = max(self.most_sent_B, sum(len(data) for _, data in sent))
+            if type(self.node).sent is not Node.sent:
+                self.unicasts.extend((destination, data) for destination, data in sent if destination is not None)
             for destination, data in sent[:2]:
                 self.hail.add(Frame(data, self.choose.randrange(9), destination is None))
         self.node.take_events()

@@ -33,6 +33,8 @@ How a twin is written
         subscribe(core, state, i, what, now) *, unsubscribe(...) *       what: a row of core.subscriptions
         receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node of index sender
         wake(core, state, i, now) *                                      core.next_wake[i] has come
+        sent(core, state, i, receiver, message, word, ok, now) *         the outcome of node i's unicast (`Node.sent`);
+                                                                         receiver: an index, or UNREACHABLE
         has_room(core, state) *                                          whether an event cannot run out of its pools
 
     and, in Python,
@@ -48,7 +50,8 @@ How a twin is written
                               event and at the end, so a twin can refuse there what it cannot go on with
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it has none
         longest_frame_B(setup)
-        needs(setup)          (Needs of a broadcast's reception, of a unicast's, of any other call): the most it takes
+        needs(setup)          (Needs of a broadcast's reception, of a unicast's with its outcome, of any other call):
+                              the most it takes
         text(setup, state, number) *      what the detail ``len(setup.work.texts) + number`` means, made during the run
 
     What an event may take beyond its needs because of what nodes keep by then, a twin notes in core.numbers[MORE].

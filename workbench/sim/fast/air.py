@@ -40,6 +40,9 @@ from workbench.sim.fast.reference import inlined, outlined
 
 FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
 
+# Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or its radio asks for no acknowledgement.
+UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
+
 # Frames and messages
 
 
@@ -303,7 +306,10 @@ def _back_off(core, frame, now):
 
 @outlined
 def check_channel(core, frame, now):
-    """The back-off is over: the frame goes on the air, waits again, or is given up."""
+    """Send the frame whose back-off is over, have it wait again, or give it up.
+
+    Return whether the channel was never free: then the caller reports that, and ends the frame.
+    """
     it = core.frames[frame]
     i = it.sender
     if it.outage != core.nodes[i].outages:
@@ -315,7 +321,9 @@ def check_channel(core, frame, now):
         _back_off(core, frame, now)
     else:
         next_in_queue(core, i, now)
-        give_up(core, frame, now, CHANNEL_BUSY)
+        add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, CHANNEL_BUSY)
+        return True
+    return False
 
 
 @inlined
@@ -339,12 +347,14 @@ def next_in_queue(core, i, now):
 
 @outlined
 def acknowledge(core, frame, arrived, now):
-    """Without an acknowledgement a unicast frame is sent again, up to ``retries`` times."""
+    """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return which of these."""
     it = core.frames[frame]
     i = it.sender
     core.nodes[i].free_at = max(core.nodes[i].free_at, now + core.acknowledgement_us)
-    if (arrived and not _acknowledgement_lost(core, it.sender, it.receiver, it.start)) or it.attempt >= core.retries:
-        return
+    if arrived and not _acknowledgement_lost(core, it.sender, it.receiver, it.start):
+        return ACKNOWLEDGED
+    if it.attempt >= core.retries:
+        return UNACKNOWLEDGED
     again = take_frame(core)
     core.frames[again] = it
     it = core.frames[again]
@@ -363,6 +373,7 @@ def acknowledge(core, frame, arrived, now):
             core.queue_tail[i] = again
     else:
         begin(core, again, core.nodes[i].free_at, now)
+    return UNDECIDED
 
 
 @inlined

@@ -65,7 +65,7 @@ _RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of w
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """The main loop for a twin (a module)."""
-    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "has_room")
+    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "sent", "has_room")
     functions = {name: of(twin, name) for name in names}
     return loop_module.make_loop(**functions, wakes=of(twin, "WAKES"), name=loop_module.name_of(twin))
 
@@ -187,7 +187,8 @@ def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     most = (max(degree * heard, one, called * wake) for heard, one, called in zip(broadcast, unicast, act, strict=True))
     rows, frames, messages = most
     return (
-        Needs(2 + degree + rows, 1 + frames + degree * wake, messages),
+        # Beside the receivers, the sender of a unicast may want to be woken when it learns the outcome.
+        Needs(2 + degree + rows, 1 + frames + (degree + 1) * wake, messages),
         Needs(2 + act.rows, 1 + act.frames + wake, act.messages),
     )
 

@@ -20,6 +20,8 @@ from workbench.sim import workload
 from workbench.sim.fast import defaults
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.fast.air import (
+    ACKNOWLEDGED,
+    UNDECIDED,
     acknowledge,
     arc_between,
     check_channel,
@@ -279,15 +281,16 @@ def _arrives(core, arc, frame, now):
 
 @pasted
 def _after_frame(core, frame, heard, now):
-    """What the radio does when a frame has been heard over so many arcs."""
+    """Do what the radio does when a frame has been heard over so many arcs; return the outcome of a unicast."""
     it = core.frames[frame]
+    outcome = UNDECIDED
     if it.receiver != BROADCAST and core.retries:
-        acknowledge(core, frame, heard == 1, now)
+        outcome = acknowledge(core, frame, heard == 1, now)
     if not core.traces:
         count_sent(core, it.message, heard)
     if core.csma:
         next_in_queue(core, it.sender, now)
-    end(core, frame)
+    return outcome
 
 
 # The protocol's part: numba compiles its functions once for each type of their arguments, so a node's index is an int64
@@ -347,7 +350,28 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
     return act
 
 
-def _make_end_frame(receive: Callable, wakes: bool) -> Any:
+def _make_report(sent: Callable | None, wakes: bool) -> Any:
+    """Return a function that reports the outcome of a unicast frame to its sender, if the twin wants to know."""
+    if sent is None:
+
+        @pasted
+        def no_report(core, state, frame, ok, now):
+            """The twin ignores outcomes."""
+
+        return no_report
+
+    @pasted
+    def report(core, state, frame, ok, now):
+        it = core.frames[frame]
+        i = np.int64(it.sender)
+        sent(core, state, i, it.receiver, it.message, it.word, ok, now)
+        if wakes:
+            plan_wake(core, i, now)
+
+    return report
+
+
+def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
     """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
 
     @pasted
@@ -373,9 +397,25 @@ def _make_end_frame(receive: Callable, wakes: bool) -> Any:
             receive(core, state, r, i, message, it.word, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
-        _after_frame(core, frame, heard, now)
+        outcome = _after_frame(core, frame, heard, now)
+        if outcome != UNDECIDED:
+            report(core, state, frame, outcome == ACKNOWLEDGED, now)
+        end(core, frame)
 
     return end_frame
+
+
+def _make_check(report: Callable) -> Any:
+    """Return a function for the end of a back-off."""
+
+    @pasted
+    def check(core, state, frame, now):
+        if check_channel(core, frame, now):
+            if core.frames[frame].receiver != BROADCAST:
+                report(core, state, frame, False, now)
+            end(core, frame)
+
+    return check
 
 
 def _make_wake_up(wake: Callable) -> Any:
@@ -400,7 +440,7 @@ def _make_wake_up(wake: Callable) -> Any:
 
 
 # What the loop calls of a twin: None here, and its own in the globals of each twin's loop.
-begin = act = end_frame = wake_up = has_room = None
+begin = act = end_frame = check = wake_up = has_room = None
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
@@ -429,7 +469,7 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         if kind == FRAME_END:
             end_frame(core, state, frame, now)
         elif kind == CHANNEL_CHECK:
-            check_channel(core, frame, now)
+            check(core, state, frame, now)
         elif kind == FRAME_READY:
             contend(core, frame, now)
         elif not wake_up(core, state, frame, now):
@@ -444,6 +484,7 @@ def make_loop(
     subscribe: Callable,
     unsubscribe: Callable,
     wake: Callable,
+    sent: Callable | None,
     has_room: Callable,
     wakes: bool,
     name: str,
@@ -452,10 +493,12 @@ def make_loop(
 
     The machine code is kept on disk under the name, for other processes.
     """
+    report = _make_report(sent, wakes)
     pieces = {
         "begin": _make_begin(start, wakes),
         "act": _make_act(publish, subscribe, unsubscribe, wakes),
-        "end_frame": _make_end_frame(receive, wakes),
+        "end_frame": _make_end_frame(receive, report, wakes),
+        "check": _make_check(report),
         "wake_up": _make_wake_up(wake),
         "has_room": has_room,
     }
