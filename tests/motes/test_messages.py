@@ -29,6 +29,8 @@ GOLDEN = [
     ("0a 0001020304050607 0000 05000000 01 4600", link.HEARD, (SECRET, 0, 5, 1), b"F\x00"),
     ("0b 0001020304050607 ffff", link.PING, (SECRET, 65535), b""),
     ("0c 0001020304050607 0100", link.RESET, (SECRET, 1), b""),
+    ("0d 0001020304050607 0000 05000000 01 4600", link.OUTCOME, (SECRET, 0, 5, 1), b"F\x00"),
+    ("0d 0001020304050607 0000 ffffffff 00 46", link.OUTCOME, (SECRET, 0, NOBODY, 0), b"F"),
     ("21 5742 01 07000000 02000000 00 76", link.READY, (b"WB", 1, 7, 2, 0), b"v"),
     ("22 5742 01 07000000 02", link.REFUSED, (b"WB", 1, 7, link.BUSY), b""),
     (

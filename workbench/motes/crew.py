@@ -11,7 +11,6 @@ from workbench import draws
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes.line import Greeting
 from workbench.motes.mote import Mote
-from workbench.protocols.contract import Node
 
 T = TypeVar("T")
 
@@ -98,11 +97,6 @@ def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]
         raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")
     kind = protocol.kind_of_node()
     return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote(node)}
-
-
-def takes_outcomes(protocol: Any) -> bool:
-    """Return whether a protocol's nodes use reports of unicast frames; for others none goes over the host link."""
-    return protocol.kind_of_node().sent is not Node.sent
 
 
 def _telling(tell: Tell, node: int) -> Callable[[str, Any], None]:

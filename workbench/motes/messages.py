@@ -32,8 +32,9 @@ Layout (little-endian; one byte says what it is)
     HEARD          token u16, previous hop u32, broadcast u8, frame: a radio that is attached to the host heard it
     PING           token u16
     RESET          token u16: begin again as after power-on
-    OUTCOME        token u16, destination u32, acknowledged u8 (0: given up), frame: a radio that is attached to the host
-                   reports a unicast frame that the mote sent. Only for nodes that override `Node.sent`
+    OUTCOME        token u16, destination i32 (-1: no node of this network), acknowledged u8 (0: given up), frame: the
+                   outcome of a unicast frame that the mote sent, as a radio that is attached to the host reports it.
+                   Only nodes of protocols that override `Node.sent` get this
 
     mote -> host
     READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: of its own), name of the board (text)
@@ -118,7 +119,7 @@ _LAYOUT = {
     HEARD: "<8sHIB",
     PING: "<8sH",
     RESET: "<8sH",
-    OUTCOME: "<8sHIB",
+    OUTCOME: "<8sHiB",
     READY: "<2sBIIB",
     REFUSED: "<2sBIB",
     ANSWER: "<HBqqQ",

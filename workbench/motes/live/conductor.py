@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.errors import LinkError
 from workbench.motes import messages
-from workbench.motes.crew import Crew, takes_outcomes
+from workbench.motes.crew import Crew
 from workbench.motes.events import event_names
 from workbench.motes.live.application import MoteApplication, MoteOutages
 from workbench.motes.live.commands import Commands
@@ -42,7 +42,6 @@ class LiveNode(Node):
     def __init__(self, address: int, protocol: Any, post: Post) -> None:
         super().__init__(address, protocol, None)
         self._post = post
-        self._takes_outcomes = takes_outcomes(protocol)
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
         """Send the mote a frame that it hears."""
@@ -53,9 +52,8 @@ class LiveNode(Node):
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Send the mote the outcome of a unicast frame, if its node takes such reports."""
-        if self._takes_outcomes:
-            self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
+        """Send the mote the outcome of a unicast frame."""
+        self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
 class Conductor:
