@@ -35,8 +35,8 @@ Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 class LiveNode(Node):
     """A node on a mote that runs by itself, as the air and the kernel see it.
 
-    Frames, link qualities and outcomes go to the mote as commands, without waiting. The mote's frames and events come to
-    the conductor as messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
+    Frames, link qualities and outcomes go to the mote as commands, without waiting. The mote's frames and events come
+    to the conductor as messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
     """
 
     def __init__(self, address: int, protocol: Any, post: Post) -> None:

@@ -17,7 +17,8 @@ enum {
     GRADIENT_REMOVED,
     DATA_GRADIENT_SET,
     REINFORCED,
-    BLACKLISTED
+    BLACKLISTED,
+    HEAD_SET
 };
 
 /* Why a message ends at a node. */
@@ -34,6 +35,7 @@ enum diffusion_reason {
     DIFFUSION_NO_GRADIENT,
     DIFFUSION_EXPIRED,
     DIFFUSION_FULL,
+    DIFFUSION_EVICTED,
     DIFFUSION_REASONS
 };
 
@@ -54,11 +56,28 @@ struct diffusion_settings {
     size_t filter_count;
 };
 
-/* A data message that was here. */
+/* Frames that wait to be sent again; a bit for each sink that gradients may lead to. */
+enum { MAX_WAITING = 4, SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS, SERVED_B = (SERVED_SINKS + 7) / 8 };
+
+/* A data message that was here: when (in two words, which leave no gaps in a list) and from where it came first, the
+ * sinks that it was sent towards, how often it was sent again. `is_settled`: further copies are duplicates, whatever
+ * they are for. */
 struct seen_data {
-    int64_t came_us;
+    uint32_t came_us[2];
     uint32_t sequence;
     uint16_t source;
+    uint16_t previous_hop;
+    uint8_t served[SERVED_B];
+    uint8_t retries;
+    bool is_settled;
+};
+
+/* Data that a neighbor did not acknowledge, and when it is sent again. */
+struct waiting {
+    int64_t due_us;
+    uint16_t failed;
+    uint8_t size;
+    uint8_t frame[1 + MESSAGE_B];
 };
 
 /* A sample that waits for an interest. */
@@ -100,6 +119,7 @@ struct diffusion {
     int64_t tick_us;
     int64_t first_expiry_us; /* no gradient expires before */
     uint16_t address;
+    bool is_evicting; /* the newest entry of the cache has pushed another out */
     uint32_t drops[DIFFUSION_REASONS];
 
     uint8_t entry_count;
@@ -120,6 +140,13 @@ struct diffusion {
     uint16_t seen_data_count;
     uint16_t seen_data_oldest;
     struct seen_data seen_data[MAX_DATA];
+
+    /* The sinks that bits of `served` stand for. */
+    uint16_t served_count;
+    uint16_t served_sinks[SERVED_SINKS];
+
+    uint8_t waiting_count;
+    struct waiting waiting[MAX_WAITING];
 
     uint16_t seen_interest_count;
     struct seen_interest seen_interests[MAX_SEEN_INTERESTS];

@@ -32,6 +32,7 @@ static const char *const REASON_NAMES[DIFFUSION_REASONS] = {
     [DIFFUSION_NO_GRADIENT] = "no_gradient",
     [DIFFUSION_EXPIRED] = "expired",
     [DIFFUSION_FULL] = "full",
+    [DIFFUSION_EVICTED] = "evicted",
 };
 
 /* Events */
@@ -302,6 +303,8 @@ void plan_wake(struct diffusion *node)
     int64_t wake_us = node->tick_us;
     for (size_t i = 0; i < node->sample_count; i++)
         wake_us = earlier(wake_us, node->samples[i].ends_us);
+    for (size_t i = 0; i < node->waiting_count; i++)
+        wake_us = earlier(wake_us, node->waiting[i].due_us);
     for (size_t i = 0; i < node->subscription_count; i++)
         wake_us = earlier(wake_us, node->subscriptions[i].expires_us);
     for (size_t i = 0; i < node->own_count; i++) {
@@ -350,22 +353,13 @@ void diffusion_wake(struct diffusion *node, int64_t now)
         refresh(node, own, now);
         place++;
     }
+    send_waiting(node, now);
     drop_old_samples(node, now);
     if (node->tick_us <= now) {
         node->tick_us = NEVER;
         send_samples(node, now);
     }
     plan_wake(node);
-}
-
-void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
-{
-    (void)node;
-    (void)destination;
-    (void)frame;
-    (void)size;
-    (void)ok;
-    (void)now;
 }
 
 /* Frames */

@@ -35,7 +35,7 @@ uint16_t own_expiration_s(const struct diffusion *node, const struct own_interes
 void receive_interest(struct diffusion *node, struct interest *interest, int64_t now);
 void plan_tick(struct diffusion *node, int64_t now);
 struct interest_entry *entry_of(struct diffusion *node, struct attributes attributes);
-struct interest_entry *new_entry(struct diffusion *node, struct attributes attributes);
+struct interest_entry *new_entry(struct diffusion *node, const struct interest *interest);
 void set_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest, int64_t now,
                   bool is_reinforcement);
 void forget_neighbor(struct diffusion *node, uint16_t neighbor);
@@ -46,6 +46,15 @@ void drop_old_samples(struct diffusion *node, int64_t now);
 void offer_sample(struct diffusion *node, int64_t number, struct attributes attributes, int64_t now);
 void send_samples(struct diffusion *node, int64_t now);
 void receive_data(struct diffusion *node, struct data *data, int64_t now);
+
+struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t sequence);
+bool data_is_wanted(struct diffusion *node, struct attributes attributes);
+uint8_t gradients_to_try(const struct diffusion *node, int64_t now);
+
+/* serving.c: send data towards the sinks that neither other copies nor this node has served, false if there are none;
+ * send frames again that are due. */
+bool send_on(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now);
+void send_waiting(struct diffusion *node, int64_t now);
 
 /* reinforcement.c */
 uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, struct attributes attributes,

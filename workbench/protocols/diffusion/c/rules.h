@@ -5,6 +5,7 @@
 #include "contract.h"
 
 enum { REPEAT_AFTER_US = SECOND_US / 2, REPEAT_WITHIN_US = SECOND_US, COPIES_MEET_US = SECOND_US };
+enum { RETRY_WITHIN_US = SECOND_US, MAX_RETRIES = 3 };
 
 /* The round of an interest's next refresh; they are counted modulo 256 (A15). */
 static inline uint8_t next_round(uint8_t round)
@@ -43,6 +44,22 @@ static inline bool may_reinforce(uint16_t messages, uint16_t reinforce_after, ui
 static inline bool may_explore(bool is_full, int64_t oldest_us, int64_t now)
 {
     return !is_full || now - oldest_us >= COPIES_MEET_US;
+}
+
+/* Whether data should go to a neighbor rather than to the `best` so far (NOBODY: none yet): the next hop of `count`
+ * sinks' paths, and for `heads` of these the first gradient. Of equal neighbors the lowest address goes first. */
+static inline bool is_better_hop(unsigned count, unsigned heads, int32_t neighbor, unsigned best_count,
+                                 unsigned best_heads, int32_t best)
+{
+    if (best == NOBODY || count != best_count)
+        return best == NOBODY || count > best_count;
+    return heads != best_heads ? heads > best_heads : neighbor < best;
+}
+
+/* Whether a message that was sent again so often may be sent again once more. */
+static inline bool may_retry(unsigned retries)
+{
+    return retries < MAX_RETRIES;
 }
 
 /* Whether a neighbor is on the black list, now that its link has these delivery ratios (A27). */

@@ -1,0 +1,394 @@
+/* Where data goes: one copy to each of a few neighbors, with a list of the sinks that other copies serve.
+ * `workbench/protocols/diffusion/node.py` defines it.
+ *
+ * A path is one copy for one sink. It is kept as marks of its first gradient, so that there is no list of paths:
+ * `is_path`; `is_open`, until a neighbor is chosen for it; `hop`, the place of that neighbor among the next hops;
+ * `may_spread`: any gradient that is as near to the sink serves as well. */
+#include "bytes.h"
+#include "node.h"
+
+#include <string.h>
+
+#include "rules.h"
+
+/* What is sent, and where to. Sinks that others serve: those of the message's list, those that `served` (NULL: none) has
+ * bits for, and this node itself if it `wants` the data. */
+struct serving {
+    struct diffusion *node;
+    const struct data *data;
+    const uint8_t *served;
+    int64_t now;
+    int32_t not_to; /* the neighbor that has brought the data */
+    bool wants;
+    uint8_t hop_count;
+    uint16_t hops[MAX_NEXT_HOPS];
+};
+
+enum { NO_SINK = UINT16_MAX + 1 };
+
+/* Sinks */
+
+static bool has_bit(const uint8_t *bits, size_t place)
+{
+    return (bits[place / 8] >> place % 8 & 1) != 0;
+}
+
+/* The lowest sink above another one that others serve. */
+static int32_t next_other(const struct serving *serving, int32_t above)
+{
+    const struct diffusion *node = serving->node;
+    const struct data *data = serving->data;
+    int32_t lowest = serving->wants && node->address > above ? node->address : NO_SINK;
+    for (size_t i = 0; i < data->other_count; i++) {
+        int32_t sink = get_u16(data->others + OTHER_B * i);
+        if (sink > above && sink < lowest)
+            lowest = sink;
+    }
+    for (size_t i = 0; serving->served != NULL && i < node->served_count; i++) {
+        int32_t sink = node->served_sinks[i];
+        if (has_bit(serving->served, i) && sink > above && sink < lowest)
+            lowest = sink;
+    }
+    return lowest;
+}
+
+static bool is_left_out(const struct serving *serving, uint16_t sink)
+{
+    return sink == serving->node->address || sink == serving->data->source ||
+           next_other(serving, (int32_t)sink - 1) == sink;
+}
+
+/* The bit of a sink that has a gradient; a bit of a sink that has none any more is taken from it. */
+static size_t bit_of(struct diffusion *node, uint16_t sink)
+{
+    for (size_t i = 0; i < node->served_count; i++)
+        if (node->served_sinks[i] == sink)
+            return i;
+    size_t place = 0;
+    if (node->served_count < SERVED_SINKS) {
+        place = node->served_count++;
+    } else {
+        for (size_t i = 0; i < node->entry_count;) {
+            bool is_used = has_sink(entry_at(node, i), node->served_sinks[place]);
+            i = is_used ? 0 : i + 1;
+            place += is_used;
+        }
+        for (size_t i = 0; i < node->seen_data_count; i++)
+            node->seen_data[i].served[place / 8] &= (uint8_t)~(1u << place % 8);
+    }
+    node->served_sinks[place] = sink;
+    return place;
+}
+
+/* Paths */
+
+static bool is_live(const struct serving *serving, const struct gradient *gradient)
+{
+    return gradient->expires_us > serving->now && gradient->neighbor != serving->not_to;
+}
+
+static void clear_paths(struct diffusion *node)
+{
+    for (size_t place = 0; place < node->entry_count; place++)
+        for (size_t i = 0; i < entry_at(node, place)->gradient_count; i++)
+            entry_at(node, place)->gradients[i].is_path = false;
+}
+
+static void mark_path(struct gradient *gradient, bool may_spread)
+{
+    gradient->is_path = true;
+    gradient->is_open = true;
+    gradient->may_spread = may_spread;
+}
+
+/* The first path of an entry to a sink, and how many there are. */
+static struct gradient *first_path(struct interest_entry *entry, uint16_t sink, unsigned *count)
+{
+    struct gradient *first = NULL;
+    *count = 0;
+    for (size_t i = 0; i < entry->gradient_count; i++) {
+        struct gradient *one = &entry->gradients[i];
+        if (!one->is_path || one->sink != sink)
+            continue;
+        ++*count;
+        if (first == NULL)
+            first = one;
+    }
+    return first;
+}
+
+/* Mark the paths of data by an entry: to each sink's first gradient, or to the first few. */
+static bool mark_paths(const struct serving *serving, struct interest_entry *entry, uint8_t exploratory)
+{
+    bool are_any = false;
+    for (size_t i = 0; i < entry->gradient_count; i++) {
+        struct gradient *gradient = &entry->gradients[i];
+        unsigned count;
+        if (!is_live(serving, gradient) || is_left_out(serving, gradient->sink))
+            continue;
+        const struct gradient *first = first_path(entry, gradient->sink, &count);
+        if (first == NULL)
+            mark_path(gradient, exploratory == 1 && !gradient->has_wave);
+        else if (!first->has_wave && count < exploratory)
+            mark_path(gradient, false);
+        are_any = true;
+    }
+    return are_any;
+}
+
+/* Mark the paths of data that a neighbor did not acknowledge: to each sink's first gradient but that one, else that. */
+static void mark_detours(const struct serving *serving, struct interest_entry *entry, uint16_t failed)
+{
+    for (size_t i = 0; i < entry->gradient_count; i++) {
+        struct gradient *gradient = &entry->gradients[i];
+        unsigned count;
+        if (!is_live(serving, gradient) || is_left_out(serving, gradient->sink))
+            continue;
+        struct gradient *first = first_path(entry, gradient->sink, &count);
+        if (first != NULL && first->neighbor != failed)
+            continue;
+        if (first != NULL)
+            first->is_path = false;
+        mark_path(gradient, false);
+    }
+}
+
+/* Whether a path may go to a neighbor. */
+static bool may_go_to(const struct serving *serving, const struct interest_entry *entry, const struct gradient *path,
+                      uint16_t neighbor)
+{
+    if (path->neighbor == neighbor || !path->may_spread)
+        return path->neighbor == neighbor;
+    int place = gradient_place(entry, path->sink, neighbor);
+    return place != NO_PLACE && is_live(serving, &entry->gradients[place]) && entry->gradients[place].ttl >= path->ttl;
+}
+
+/* Count the open paths that may go to a neighbor, and those whose first gradient it is. If `is_chosen`, it is the next
+ * hop of all of them. */
+static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bool is_chosen, unsigned *heads)
+{
+    unsigned count = 0;
+    *heads = 0;
+    for (size_t place = 0; place < serving->node->entry_count; place++) {
+        struct interest_entry *entry = entry_at(serving->node, place);
+        for (size_t i = 0; i < entry->gradient_count; i++) {
+            struct gradient *path = &entry->gradients[i];
+            if (!path->is_path || !path->is_open || !may_go_to(serving, entry, path, neighbor))
+                continue;
+            count++;
+            *heads += path->neighbor == neighbor;
+            if (is_chosen) {
+                path->is_open = false;
+                path->hop = serving->hop_count;
+            }
+        }
+    }
+    return count;
+}
+
+/* The neighbor that serves most of the open paths; NOBODY if there are none. */
+static int32_t best_hop(const struct serving *serving)
+{
+    int32_t best = NOBODY;
+    unsigned most = 0;
+    unsigned most_heads = 0;
+    for (size_t place = 0; place < serving->node->entry_count; place++) {
+        const struct interest_entry *entry = entry_at(serving->node, place);
+        for (size_t i = 0; i < entry->gradient_count; i++) {
+            uint16_t neighbor = entry->gradients[i].neighbor;
+            unsigned heads;
+            unsigned count = neighbor == best ? 0 : count_paths(serving, neighbor, false, &heads);
+            if (count > 0 && is_better_hop(count, heads, neighbor, most, most_heads, best)) {
+                best = neighbor;
+                most = count;
+                most_heads = heads;
+            }
+        }
+    }
+    return best;
+}
+
+/* Choose next hops, each for as many paths as it can serve; false if there is no room for all that are needed. */
+static bool choose_hops(struct serving *serving)
+{
+    for (int32_t best = best_hop(serving); best != NOBODY; best = best_hop(serving)) {
+        unsigned heads;
+        if (serving->hop_count >= MAX_NEXT_HOPS)
+            return false;
+        (void)count_paths(serving, (uint16_t)best, true, &heads);
+        serving->hops[serving->hop_count++] = (uint16_t)best;
+    }
+    return true;
+}
+
+/* Frames */
+
+/* Whether a sink is served by a path: by that of one next hop, or (NO_PLACE) of any. */
+static bool is_served(const struct serving *serving, int32_t sink, int hop)
+{
+    for (size_t place = 0; place < serving->node->entry_count; place++) {
+        const struct interest_entry *entry = entry_at(serving->node, place);
+        for (size_t i = 0; i < entry->gradient_count; i++) {
+            const struct gradient *path = &entry->gradients[i];
+            if (path->is_path && !path->is_open && path->sink == sink && (hop == NO_PLACE || path->hop == hop))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The lowest sink above another one that this node's copies to other next hops serve. */
+static int32_t next_served(const struct serving *serving, int32_t above, int hop)
+{
+    int32_t lowest = NO_SINK;
+    for (size_t place = 0; place < serving->node->entry_count; place++) {
+        const struct interest_entry *entry = entry_at(serving->node, place);
+        for (size_t i = 0; i < entry->gradient_count; i++) {
+            const struct gradient *path = &entry->gradients[i];
+            bool is_next = path->is_path && !path->is_open && path->sink > above && path->sink < lowest;
+            if (is_next && !is_served(serving, path->sink, hop))
+                lowest = path->sink;
+        }
+    }
+    return lowest;
+}
+
+/* Write the sinks that copies to all but this next hop serve, as many as there is room for; returns how many. What this
+ * node's own copies serve comes first, as a list that is too long loses its end. */
+static uint8_t list_others(const struct serving *serving, int hop, uint8_t *list)
+{
+    size_t size = serving->data->attributes.size + DATA_HEADER_B + 1;
+    size_t room = size < MESSAGE_B ? (MESSAGE_B - size) / OTHER_B : 0;
+    uint8_t count = 0;
+    int32_t sink = NOBODY;
+    for (int are_own = 1; are_own >= 0; are_own--, sink = NOBODY) {
+        while (count < room) {
+            sink = are_own != 0 ? next_served(serving, sink, hop) : next_other(serving, sink);
+            if (sink == NO_SINK)
+                break;
+            if (sink == serving->hops[hop] || (are_own == 0 && is_served(serving, sink, NO_PLACE)))
+                continue;
+            put_u16(list + OTHER_B * count++, (uint16_t)sink);
+        }
+    }
+    return count;
+}
+
+static void send_data(const struct serving *serving)
+{
+    const struct diffusion *node = serving->node;
+    struct data next = *serving->data;
+    next.previous_hop = node->address;
+    next.ttl--;
+    uint8_t header[1 + MESSAGE_B]; /* a list that has room leaves it for the attributes */
+    for (int hop = 0; hop < serving->hop_count; hop++) {
+        uint8_t count = list_others(serving, hop, header + OTHERS_AT);
+        struct frame frame = {header, data_encode_listed(&next, count, header), next.attributes.bytes,
+                              next.attributes.size};
+        node->driver->send(node->driver->context, serving->hops[hop], &frame);
+    }
+}
+
+/* Note the sinks that a message was sent towards. */
+static void note_served(const struct serving *serving, struct seen_data *seen)
+{
+    struct diffusion *node = serving->node;
+    for (int hop = 0; hop < serving->hop_count; hop++)
+        for (size_t place = 0; place < node->entry_count; place++) {
+            const struct interest_entry *entry = entry_at(node, place);
+            for (size_t i = 0; i < entry->gradient_count; i++) {
+                const struct gradient *path = &entry->gradients[i];
+                if (!path->is_path || path->is_open || path->hop != hop)
+                    continue;
+                size_t bit = bit_of(node, path->sink);
+                seen->served[bit / 8] |= (uint8_t)(1u << bit % 8);
+            }
+        }
+}
+
+bool send_on(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now)
+{
+    struct serving serving = {.node = node, .data = data, .served = seen->served, .now = now};
+    serving.not_to = data->previous_hop;
+    serving.wants = data_is_wanted(node, data->attributes);
+    uint8_t exploratory = gradients_to_try(node, now);
+    bool are_any = false;
+    clear_paths(node);
+    for (size_t i = 0; i < node->entry_count; i++)
+        if (one_way_match(view(&entry_at(node, i)->attributes), data->attributes))
+            are_any |= mark_paths(&serving, entry_at(node, i), exploratory);
+    if (!are_any)
+        return false;
+    if (data->ttl <= 1) {
+        drop(node, data->previous_hop, "data", data->source, data->sequence, DIFFUSION_TTL);
+        return true;
+    }
+    if (!choose_hops(&serving)) /* once for all neighbors that are left out */
+        drop(node, data->previous_hop, "data", data->source, data->sequence, DIFFUSION_FULL);
+    send_data(&serving);
+    tell(node, FORWARDED, data->previous_hop, "data", data->source, data->sequence, serving.hop_count, "");
+    note_served(&serving, seen);
+    return true;
+}
+
+/* Frames that the radio has given up */
+
+/* Read a data message in a frame that this node has sent; false if there is none. */
+static bool own_data(const struct diffusion *node, const uint8_t *frame, size_t size, struct data *data)
+{
+    return size <= 1 + MESSAGE_B && data_decode(frame, size, data) && data->previous_hop == node->address;
+}
+
+/* Send data again that a neighbor did not acknowledge. */
+static void send_again(struct diffusion *node, uint16_t failed, struct data *data, int64_t now)
+{
+    const struct seen_data *seen = seen_data_of(node, data->source, data->sequence);
+    struct serving serving = {.node = node, .data = data, .now = now, .not_to = NOBODY};
+    if (seen != NULL && data->source != node->address)
+        serving.not_to = seen->previous_hop;
+    clean(node, now);
+    clear_paths(node);
+    for (size_t i = 0; i < node->entry_count; i++)
+        if (one_way_match(view(&entry_at(node, i)->attributes), data->attributes))
+            mark_detours(&serving, entry_at(node, i), failed);
+    (void)choose_hops(&serving);
+    data->ttl++; /* send_data takes it off again, as it did with this frame before */
+    send_data(&serving);
+}
+
+void send_waiting(struct diffusion *node, int64_t now)
+{
+    for (size_t i = 0; i < node->waiting_count;) {
+        struct waiting *due = &node->waiting[i];
+        struct data data;
+        if (due->due_us > now) {
+            i++;
+            continue;
+        }
+        if (own_data(node, due->frame, due->size, &data))
+            send_again(node, due->failed, &data, now);
+        node->waiting_count--;
+        memmove(due, due + 1, (node->waiting_count - i) * sizeof *due);
+    }
+}
+
+void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
+{
+    struct data data;
+    if (ok || !own_data(node, frame, size, &data))
+        return;
+    struct seen_data *seen = seen_data_of(node, data.source, data.sequence);
+    if (seen == NULL || !may_retry(seen->retries))
+        return;
+    seen->retries++;
+    if (node->waiting_count >= MAX_WAITING) {
+        send_again(node, (uint16_t)destination, &data, now);
+        return;
+    }
+    struct waiting *waiting = &node->waiting[node->waiting_count++];
+    waiting->due_us = now + 1 + random_below(&node->random, RETRY_WITHIN_US);
+    waiting->failed = (uint16_t)destination;
+    waiting->size = (uint8_t)size;
+    memcpy(waiting->frame, frame, size);
+    plan_wake(node);
+}
