@@ -43,7 +43,9 @@ def _fill(node, sinks, neighbors, sources, messages, samples):
         for source in range(300, 300 + sources):
             attributes = (Attribute(51, IS, 2600), Attribute(53, IS, source))
             neighbor = 10 + source % neighbors
-            _hear(node, wire.encode_data(wire.Data(message, source, neighbor, 50, False, attributes)), neighbor, False)
+            _hear(
+                node, wire.encode_data(wire.Data(message, source, neighbor, 50, False, (), attributes)), neighbor, False
+            )
     for value in range(samples):
         node.publish((Attribute(52, IS, value),), NOW_US)
         _take(node)

@@ -2,7 +2,7 @@
 
 from workbench import draws
 from workbench.attributes.text import parse
-from workbench.protocols.contract import Dropped
+from workbench.protocols.contract import NOBODY, Dropped
 from workbench.protocols.diffusion import Diffusion
 from workbench.protocols.diffusion.wire import Data, Interest, decode, encode_data, encode_interest
 
@@ -15,8 +15,8 @@ def interest(what="TEMP GE 25", hop=2, sink=9, sequence=1, round=0, ttl=50, expi
     return Interest(sequence, sink, round, hop, ttl, expiration_s, parse(what))
 
 
-def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50, is_aggregate=False):
-    return Data(sequence, source, hop, ttl, is_aggregate, parse(what))
+def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50, is_aggregate=False, others=()):
+    return Data(sequence, source, hop, ttl, is_aggregate, others, parse(what))
 
 
 def hear(node, message, now=0, unicast=False):
@@ -35,6 +35,18 @@ def sent(node):
 def data_hops(node):
     """The neighbors that the node sent data to since the last time."""
     return [destination for destination, message in sent(node) if isinstance(message, Data)]
+
+
+def listed_hops(node):
+    """{neighbor: sinks that the frame lists} of the data that the node sent since the last time."""
+    return {destination: message.others for destination, message in sent(node) if isinstance(message, Data)}
+
+
+def next_hops(entry, now=0, exploratory=1):
+    """The first choice of neighbor for each copy of new data that an entry of the interest cache wants."""
+    paths = []
+    entry.add_paths(paths, now, NOBODY, [], exploratory)
+    return [near[0] for _, near in paths]
 
 
 def gradients(node):

@@ -44,6 +44,9 @@ class Protocol:
 
     node = Node
     parameters = ()
+    # Names of parameters that the first release did not have: JSON and hash of a scenario leave them out at their
+    # defaults, so that old scenarios keep their hashes.
+    added = ()
     largest_address = 0xFFFFFFFF
     # Whether a publication is meant to reach every node: then its coverage has a meaning.
     disseminates = False

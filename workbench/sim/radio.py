@@ -50,6 +50,10 @@ PARAMETERS = (
 )
 
 
+# Fields that version 0.1 did not have: JSON and hash of a scenario leave them out at their defaults.
+ADDED: frozenset[str] = frozenset()
+
+
 @checked
 @dataclass(frozen=True)
 class Radio:
@@ -111,8 +115,10 @@ class Radio:
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """The radio as plain values."""
-        return {**asdict(self), "jitter_ms": list(self.jitter_ms)}
+        """Return the radio as plain values, without added fields that have their defaults."""
+        values = {**asdict(self), "jitter_ms": list(self.jitter_ms)}
+        at_default = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
+        return {name: value for name, value in values.items() if name not in ADDED & at_default}
 
     @staticmethod
     def from_dict(values: Any) -> Radio:

@@ -12,7 +12,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -35,6 +35,9 @@ FORMAT = "workbench-scenario"
 VERSION = 1
 _FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 _EXTRA = ("format", "version", "keys")
+# Fields that version 0.1 did not have, with their defaults. At its default such a field is left out of JSON and hash,
+# so old scenarios keep their hashes. `Protocol.added` and `radio.ADDED` are the same for parameters and for the radio.
+_ADDED: dict[str, Any] = {"keys": []}
 ENGINES = ("auto", "reference", "fast")
 RECORDS = ("trace", "metrics")
 
@@ -162,7 +165,7 @@ class Scenario:
     def _paths(self) -> list[str]:
         """The paths that `replace` takes, but for those into the workload."""
         own = [f"protocol.{name}" for name in self.protocol.settings]
-        return [*_FIELDS, *own, *(f"radio.{name}" for name in self.radio.to_dict())]
+        return [*_FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
 
     # JSON
 
@@ -171,8 +174,7 @@ class Scenario:
         return json.dumps(self._to_dict(topology.to_dict(self.topology)), indent=indent)
 
     def _to_dict(self, network: Any) -> dict[str, Any]:
-        keys = self.user_keys()
-        return {
+        values = {
             "format": FORMAT,
             "version": VERSION,
             "topology": network,
@@ -181,8 +183,9 @@ class Scenario:
             "radio": self.radio.to_dict(),
             "duration_s": self.duration_s,
             "seed": self.seed,
-            **({"keys": keys} if keys else {}),
+            "keys": self.user_keys(),
         }
+        return {name: value for name, value in values.items() if name not in _ADDED or value != _ADDED[name]}
 
     def user_keys(self) -> list[list[Any]]:
         """The user's own keys that workload and protocol speak of: a file that uses them has to say what they mean."""
@@ -331,7 +334,7 @@ def _register_keys(keys: Any) -> None:
 
 
 def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as plain values: its name and all of its parameters."""
+    """Return a protocol as plain values: its name and its parameters, but for added ones at their defaults."""
     cls = protocol.public_class()
     name = cls.__name__
     if name not in public_names.PROTOCOLS or _public_class(name) is not cls:
@@ -341,7 +344,9 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     except ParameterError as error:
         raise ScenarioError(str(error)) from None
     for parameter in protocol.parameters:
-        if isinstance(parameter.default, float):
+        if parameter.name in protocol.added and protocol.settings[parameter.name] == parameter.default:
+            del values[parameter.name]
+        elif isinstance(parameter.default, float):
             values[parameter.name] = float(values[parameter.name])  # 30 and 30.0 are the same scenario
     return values
 

@@ -119,7 +119,7 @@ def interests(hop):
 def data(draw, hop):
     several = draw(st.lists(readings, min_size=1, max_size=2))
     attributes = tuple(one for reading in several for one in reading)
-    return Data(draw(SEQUENCES), draw(OTHERS), hop, draw(TTLS), draw(st.booleans()), attributes[:12])
+    return Data(draw(SEQUENCES), draw(OTHERS), hop, draw(TTLS), draw(st.booleans()), (), attributes[:12])
 
 
 @st.composite
@@ -219,7 +219,7 @@ class World:
         source = pick([10, 11, 12, 13])
         sequence = self.sequences[source] = self.sequences.get(source, 0) + pick([0, 1, 1])
         hop, ttl = pick([1, 2, 3, 4, 6]), pick([1, 50, 50, 50])
-        message = Data(sequence, source, hop, ttl, pick([False, True]), parse(pick(READINGS[:6])))
+        message = Data(sequence, source, hop, ttl, pick([False, True]), (), parse(pick(READINGS[:6])))
         return self._received(message, encode_data, False)
 
     def _other(self):
@@ -288,7 +288,7 @@ def test_filter_forgets_the_source_that_it_noted_first_where_there_is_no_room_fo
     node = make_node(Diffusion(filters=(limit,)), ADDRESS, Stream(1), more=(("MAX_FILTER_SOURCES", 2),))
     node.start(0)
     for sequence, source in enumerate([7, 8, 7, 9, 7, 9]):
-        node.receive(encode_data(Data(sequence, source, 3, 50, False, parse("TEMP IS 26"))), 3, sequence)
+        node.receive(encode_data(Data(sequence, source, 3, 50, False, (), parse("TEMP IS 26"))), 3, sequence)
     assert [event.detail for event in node.take_events() if isinstance(event, Filtered)] == ["drop", "drop"]
 
 
@@ -314,13 +314,13 @@ def test_rounds_and_numbers_wrap_alike():
 def test_counter_of_a_source_s_messages_counts_no_further_than_it_can():
     pair = Pair(Diffusion(reinforce_after=65535))
     pair.subscribe(parse("TEMP GE 25"))
-    frame = encode_data(Data(1, 8, 3, 50, False, parse("TEMP IS 26")))
+    frame = encode_data(Data(1, 8, 3, 50, False, (), parse("TEMP IS 26")))
     pair.play([("receive", frame, 3, False)])
     for node_count in (65533, 65534, 70000):
         pair.reference.own_interests[0].data_gradients.list[0].messages = node_count
         pair.other.memory.own_interests[0].data_gradients.list[0].messages = min(node_count, 65535)
         sequence = node_count
-        frame = encode_data(Data(sequence, 8, 3, 50, False, parse("TEMP IS 26")))
+        frame = encode_data(Data(sequence, 8, 3, 50, False, (), parse("TEMP IS 26")))
         pair.play([("receive", frame, 3, False)])
     assert pair.reference.own_interests[0].reinforcements == 1
 
@@ -355,7 +355,7 @@ def test_gradients_and_data_gradients_are_the_same_in_memory():
     for sink, hop in ((8, 1), (8, 2), (9, 3)):
         frame = encode_interest(Interest(1, sink, 0, hop, 50, 100, parse("TEMP GE 25")))
         pair.play([("receive", frame, hop, True)])
-    pair.play([("receive", encode_data(Data(1, 11, 4, 50, False, parse("TEMP IS 26"))), 4, False)])
+    pair.play([("receive", encode_data(Data(1, 11, 4, 50, False, (), parse("TEMP IS 26"))), 4, False)])
     pair.play([("receive", encode_interest(Interest(2, 8, 0, 2, 50, 100, parse("TEMP GE 25"))), 2, False)])
     entry, other = pair.reference.cache.entries[0], pair.other.memory.entries[0]
     assert [(one.sink, one.neighbor) for one in entry.gradients] == [

@@ -36,7 +36,7 @@ def test_expiration_of_nothing_cancels():
 
 
 def test_data_says_what_is_in_it():
-    assert said(wire.encode_data(wire.Data(5, 20, 21, 49, False, parse("TEMP IS 26.5"))), broadcast=False) == [
+    assert said(wire.encode_data(wire.Data(5, 20, 21, 49, False, (), parse("TEMP IS 26.5"))), broadcast=False) == [
         ("type", "2: data"),
         ("sequence", "5"),
         ("source", "node 20"),
@@ -48,5 +48,5 @@ def test_data_says_what_is_in_it():
 
 
 def test_data_of_several_readings_says_that_it_is_an_aggregate():
-    frame = wire.encode_data(wire.Data(5, 20, 21, 49, True, parse("TEMP IS 26.5, TEMP IS 27")))
+    frame = wire.encode_data(wire.Data(5, 20, 21, 49, True, (), parse("TEMP IS 26.5, TEMP IS 27")))
     assert ("number of attributes", "2, of an aggregate") in said(frame, broadcast=False)

@@ -8,7 +8,7 @@ from workbench.attributes.text import parse, to_text
 from workbench.errors import ParameterError
 from workbench.protocols.contract import Forwarded
 from workbench.protocols.diffusion import Diffusion, wire
-from workbench.protocols.diffusion.events import GradientRemoved, GradientSet, InterestCached, InterestRemoved
+from workbench.protocols.diffusion.events import GradientRemoved, GradientSet, HeadSet, InterestCached, InterestRemoved
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 
@@ -43,7 +43,7 @@ def test_expiration_is_relative_and_fits_16_bits(expires_s, refresh_s, expiratio
 def test_new_interest_is_cached_and_passed_on_with_one_hop_less():
     node = make_node(5)
     events = hear(node, interest(hop=2, ttl=50, expiration_s=100), now=SECOND)
-    assert [type(event) for event in events] == [InterestCached, GradientSet, Forwarded]
+    assert [type(event) for event in events] == [InterestCached, GradientSet, HeadSet, Forwarded]
     assert of(GradientSet, events) == [GradientSet(2, "interest", 9, 1, 101 * SECOND, "interest")]
     assert sent(node) == [(None, interest(hop=5, ttl=49, expiration_s=100))]
     assert gradients(node) == [[(9, 2)]]

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.neighbor import data, data_hops, gradients, hear, interest, make_node, of, reasons, sent
+from tests.neighbor import data, data_hops, gradients, hear, interest, listed_hops, make_node, of, reasons, sent
 from tests.network import SECOND, Network, taken
 from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError, ParameterError
 from workbench.protocols.contract import Delivered, Dropped, Forwarded, Held, Originated
 from workbench.protocols.diffusion import Diffusion, wire
-from workbench.protocols.diffusion.events import Blacklisted, GradientRemoved
+from workbench.protocols.diffusion.events import Blacklisted, GradientRemoved, HeadSet, InterestRemoved
 from workbench.protocols.diffusion.filters import Filter
+from workbench.protocols.diffusion.wire import encode_data
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 
@@ -211,6 +212,7 @@ def test_first_message_of_node_zero_counts_as_new():
     node = make_node()
     hear(node, interest(sink=0, sequence=0))
     assert gradients(node) == [[(0, 2)]]
+    hear(node, interest(sink=9))
     assert reasons(hear(node, data(source=0, sequence=0))) == []
 
 
@@ -450,9 +452,10 @@ def test_data_goes_to_no_more_neighbors_than_there_is_room_for():
     for sink in (6, 7, 8, 9):
         hear(node, interest(f"TEMP GE {sink}", hop=sink, sink=sink))
     sent(node)
-    assert reasons(hear(node, data(hop=3))) == ["full"]
-    assert data_hops(node) == [6, 7]
-    assert reasons(hear(node, data(hop=6, sequence=2))) == ["full"]
+    assert reasons(hear(node, data(hop=3, source=30))) == ["full"]
+    # Neither lists the sinks that are left out: both neighbors try these.
+    assert [(hop, message.others) for hop, message in sent(node)] == [(6, (7,)), (7, (6,))]
+    assert reasons(hear(node, data(hop=6, source=30, sequence=2))) == ["full"]
     assert data_hops(node) == [7, 8]
 
 
@@ -569,3 +572,223 @@ def test_every_sink_gets_every_matching_reading_once_and_nothing_when_it_has_uns
     network.advance(200)
     assert len(network.hops("data")) == before
     assert all(not node.cache.entries for node in network.nodes.values())
+
+
+# Several sinks
+
+
+def two_sinks(**settings):
+    """A node with gradients to sink 9 by neighbors 2 and 4, to sink 6 by 3 and 4; 4 is as near as the heads."""
+    node = make_node(**settings)
+    for sink, hop in ((9, 2), (6, 3), (9, 4), (6, 4)):
+        hear(node, interest(f"TEMP GE {sink}", hop=hop, sink=sink))
+    sent(node)
+    return node
+
+
+def test_sinks_share_a_neighbor_that_is_as_near_to_both_as_the_heads():
+    node = two_sinks()
+    hear(node, data(hop=7))
+    assert listed_hops(node) == {4: ()}
+
+
+def test_sinks_share_no_neighbor_that_is_farther_than_a_head_or_where_a_reinforcement_has_chosen():
+    node = make_node()
+    for sink, hop, ttl in ((9, 2, 50), (6, 3, 50), (9, 4, 49), (6, 4, 50)):
+        hear(node, interest(f"TEMP GE {sink}", hop=hop, sink=sink, ttl=ttl))
+    sent(node)
+    hear(node, data(hop=7))
+    assert listed_hops(node) == {2: (6,), 3: (9,)}
+    node = two_sinks()
+    hear(node, interest("TEMP GE 9", hop=2, sink=9, sequence=5), unicast=True)
+    sent(node)
+    hear(node, data(hop=7))
+    assert listed_hops(node) == {2: (6,), 3: (9,)}
+
+
+def test_sink_that_another_copy_serves_is_left_out_and_listed_further():
+    node = two_sinks()
+    hear(node, data(hop=7, others=(9, 11)))
+    assert listed_hops(node) == {3: (9, 11)}
+    # With the next copy for the others the node serves the sinks that it has not served.
+    assert reasons(hear(node, data(hop=8, others=(6,)))) == []
+    assert listed_hops(node) == {2: (6,)}
+    assert reasons(hear(node, data(hop=8, others=(6,)))) == ["duplicate"]
+    assert reasons(hear(node, data(hop=8))) == ["duplicate"]
+    assert not sent(node)
+
+
+def test_data_for_sinks_that_all_have_their_copies_ends_here():
+    node = two_sinks()
+    assert reasons(hear(node, data(hop=7, others=(6, 9)))) == ["no_gradient"]
+    assert not sent(node)
+
+
+def test_sink_on_the_way_lists_itself_and_a_receiver_is_never_listed():
+    node = make_node()
+    node.subscribe(parse("TEMP GE 20"), 0)
+    for sink in (3, 4):
+        hear(node, interest(f"TEMP GE {sink}", hop=sink, sink=sink))
+    sent(node)
+    hear(node, data(hop=7))
+    assert listed_hops(node) == {3: (4, 5), 4: (3, 5)}
+
+
+@pytest.mark.parametrize(("profile", "room"), [("strict", 7), ("wide", 22)])
+def test_list_longer_than_its_frame_loses_the_sinks_that_this_node_does_not_serve(profile, room):
+    node = make_node(profile=profile)
+    for sink in (100, 101):
+        hear(node, interest(f"TEMP GE {sink - 90}", hop=sink, sink=sink))
+    sent(node)
+    hear(node, data(hop=7, others=tuple(range(10, 10 + room))))
+    assert listed_hops(node) == {100: (101, *range(10, 9 + room)), 101: (100, *range(10, 9 + room))}
+
+
+def test_filter_that_changes_data_decides_for_all_sinks_and_for_later_copies():
+    node = two_sinks(filters=(Filter("running_mean", 200, window=2),))
+    hear(node, data(hop=7, others=(9,)))
+    assert listed_hops(node) == {3: (9,)}  # The first value is its own mean.
+    hear(node, data("TEMP IS 30", hop=7, sequence=2, others=(9,)))
+    assert sent(node) == [(4, data("TEMP IS 28", hop=5, sequence=2, ttl=49))]
+    assert reasons(hear(node, data("TEMP IS 30", hop=7, sequence=2, others=(6,)))) == ["duplicate"]
+    hear(node, data("TEMP IS 32", hop=7, sequence=3, others=(9, 6)))
+    assert sent(node) == [(4, data("TEMP IS 31", hop=5, sequence=3, ttl=49))]
+
+
+def test_filter_that_drops_data_drops_its_later_copies_too():
+    node = two_sinks(filters=(Filter("rate_limit", 200, interval_s=9.0),))
+    hear(node, data(hop=7, others=(9,)))
+    assert listed_hops(node) == {3: (9,)}
+    assert reasons(hear(node, data(hop=8, others=(6,)))) == []  # It passed: so do its copies.
+    assert listed_hops(node) == {2: (6,)}
+    assert reasons(hear(node, data(hop=7, sequence=2, others=(9,)))) == ["filter"]
+    assert reasons(hear(node, data(hop=8, sequence=2, others=(6,)))) == ["duplicate"]
+    assert not sent(node)
+
+
+def test_exploring_sends_each_sink_its_copies_and_lists_what_is_served_elsewhere():
+    node = two_sinks(exploratory_gradients=2)
+    hear(node, data(hop=7))
+    assert listed_hops(node) == {4: (), 2: (6,), 3: (9,)}
+
+
+def test_bit_of_a_sink_that_has_gone_serves_a_new_one():
+    node = make_node(max_interests=1, max_gradients=1)
+    hear(node, interest(sink=9, hop=2))
+    hear(node, data(hop=7))
+    hear(node, interest(sink=9, hop=2, round=1, expiration_s=0))
+    hear(node, interest(sink=10, hop=3))
+    sent(node)
+    hear(node, data(hop=7))
+    assert data_hops(node) == [3]
+    assert reasons(hear(node, data(hop=7))) == ["duplicate"]
+
+
+# What the radio reports
+
+
+def failed(node, now=0):
+    """Report that the frames sent since the last time were not acknowledged; returns when the node wakes."""
+    for destination, frame in node.take_frames():
+        node.sent(destination, frame, False, now)
+    return node.next_wake
+
+
+def test_data_that_was_not_acknowledged_is_sent_again_by_another_neighbor_and_three_times_at_most():
+    node = make_node()
+    for hop in (2, 7, 4):
+        hear(node, interest(hop=hop))
+    sent(node)
+    hear(node, data(hop=7, others=(3,)))
+    hops = [node.outbox[0][0]]
+    for _ in range(3):
+        now = failed(node)
+        assert 0 < now <= 2 * SECOND
+        node.wake(now)
+        ((hop, message),) = sent(node)
+        assert message == data(hop=5, ttl=49, others=(3,))
+        hops.append(hop)
+        node.outbox.append((hop, encode_data(message)))
+    assert hops == [2, 4, 2, 4]
+    assert failed(node) is None and not node.outbox
+
+
+def test_only_neighbor_gets_data_again_and_one_that_brought_it_never_does():
+    node = make_node()
+    for hop in (2, 7):
+        hear(node, interest(hop=hop))
+    sent(node)
+    hear(node, data(hop=7))
+    node.wake(failed(node))
+    assert data_hops(node) == [2]
+
+
+def test_data_that_was_acknowledged_or_forgotten_and_other_frames_are_not_sent_again():
+    node = make_node(max_data=1)
+    hear(node, interest(hop=2))
+    node.sent(2, b"", False, 0)
+    node.sent(2, encode_data(data(hop=3)), False, 0)  # Not this node's.
+    node.sent(2, sent_interest(node), False, 0)
+    hear(node, data(hop=7))
+    ((hop, frame),) = node.take_frames()
+    node.sent(hop, frame, True, 0)
+    hear(node, data(hop=7, sequence=2))
+    node.sent(hop, frame, False, 0)
+    sent(node)
+    assert node.next_wake is None and not node.waiting
+
+
+def sent_interest(node):
+    ((_, frame),) = node.take_frames()
+    return frame
+
+
+def test_fifth_frame_that_would_wait_is_sent_again_at_once():
+    node = make_node()
+    hear(node, interest(hop=2))
+    sent(node)
+    for sequence in range(5):
+        hear(node, data(hop=7, sequence=sequence))
+        failed(node)
+    assert [message.sequence for _, message in sent(node)] == [4]
+    assert len(node.waiting) == 4
+
+
+# Interests that had to go
+
+
+def test_data_for_an_interest_that_had_to_go_says_so():
+    node = make_node(max_interests=1)
+    hear(node, interest("TEMP GE 25", sink=9))
+    assert reasons(hear(node, data("HUMIDITY IS 50", hop=7))) == ["no_interest"]
+    events = hear(node, interest("HUMIDITY GE 5", sink=8, sequence=3))
+    assert of(InterestRemoved, events) == [InterestRemoved(-1, "interest", 9, 1, 0, "evicted")]
+    assert reasons(hear(node, data("TEMP IS 26", hop=7, sequence=2))) == ["evicted"]
+
+
+# The first of a sink's gradients
+
+
+def test_first_gradient_of_a_sink_is_reported_when_it_changes():
+    node = make_node()
+    assert of(HeadSet, hear(node, interest(hop=2))) == [HeadSet(2, "interest", 9, 1, 0, "")]
+    assert of(HeadSet, hear(node, interest(hop=3))) == []
+    assert of(HeadSet, hear(node, interest(hop=3, sequence=4), unicast=True)) == [HeadSet(3, "interest", 9, 1, 1, "")]
+    assert of(HeadSet, hear(node, interest(hop=3, sequence=5), unicast=True)) == []
+    assert of(HeadSet, hear(node, interest(hop=3, round=1))) == [HeadSet(3, "interest", 9, 1, 0, "")]
+    assert of(HeadSet, hear(node, interest(hop=3, round=2))) == []
+    hear(node, interest(hop=2, round=2))
+    node.link_quality(3, 0.0, 0.0, 0)
+    assert of(HeadSet, node.take_events()) == [HeadSet(2, "interest", 9, 1, 0, "")]
+    node.link_quality(2, 0.0, 0.0, 0)
+    assert of(HeadSet, node.take_events()) == []
+
+
+def test_interest_takes_over_the_number_of_a_gradient_that_a_reinforcement_had_set():
+    node = make_node()
+    hear(node, interest("TEMP GE 20", hop=2, sequence=1))
+    events = hear(node, interest("TEMP GE 25", hop=2, sequence=7), unicast=True)
+    assert of(HeadSet, events) == [HeadSet(2, "interest", 9, 7, 1, "")]
+    events = hear(node, interest("TEMP GE 25", hop=2, sequence=3, round=1))
+    assert [event.sequence for event in of(GradientRemoved, events)] == [7]
+    assert of(HeadSet, events) == [HeadSet(2, "interest", 9, 3, 0, "")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.neighbor import data, hear, interest, make_node, of, reasons, sent
+from tests.neighbor import data, hear, interest, make_node, next_hops, of, reasons, sent
 from tests.network import SECOND, Network, taken
 from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError, EncodeError
@@ -25,7 +25,7 @@ DIAMOND = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
 
 def heads(node):
     """Where data for each cached interest would go now."""
-    return [entry.next_hops(0, 1) for entry in node.cache.entries]
+    return [sorted(set(next_hops(entry))) for entry in node.cache.entries]
 
 
 def reinforcements(node):
@@ -98,7 +98,7 @@ def test_reinforced_gradient_goes_before_the_first_one():
     events = hear(node, interest(hop=4, sequence=2, expiration_s=50), unicast=True)
     assert of(GradientSet, events) == [GradientSet(4, "reinforcement", 9, 2, 100 * SECOND, "reinforcement")]
     assert heads(node) == [[4]]
-    assert node.cache.entries[0].next_hops(0, 3) == [4]
+    assert next_hops(node.cache.entries[0], exploratory=3) == [4]
 
 
 def test_each_source_is_reinforced_by_its_own_first_hop():
@@ -310,7 +310,7 @@ def test_newer_reinforcement_wins_and_an_older_one_is_dropped():
     assert heads(node) == [[4]]
     assert reasons(hear(node, interest(hop=2, sequence=8), unicast=True)) == ["stale"]
     assert heads(node) == [[4]]
-    assert node.cache.entries[0].next_hops(0, 5) == [4]
+    assert next_hops(node.cache.entries[0], exploratory=5) == [4]
 
 
 def test_reinforcement_heard_again_is_a_duplicate():
@@ -477,7 +477,7 @@ def test_gradient_of_the_newest_reinforcement_carries_data_in_whatever_order_the
         hear(node, interest(hop=hop, sequence=sequence), unicast=True)
     newest = max(sequence for _, sequence in all_heard)
     first_hop = next(hop for hop, sequence in all_heard if sequence == newest)
-    assert node.cache.entries[0].next_hops(0, 9) == [first_hop]
+    assert next_hops(node.cache.entries[0], exploratory=9) == [first_hop]
 
 
 def test_a_sink_with_more_sources_than_it_remembers_reinforces_no_more_than_those_in_a_round():

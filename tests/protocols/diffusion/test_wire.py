@@ -37,20 +37,24 @@ STRICT = [
         "01 01000000 0200 00 0300 05 9600 04  32 02 0100  33 04 ff7f  33 06 0080  41 07 ffff",
         Interest(1, 2, 0, 3, 5, 150, parse("APP EQ Temperature, TEMP GT 327.67, TEMP LT -327.68, Z LE -0.1")),
     ),
-    ("02 04030201 0605 0908 32 01  33 01 5a0a", Data(0x01020304, 0x0506, 0x0809, 50, False, parse("TEMP IS 26.5"))),
+    ("02 04030201 0605 0908 32 01  33 01 5a0a", Data(0x01020304, 0x0506, 0x0809, 50, False, (), parse("TEMP IS 26.5"))),
     (
         "02 01000000 0200 0300 05 04  42 01 e60b  43 01 aa28  33 01 800c  37 01 0a00",
-        Data(1, 2, 3, 5, False, parse("LATITUDE IS 30.46, LONGITUDE IS 104.1, TEMP IS 32, Y IS 1")),
+        Data(1, 2, 3, 5, False, (), parse("LATITUDE IS 30.46, LONGITUDE IS 104.1, TEMP IS 32, Y IS 1")),
     ),
     (
         "02 00000000 0000 0000 01 02  33 01 0100  45 01 00",
-        Data(0, 0, 0, 1, False, parse('TEMP IS 0.01, PAYLOAD IS ""')),
+        Data(0, 0, 0, 1, False, (), parse('TEMP IS 0.01, PAYLOAD IS ""')),
     ),
     (
         "02 01000000 0200 0300 05 82  33 01 0100  33 01 0200",
-        Data(1, 2, 3, 5, True, parse("TEMP IS 0.01, TEMP IS 0.02")),
+        Data(1, 2, 3, 5, True, (), parse("TEMP IS 0.01, TEMP IS 0.02")),
     ),
-    ("02 00000000 0000 0000 01 01  45 01 03 00ff61", Data(0, 0, 0, 1, False, parse("PAYLOAD IS 0x00ff61"))),
+    (
+        "02 01000000 0200 0300 05 41  02 0900 0201  33 01 0100",
+        Data(1, 2, 3, 5, False, (9, 0x0102), parse("TEMP IS 0.01")),
+    ),
+    ("02 00000000 0000 0000 01 01  45 01 03 00ff61", Data(0, 0, 0, 1, False, (), parse("PAYLOAD IS 0x00ff61"))),
 ]
 WIDE = [
     (
@@ -61,7 +65,10 @@ WIDE = [
         "01 01000000 0200 00 0300 32 2c01 02  45 03 12 " + "61" * 18 + "  33 05 c409",
         Interest(1, 2, 0, 3, 50, 300, parse('PAYLOAD NE "%s", TEMP GE 25' % ("a" * 18))),
     ),
-    ("02 01000000 0200 0300 32 01  45 01 2f " + "00" * 47, Data(1, 2, 3, 50, False, (Attribute(69, IS, bytes(47)),))),
+    (
+        "02 01000000 0200 0300 32 01  45 01 2f " + "00" * 47,
+        Data(1, 2, 3, 50, False, (), (Attribute(69, IS, bytes(47)),)),
+    ),
 ]
 GOLDEN = [(bytes.fromhex(text), message) for text, message in STRICT + WIDE]
 
@@ -95,13 +102,16 @@ def test_long_message_does_not_fit_the_strict_profile(text, message):
 def test_message_has_the_size_of_the_design_note(count, interest_B, data_B):
     readings = parse("TEMP IS 1, X IS 1, Y IS 1, Z IS 1")[:count]
     assert len(encode(Interest(1, 2, 3, 4, 5, 6, readings), "strict")) - 1 == interest_B
-    assert len(encode(Data(1, 2, 3, 4, False, readings), "strict")) - 1 == data_B
+    assert len(encode(Data(1, 2, 3, 4, False, (), readings), "strict")) - 1 == data_B
     assert (INTEREST_HEADER_B, DATA_HEADER_B) == (13, 10)
 
 
 @pytest.mark.parametrize(("profile", "interest_room", "data_room"), [("strict", 4, 4), ("wide", 11, 12)])
 def test_profile_holds_as_many_attributes_as_fit_behind_the_header(profile, interest_room, data_room):
-    for message, room in ((Interest(1, 2, 3, 4, 5, 6, ()), interest_room), (Data(1, 2, 3, 4, False, ()), data_room)):
+    for message, room in (
+        (Interest(1, 2, 3, 4, 5, 6, ()), interest_room),
+        (Data(1, 2, 3, 4, False, (), ()), data_room),
+    ):
         full = type(message)(*message[:-1], parse("TEMP IS 1") * room)
         assert len(encode(full, profile)) - 1 <= PROFILES[profile]
         assert decode(encode(full, profile)) == full
@@ -112,7 +122,8 @@ def test_profile_holds_as_many_attributes_as_fit_behind_the_header(profile, inte
 def test_blob_takes_three_bytes_more_than_its_contents():
     for length in (0, 1, 16):
         assert (
-            len(encode(Data(1, 2, 3, 4, False, (Attribute(69, IS, bytes(length)),)), "strict")) == 1 + 10 + 3 + length
+            len(encode(Data(1, 2, 3, 4, False, (), (Attribute(69, IS, bytes(length)),)), "strict"))
+            == 1 + 10 + 3 + length
         )
 
 
@@ -120,13 +131,14 @@ def test_blob_takes_three_bytes_more_than_its_contents():
 
 
 @pytest.mark.parametrize(
-    "message", [Interest(1, 2, 3, 4, 5, 6, REGION[:1]), Data(1, 2, 3, 4, False, parse("TEMP IS 1"))]
+    "message", [Interest(1, 2, 3, 4, 5, 6, REGION[:1]), Data(1, 2, 3, 4, False, (), parse("TEMP IS 1"))]
 )
 @pytest.mark.parametrize("wrong", [-1, 1 << 32])
 def test_field_out_of_range_is_an_error_and_never_wraps(message, wrong):
+    is_data = isinstance(message, Data)
     for i in range(len(message) - 1):
-        with pytest.raises(EncodeError, match=f"field {i} of "):
-            encode(type(message)(*message[:i], wrong, *message[i + 1 :]))
+        with pytest.raises(EncodeError, match=f"sink {wrong} in the list" if i == 5 and is_data else f"field {i} of "):
+            encode(type(message)(*message[:i], (wrong,) if i == 5 and is_data else wrong, *message[i + 1 :]))
 
 
 @pytest.mark.parametrize(("i", "bits"), [(0, 32), (1, 16), (2, 8), (3, 16), (4, 8), (5, 16)])
@@ -149,7 +161,7 @@ def test_attribute_that_is_not_valid_is_not_sent(attribute):
 @pytest.mark.parametrize("attributes", ["TEMP GE 25", "TEMP IS 26, INSTANCE EQ 1"])
 def test_data_of_anything_but_is_attributes_is_neither_sent_nor_read(attributes):
     with pytest.raises(EncodeError, match="only IS attributes"):
-        encode(Data(1, 2, 3, 4, False, parse(attributes)))
+        encode(Data(1, 2, 3, 4, False, (), parse(attributes)))
     forged = b"\x02" + bytes(9) + encode(Interest(0, 0, 0, 0, 0, 0, parse(attributes)))[13:]
     with pytest.raises(DecodeError, match="only IS attributes"):
         decode(forged)
@@ -203,6 +215,10 @@ def assert_decodes_to_itself_or_not_at_all(frame):
         ("02 00000000 0000 0000 01 01  31 01 0000", "key 49 is not one of 50-250"),
         ("02 00000000 0000 0000 01 01  33 00 0000", "operators are 1-8"),
         ("02 00000000 0000 0000 01 01  45 05 00", "key 69 is a blob, so operator 5 does not apply"),
+        ("02 00000000 0000 0000 01 41", "ends within its list of sinks"),
+        ("02 00000000 0000 0000 01 41  02 0900 02", "ends within its list of sinks"),
+        ("02 00000000 0000 0000 01 41  ff 33010000", "ends within its list of sinks"),
+        ("02 00000000 0000 0000 01 41  00 33010000", "the list of sinks of a data message is empty"),
         ("02 00000000 0000 0000 01 02  45 01 04 33010000", "attribute 2 of 2 is cut off"),
         ("02 00000000 0000 0000 01 01  45 01 ff 33010000", "attribute 1 of 1 is cut off"),
     ],
@@ -220,9 +236,9 @@ integers = st.builds(Attribute, keys, st.integers(1, 8), st.integers(-32768, 327
 blobs = st.builds(Attribute, st.sampled_from([69, 70, 140]), st.sampled_from([1, 2, 3, 8]), st.binary(max_size=9))
 lists = st.lists(integers | blobs, max_size=3).map(tuple)
 interests = st.builds(Interest, u32, u16, u8, u16, u8, u16, lists)
-data = st.builds(
-    Data, u32, u16, u16, u8, st.booleans(), lists.map(lambda all_: tuple(Attribute(k, IS, v) for k, _, v in all_))
-)
+others = st.lists(u16, max_size=5).map(tuple)
+readings = lists.map(lambda all_: tuple(Attribute(k, IS, v) for k, _, v in all_))
+data = st.builds(Data, u32, u16, u16, u8, st.booleans(), others, readings)
 
 
 @given(interests | data)

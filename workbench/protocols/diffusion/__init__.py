@@ -8,10 +8,31 @@ Theory of operation
     sink sends a *reinforcement*, again hop by hop, back to the source; the gradients it sets go before all others.
     The sink repeats its interest with the next *round*, which clears the old gradients: paths follow the network.
 
+Several sinks
+    Data is for all sinks whose interests match, and copies of it part where their paths part. A copy lists the sinks
+    that *other* copies serve. A node serves each sink with a gradient in a matching entry, unless the list has it, the
+    node has served it with this message before, or it is the source or the node itself:
+
+    1. The next hop for a sink may be the head of its gradients or, unless a reinforcement chose the head, any neighbor
+       as near to the sink as the head is (as many hops by the interest's ttl). The previous hop is left out.
+    2. The neighbor that may be the next hop for most of these sinks gets a copy for them; of equal neighbors the one
+       that is the head for more, then the lower address. This is repeated for the sinks that are left, for up to
+       ``max_next_hops`` neighbors. Sinks left over then are listed nowhere, so all these neighbors try to serve them.
+    3. A copy lists the sinks that the node serves by its other copies, then those that the node's message listed, that
+       it served with earlier copies, and itself if it wants the data; all but the receiver. Where a list is longer
+       than the frame has room for, its end is cut: that costs copies, not readings.
+
+    So with one sink no frame has a list, and a later copy of a known message is forwarded for the sinks that nobody
+    has served, or is a duplicate. A node remembers the sinks served as long as it remembers the message (``max_data``).
+
+    If the radio reports that a data frame was not acknowledged, the node sends the message again within a second: to
+    the first gradient of each sink but the neighbor that failed, or to that one if there is no other. It does so
+    three times for a message. Four frames at most wait for that; further ones are sent again at once.
+
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
     reinforcement   the same message, sent to one neighbor alone
-    data            unicast: source, sequence, previous hop, ttl, attributes
+    data            unicast: source, sequence, previous hop, ttl, sinks that other copies serve, attributes
 
 Limits
     Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are taken as symmetric:
@@ -19,16 +40,21 @@ Limits
     In the simulator the link layer's estimates, by which the black list goes, are the true delivery ratios from the
     start. A mote has to learn them, so what the black list's default does for a lossy network is the best case.
     Whose links all lose more than ``blacklist_loss`` is cut off: a network of such links needs a limit of 1.
-    More interests at a time than ``max_seen_interests`` are flooded over and over until their ttl ends; so is data for
-    several sinks, where a node is given more messages at once than ``max_data``.
+    More interests at a time than ``max_seen_interests`` are flooded over and over until their ttl ends.
+    A list has room for 22 sinks beside a reading of one attribute, in the strict profile for 7. With more sinks copies
+    multiply, and a node that is given more messages at once than ``max_data`` may send one of them twice.
+    A filter is asked once for a message, so a node whose filter changes a message sends what is left to all sinks that
+    want it, whatever the list says, and drops later copies. With such filters at many nodes and several sinks data
+    floods along all gradients' heads.
     A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back
     to where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
 
 Differs from the original in (A1, A2, ... number its gaps in this project's own list; other files have the rest)
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
     A14  of the gradients for a sink the head carries data; over several interests and sinks data goes to the union of
-         unique neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 tries more than the head until
-         a reinforcement has chosen.
+         unique neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 sends each sink so many copies,
+         one along each of its first gradients, until a reinforcement has chosen. Else copies for several sinks share
+         neighbors (see above); in the original data for one sink spreads along the gradients of all.
     A15  Round counts refreshes modulo 256; a newer one clears the sink's gradients, an older one is dropped. A node
          that has heard none for two refreshes takes any for new; see interest_cache.py.
     A16  a duplicate has the same sink, sequence and round; interests with the same constraints share an entry. An

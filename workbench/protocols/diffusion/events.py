@@ -11,12 +11,14 @@ from workbench.protocols.contract import FIELDS
 Filtered = namedtuple("Filtered", FIELDS)
 # An interest entered the interest cache. value: its round; origin, sequence: sink and number; detail: its attributes.
 InterestCached = namedtuple("InterestCached", FIELDS)
-# An interest left the interest cache. detail: "expired", "evicted" or "cancelled".
+# An interest left the interest cache. origin, sequence: of the interest that was cached under it last, as in its
+# InterestCached; detail: "expired", "evicted" or "cancelled".
 InterestRemoved = namedtuple("InterestRemoved", FIELDS)
 # Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest", "reinforcement".
 GradientSet = namedtuple("GradientSet", FIELDS)
 # Data for it no longer goes to ``peer``. sequence: of the interest or reinforcement that set it last; detail:
-# "expired", "evicted", "cancelled", "round", "blacklisted".
+# "expired", "evicted", "cancelled", "round", "blacklisted", and "interest" where an interest takes over a gradient that
+# a reinforcement alone had set.
 GradientRemoved = namedtuple("GradientRemoved", FIELDS)
 # New data of source ``origin`` came first from ``peer``. sequence: the data message's.
 DataGradientSet = namedtuple("DataGradientSet", FIELDS)
@@ -24,6 +26,9 @@ DataGradientSet = namedtuple("DataGradientSet", FIELDS)
 Reinforced = namedtuple("Reinforced", FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", FIELDS)
+# Of the gradients towards sink ``origin``, the one to ``peer`` is the first from now on. sequence: as GradientRemoved's;
+# value: 1 if a reinforcement has put it there, else 0. A head that is removed without a successor has no such event.
+HeadSet = namedtuple("HeadSet", FIELDS)
 
 EVENTS = (
     Filtered,
@@ -34,6 +39,7 @@ EVENTS = (
     DataGradientSet,
     Reinforced,
     Blacklisted,
+    HeadSet,
 )
 
 # What a filter answers. Here, so that a mote without filters does not load them.

@@ -1,5 +1,6 @@
 """TinyDiffusion's frames taken apart, field by field: interests, reinforcements and data."""
 
+from workbench.errors import DecodeError
 from workbench.protocols.diffusion import wire
 from workbench.protocols.frame_fields import NODE, Cutter, Field, cut
 
@@ -23,7 +24,13 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("ttl", "{} hops to live"),
             ("number of attributes", _number),
         )
-        count &= wire.AGGREGATE - 1
+        if count & wire.LISTED:
+            sinks = cutter.number("sinks in the list", "B", "{} that other copies serve")
+            for _ in range(sinks):
+                cutter.number("sink", "<H", NODE)
+            if sinks == 0:
+                raise DecodeError("a list of sinks is never empty")
+        count &= wire.MOST_ATTRIBUTES
     else:
         *_, count = cutter.numbers(
             wire.INTEREST_LAYOUT,
@@ -40,5 +47,6 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
 
 
 def _number(count: int) -> str:
-    number = count & (wire.AGGREGATE - 1)
-    return f"{number}, of an aggregate" if count >= wire.AGGREGATE else f"{number}"
+    number = count & wire.MOST_ATTRIBUTES
+    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", behind a list of sinks")]
+    return f"{number}" + "".join(words for flag, words in flags if count & flag)

@@ -33,10 +33,10 @@ class Gradient:
     """Data for ``sink`` may go to ``neighbor`` until ``expires_us``; ``wave`` is the reinforcement's number, if any.
 
     ``sequence`` is the number of the sink's interest that set it, None if a reinforcement alone did; ``round`` that of
-    the message which set it last.
+    the message which set it last; ``ttl`` that of the interest, so the nearer the neighbor is to the sink, the higher.
     """
 
-    __slots__ = ("expires_us", "neighbor", "round", "sequence", "sink", "wave")
+    __slots__ = ("expires_us", "neighbor", "round", "sequence", "sink", "ttl", "wave")
 
     def __init__(self, sink, neighbor, expires_us, wave=None):
         self.sink = sink
@@ -45,6 +45,15 @@ class Gradient:
         self.wave = wave
         self.round = 0
         self.sequence = None
+        self.ttl = 0
+
+    def number(self):
+        """Return the number of its interest, or of its reinforcement if no interest has set it."""
+        return (self.wave or 0) if self.sequence is None else self.sequence
+
+    def state(self):
+        """Return what HeadSet reports of a head: (neighbor, number, 1 if a reinforcement has put it there)."""
+        return self.neighbor, self.number(), 0 if self.wave is None else 1
 
 
 class DataGradient:
@@ -91,9 +100,15 @@ class DataGradients:
 
 
 class InterestEntry:
-    """All interests with the same constraints: their attributes, gradients and data gradients."""
+    """All interests with the same constraints: their attributes, gradients and data gradients.
 
-    def __init__(self, attributes, max_gradients, max_reinforcements):
+    ``sink`` and ``sequence`` are those of the interest that was cached last.
+    """
+
+    def __init__(self, interest, max_gradients, max_reinforcements):
+        attributes = interest.attributes
+        self.sink = interest.sink
+        self.sequence = interest.sequence
         self.attributes = attributes
         self.constraints = constraints(attributes)
         self.gradients = []
@@ -106,6 +121,21 @@ class InterestEntry:
             if gradient.sink == sink and gradient.neighbor == neighbor:
                 return gradient
         return None
+
+    def head(self, sink):
+        """Return the state of a sink's first gradient, or None."""
+        for gradient in self.gradients:
+            if gradient.sink == sink:
+                return gradient.state()
+        return None
+
+    def heads(self):
+        """Return {sink: its first gradient}."""
+        heads = {}
+        for gradient in self.gradients:
+            if gradient.sink not in heads:
+                heads[gradient.sink] = gradient
+        return heads
 
     def add(self, gradient):
         """Append a gradient; returns (whether it was taken, the gradient that had to go or None)."""
@@ -162,28 +192,62 @@ class InterestEntry:
             self.gradients.remove(gradient)
         return gone
 
-    def next_hops(self, now, exploratory):
-        """The neighbors that data goes to now: per sink the reinforced gradient or the first few."""
-        hops = []
-        taken = {}
+    def add_paths(self, paths, now, not_to, served, exploratory):
+        """Append (sink, neighbors that may be its next hop) to ``paths``: one for each copy of data that a sink gets.
+
+        ``served``: sinks that get none. The neighbor ``not_to``, which has brought the data, is never a next hop. A copy
+        goes to the sink's first gradient or, unless a reinforcement has put it there, to any that is as near to the
+        sink. With ``exploratory`` above 1 there are so many copies, each to a gradient of its own.
+        """
+        heads = {}
+        rooms = {}
         for gradient in self.gradients:
             sink = gradient.sink
-            if gradient.expires_us <= now:
+            if gradient.expires_us <= now or gradient.neighbor == not_to or sink in served:
                 continue
-            room = taken.get(sink, exploratory)
-            if room <= 0:
+            head = heads.get(sink)
+            if head is None:
+                heads[sink] = gradient
+                rooms[sink] = 1 if gradient.wave is not None else exploratory
+                near = [gradient.neighbor]
+                paths.append((sink, near))
+                if exploratory == 1 and gradient.wave is None:
+                    for other in self.gradients:
+                        if (
+                            other.sink == sink
+                            and other.expires_us > now
+                            and other.ttl >= gradient.ttl
+                            and other.neighbor not in (not_to, gradient.neighbor)
+                        ):
+                            near.append(other.neighbor)
+            elif rooms[sink] > 1:
+                rooms[sink] -= 1
+                paths.append((sink, [gradient.neighbor]))
+
+    def add_detours(self, paths, now, not_to, served, failed):
+        """Append (sink, [next hop]) to ``paths``: the first gradient of each sink but to ``failed``, else that one.
+
+        ``served`` and ``not_to`` as in `add_paths`.
+        """
+        detours = {}
+        for gradient in self.gradients:
+            sink = gradient.sink
+            if gradient.expires_us <= now or gradient.neighbor == not_to or sink in served:
                 continue
-            taken[sink] = 0 if gradient.wave is not None else room - 1
-            if gradient.neighbor not in hops:
-                hops.append(gradient.neighbor)
-        return hops
+            near = detours.get(sink)
+            if near is None:
+                detours[sink] = near = [gradient.neighbor]
+                paths.append((sink, near))
+            elif near[0] == failed:
+                near[0] = gradient.neighbor
 
 
 class InterestCache:
-    """A FIFO of InterestEntry of fixed size."""
+    """A FIFO of InterestEntry of fixed size; ``is_evicting``: whether its newest entry has pushed another out."""
 
     def __init__(self, size, max_gradients, max_reinforcements):
         self.size = size
+        self.is_evicting = False
         self.max_gradients = max_gradients
         self.max_reinforcements = max_reinforcements
         self.entries = []
@@ -196,12 +260,63 @@ class InterestCache:
                 return entry
         return None
 
-    def add(self, attributes):
+    def add(self, interest):
         """A new entry; returns (entry, the oldest entry that had to go or None)."""
         evicted = self.entries.pop(0) if len(self.entries) >= self.size else None
-        entry = InterestEntry(attributes, self.max_gradients, self.max_reinforcements)
+        self.is_evicting = evicted is not None
+        entry = InterestEntry(interest, self.max_gradients, self.max_reinforcements)
         self.entries.append(entry)
         return entry, evicted
+
+    def has_sink(self, sink):
+        """Return whether there is a gradient towards a sink."""
+        return any([gradient.sink == sink for entry in self.entries for gradient in entry.gradients])
+
+
+class ServedSinks:
+    """The sinks that this node has sent data towards, each with a bit, so that a set of them is an integer.
+
+    There are as many bits as the cache has room for gradients. A new sink gets the first bit that no sink has, or else
+    the first one of a sink without gradients.
+    """
+
+    def __init__(self, cache):
+        self.cache = cache
+        self.size = cache.size * cache.max_gradients
+        self.sinks = []
+
+    def bit(self, sink):
+        """Return (a sink's bit, whether another sink had it before); the sink has a gradient."""
+        if sink in self.sinks:
+            return 1 << self.sinks.index(sink), False
+        if len(self.sinks) < self.size:
+            self.sinks.append(sink)
+            return 1 << (len(self.sinks) - 1), False
+        place = [self.cache.has_sink(other) for other in self.sinks].index(False)
+        self.sinks[place] = sink
+        return 1 << place, True
+
+    def of(self, bits):
+        """Return the sinks of a set."""
+        return [sink for place, sink in enumerate(self.sinks) if bits >> place & 1]
+
+
+class SeenData:
+    """What a node remembers of a data message beside its id.
+
+    came_us, previous_hop: when and from where it came first; served: the sinks it was sent towards, as bits of
+    `ServedSinks`; is_settled: further copies are duplicates, whatever they are for; retries: how often it was sent
+    again.
+    """
+
+    __slots__ = ("came_us", "is_settled", "previous_hop", "retries", "served")
+
+    def __init__(self, previous_hop, now):
+        self.came_us = now
+        self.previous_hop = previous_hop
+        self.served = 0
+        self.is_settled = False
+        self.retries = 0
 
 
 class SeenInterests:

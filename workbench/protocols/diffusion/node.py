@@ -20,10 +20,18 @@ from workbench.protocols.diffusion.events import (
     DataGradientSet,
     GradientRemoved,
     GradientSet,
+    HeadSet,
     InterestCached,
     InterestRemoved,
 )
-from workbench.protocols.diffusion.interest_cache import Gradient, InterestCache, OwnInterest, SeenInterests
+from workbench.protocols.diffusion.interest_cache import (
+    Gradient,
+    InterestCache,
+    OwnInterest,
+    SeenData,
+    SeenInterests,
+    ServedSinks,
+)
 from workbench.protocols.diffusion.reinforcement import Reinforcement
 from workbench.protocols.diffusion.rules import FOREVER_US
 from workbench.protocols.recent import RecentIds
@@ -47,7 +55,9 @@ class DiffusionNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.cache = InterestCache(settings.max_interests, settings.max_gradients, settings.max_reinforcements)
-        self.seen_data = RecentIds(settings.max_data)  # (source, sequence) -> when it came
+        self.seen_data = RecentIds(settings.max_data)  # (source, sequence) -> SeenData
+        self.served_sinks = ServedSinks(self.cache)
+        self.waiting = []  # frames to send again: (when, who did not acknowledge it, who brought it, frame)
         self.seen_interests = SeenInterests(
             settings.max_seen_interests, rules.known_for_us(settings.refresh_s, settings.gradient_lifetime_s)
         )
@@ -117,7 +127,7 @@ class DiffusionNode(Node):
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         self._check_count(attributes)
-        wire.encode_data(wire.Data(0, self.address, self.address, 1, False, attributes), self.settings.profile)
+        wire.encode_data(wire.Data(0, self.address, self.address, 1, False, (), attributes), self.settings.profile)
         number = self.first_number + self._readings
         self._readings += 1
         self._drop_old_samples(now)
@@ -168,7 +178,7 @@ class DiffusionNode(Node):
         else:
             self.black_list.append(neighbor)
             for entry in self.cache.entries:
-                self._removed(entry.remove(neighbor=neighbor), "blacklisted")
+                self._remove(entry, "blacklisted", neighbor=neighbor)
 
     def _check_count(self, attributes):
         if len(attributes) > self.settings.max_attributes:
@@ -184,7 +194,7 @@ class DiffusionNode(Node):
     # Time
 
     def wake(self, now):
-        """Refresh interests that are due, end subscriptions that have expired, match or drop samples that wait."""
+        """Do what is due: refresh interests, end subscriptions, send frames again, match or drop samples that wait."""
         self.subscriptions.expire(now)
         for own in list(self.own_interests):
             if not self.subscriptions.of(own):
@@ -195,6 +205,9 @@ class DiffusionNode(Node):
             elif own.repeat_us is not None and own.repeat_us <= now:
                 own.repeats += 1
                 self._flood(own, now)
+        for due in [one for one in self.waiting if one[0] <= now]:
+            self.waiting.remove(due)
+            self._send_again(due[1], due[2], due[3], now)
         self._drop_old_samples(now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
@@ -204,6 +217,7 @@ class DiffusionNode(Node):
     def _plan_wake(self):
         times = [self._tick_us]
         times += [ends_us for _, _, ends_us in self.samples]
+        times += [frame[0] for frame in self.waiting]
         times += [one.expires_us for one in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
         times += [own.repeat_us for own in self.own_interests]
@@ -329,7 +343,8 @@ class DiffusionNode(Node):
         if reason is not None:
             self.drop_message(interest, "interest", reason)
             return
-        interest = _with_attributes(interest, attributes)
+        if attributes is not interest.attributes:
+            interest = _with_attributes(interest, attributes)
         if interest.expiration_s == 0:
             self._cancel(interest)
         else:
@@ -341,7 +356,9 @@ class DiffusionNode(Node):
         entry = self.cache.find(interest.attributes)
         if entry is None:
             entry = self.new_entry(interest)
-        self._removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
+        entry.sink, entry.sequence = interest.sink, interest.sequence
+        before = entry.head(interest.sink)
+        self._tell_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
         for other in self.cache.entries:
             if other is entry or is_within(other.attributes, interest.attributes):
                 other.data_gradients.forget_reinforcements(interest.sink)
@@ -350,7 +367,8 @@ class DiffusionNode(Node):
                 interest.previous_hop, "interest", interest.sink, interest.sequence, interest.round, interest.attributes
             )
         )
-        self.set_gradient(entry, interest, now)
+        self._set_gradient(entry, interest, now)
+        self._tell_head(entry, interest.sink, before)
         self.plan_tick(now)
 
     def plan_tick(self, now):
@@ -361,14 +379,19 @@ class DiffusionNode(Node):
 
     def new_entry(self, interest):
         """A new entry in the cache, in place of the oldest if it is full."""
-        entry, evicted = self.cache.add(interest.attributes)
+        entry, evicted = self.cache.add(interest)
         if evicted is not None:
-            self._removed(evicted.gradients, "evicted")
-            self.events.append(InterestRemoved(NOBODY, "interest", NOBODY, 0, 0, "evicted"))
+            self._tell_removed(evicted.gradients, "evicted")
+            self._tell_interest_removed(evicted, "evicted")
         return entry
 
     def set_gradient(self, entry, interest, now, wave=None):
         """Set or renew the gradient towards the neighbor that sent an interest (or reinforcement, with its wave)."""
+        before = entry.head(interest.sink)
+        self._set_gradient(entry, interest, now, wave)
+        self._tell_head(entry, interest.sink, before)
+
+    def _set_gradient(self, entry, interest, now, wave=None):
         expires_us = now + interest.expiration_s * SECOND_US
         gradient = entry.gradient(interest.sink, interest.previous_hop)
         is_new = gradient is None
@@ -376,10 +399,16 @@ class DiffusionNode(Node):
             gradient = Gradient(interest.sink, interest.previous_hop, expires_us, wave)
             taken, evicted = entry.add(gradient)
             if evicted is not None:
-                self._removed([evicted], "evicted")
+                self._tell_removed([evicted], "evicted")
             if not taken:
                 return
         gradient.round = interest.round
+        if wave is None:
+            gradient.ttl = interest.ttl
+            if not is_new and gradient.sequence is None:
+                # Reported under its new number from now on.
+                self._tell_removed([gradient], "interest")
+                is_new = True
         if wave is None and (gradient.sequence is None or gradient.sequence < interest.sequence):
             gradient.sequence = interest.sequence
         if wave is None and not is_new and gradient.expires_us >= expires_us:
@@ -389,6 +418,9 @@ class DiffusionNode(Node):
         if wave is not None:
             for other in entry.gradients:
                 if other.sink == interest.sink:
+                    if other.sequence is None and other.wave is not None and not (is_new and other is gradient):
+                        # Its number was that of its reinforcement, which it loses.
+                        self._tell_removed([other], "reinforcement")
                     other.wave = None
             gradient.wave = wave
             entry.to_front(gradient)
@@ -409,17 +441,18 @@ class DiffusionNode(Node):
         for entry in list(self.cache.entries):
             if entry is cancelled:
                 # Not those of a later interest: on another way it may have been faster than this message.
-                gone = entry.cancel(interest.sink, interest.sequence)
+                newest = interest.sequence
             elif is_within(entry.attributes, interest.attributes):
-                gone = entry.cancel(interest.sink, NOBODY)
+                newest = NOBODY
             else:
                 continue
-            self._removed(gone, "cancelled")
+            before = entry.head(interest.sink)
+            gone = entry.cancel(interest.sink, newest)
+            self._tell_removed(gone, "cancelled")
+            self._tell_head(entry, interest.sink, before)
             if gone and not entry.gradients:
                 self.cache.entries.remove(entry)
-                self.events.append(
-                    InterestRemoved(NOBODY, "interest", interest.sink, interest.sequence, 0, "cancelled")
-                )
+                self._tell_interest_removed(entry, "cancelled")
 
     def _pass_on_interest(self, interest):
         if interest.ttl <= 1:
@@ -442,18 +475,38 @@ class DiffusionNode(Node):
             return
         self._first_expiry_us = FOREVER_US
         for entry in list(self.cache.entries):
-            self._removed(entry.remove(expired_at=now), "expired")
+            self._remove(entry, "expired", expired_at=now)
             if not entry.gradients:
                 self.cache.entries.remove(entry)
-                self.events.append(InterestRemoved(NOBODY, "interest", NOBODY, 0, 0, "expired"))
+                self._tell_interest_removed(entry, "expired")
             for gradient in entry.gradients:
                 self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
 
-    def _removed(self, gradients, reason):
+    def _remove(self, entry, reason, neighbor=None, expired_at=None):
+        """Remove an entry's gradients towards a neighbor, or expired at a time."""
+        before = entry.heads()
+        gone = entry.remove(neighbor, expired_at)
+        self._tell_removed(gone, reason)
+        after = entry.heads() if gone else before
+        for gradient in entry.gradients:
+            if after.get(gradient.sink) is gradient and before[gradient.sink] is not gradient:
+                self._tell_head(entry, gradient.sink, None)
+
+    def _tell_removed(self, gradients, reason):
         for gradient in gradients:
-            # The interest's number, or the reinforcement's where no interest set this gradient.
-            sequence = (gradient.wave or 0) if gradient.sequence is None else gradient.sequence
-            self.events.append(GradientRemoved(gradient.neighbor, "interest", gradient.sink, sequence, 0, reason))
+            self.events.append(
+                GradientRemoved(gradient.neighbor, "interest", gradient.sink, gradient.number(), 0, reason)
+            )
+
+    def _tell_interest_removed(self, entry, reason):
+        self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
+
+    def _tell_head(self, entry, sink, before):
+        """Report a sink's first gradient if it is not what it was ``before``."""
+        head = entry.head(sink)
+        if head is not None and head != before:
+            neighbor, number, is_reinforced = head
+            self.events.append(HeadSet(neighbor, "interest", sink, number, is_reinforced, ""))
 
     # Data
 
@@ -471,10 +524,10 @@ class DiffusionNode(Node):
             sequence = self.take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
-            self.seen_data.put((self.address, sequence), now)
             # One hop more than it may go: `_send_data` takes it off again.
             ttl = self.settings.ttl + 1
-            self._route(wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, attributes), now)
+            data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, (), attributes)
+            self._route(data, self._note_data(data, now), now)
 
     def _drop_old_samples(self, now):
         """Samples that have waited for longer than ``sample_lifetime_s`` are too old for whoever asks now."""
@@ -512,74 +565,189 @@ class DiffusionNode(Node):
         return numbers, attributes, left
 
     def _receive_data(self, data, now):
-        if data.source == self.address or (data.source, data.sequence) in self.seen_data:
+        if data.source == self.address:
             self.drop_message(data, "data", "duplicate")
             return
-        self.seen_data.put((data.source, data.sequence), now)
         self.clean(now)
-        self._route(data, now)
+        seen = self.seen_data.get((data.source, data.sequence))
+        if seen is None:
+            self._route(data, self._note_data(data, now), now)
+        elif seen.is_settled or not self._send_on(data, self._matching(data.attributes), seen, now):
+            self.drop_message(data, "data", "duplicate")
 
-    def _route(self, data, now):
+    def _note_data(self, data, now):
+        seen = SeenData(data.previous_hop, now)
+        self.seen_data.put((data.source, data.sequence), seen)
+        return seen
+
+    def _matching(self, attributes):
+        """Return the cached interests that want data with these attributes."""
+        return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes)]
+
+    def _route(self, data, seen, now):
         """Filters, own subscriptions, interest cache: where new data goes, be it ours or a neighbor's (A23)."""
         attributes = data.attributes
         if self.filters is not None:
             attributes = self.filters.answer("data", _samples_of(data), data.source, data.sequence, now)
+            # A filter is asked once for a message, so its answer is for all sinks and for copies that come later.
+            seen.is_settled = attributes != data.attributes
         reason = self._why_filtered(attributes, wire.DATA_HEADER_B)
         if reason is not None:
+            seen.is_settled = True
             self.drop_message(data, "data", reason)
             return
-        data = _with_attributes(data, attributes)
-        known = False
+        if seen.is_settled:
+            data = _with_attributes(data, attributes, ())
+        is_held = False
         for own in self.own_interests:
             if one_way_match(own.attributes, attributes):
-                if not known:
+                if not is_held:
                     hops = rules.hops_taken(self.settings.ttl, data.ttl)
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
-                known = True
+                is_held = True
                 self._deliver(own, data, now)
-        hops = []
-        is_wanted = is_full = False
-        exploratory = self._exploratory_gradients(now)
-        for entry in self.cache.entries:
-            if one_way_match(entry.attributes, attributes):
-                is_wanted = True
-                self._update_data_gradient(entry.data_gradients, data)
-                for neighbor in entry.next_hops(now, exploratory):
-                    if neighbor == data.previous_hop or neighbor in hops:
-                        continue
-                    if len(hops) < self.settings.max_next_hops:
-                        hops.append(neighbor)
-                    else:
-                        is_full = True
-        if is_full:
-            # Once for all neighbors that are left out.
-            self.drop_message(data, "data", "full")
-        if hops:
-            self._send_data(data, hops)
-        elif not known:
+        entries = self._matching(attributes)
+        for entry in entries:
+            self._update_data_gradient(entry.data_gradients, data)
+        if not self._send_on(data, entries, seen, now) and not is_held:
             # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
-            self.drop_message(data, "data", "no_gradient" if is_wanted else "no_interest")
+            reason = "no_gradient"
+            if not entries:
+                # Who sent it here knows an interest that this node does not.
+                is_evicted = self.cache.is_evicting and data.previous_hop != NOBODY
+                reason = "evicted" if is_evicted else "no_interest"
+            self.drop_message(data, "data", reason)
 
     def _exploratory_gradients(self, now):
         """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
         most = self.settings.exploratory_gradients
         if most > 1:
-            oldest_us = self.seen_data.oldest()
-            if not rules.may_explore(oldest_us is not None, oldest_us or 0, now):
+            oldest = self.seen_data.oldest()
+            if not rules.may_explore(oldest is not None, oldest.came_us if oldest else 0, now):
                 return 1
         return most
 
-    def _send_data(self, data, hops):
+    def _send_on(self, data, entries, seen, now):
+        """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
+        others = list(data.others) + self.served_sinks.of(seen.served)
+        if self._wants(data.attributes):
+            others.append(self.address)
+        paths = []
+        exploratory = self._exploratory_gradients(now)
+        for entry in entries:
+            entry.add_paths(paths, now, data.previous_hop, others + [self.address, data.source], exploratory)
+        if not paths:
+            return False
         if data.ttl <= 1:
             self.drop_message(data, "data", "ttl")
-            return
-        frame = wire.encode_data(
-            wire.Data(data.sequence, data.source, self.address, data.ttl - 1, data.is_aggregate, data.attributes),
-            self.settings.profile,
-        )
-        for neighbor in hops:
+            return True
+        ways, left = self._shared(paths)
+        if left:
+            # Once for all neighbors that are left out.
+            self.drop_message(data, "data", "full")
+        self._send_data(data, ways, others)
+        self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(ways), ""))
+        for _, sinks in ways:
+            for sink in sinks:
+                self._note_served(seen, sink)
+        return True
+
+    def _wants(self, attributes):
+        """Return whether a subscription of this node matches."""
+        return any([one_way_match(own.attributes, attributes) for own in self.own_interests])
+
+    def _note_served(self, seen, sink):
+        bit, is_reused = self.served_sinks.bit(sink)
+        if is_reused:
+            for other in self.seen_data.values.values():
+                other.served &= ~bit
+        seen.served |= bit
+
+    def _shared(self, paths):
+        """Return ([(neighbor, sinks), ...] that serve (sink, neighbors) paths, the paths that nobody serves).
+
+        Each neighbor serves as many as it can, so few get the data. They are ``max_next_hops`` at most.
+        """
+        ways = []
+        while paths and len(ways) < self.settings.max_next_hops:
+            counts = {}
+            for _, near in paths:
+                for neighbor in near:
+                    count = counts.setdefault(neighbor, [0, 0])
+                    count[0] += 1
+                    count[1] += neighbor == near[0]
+            best, most = NOBODY, (0, 0)
+            for neighbor, count in counts.items():
+                if rules.is_better_hop(count[0], count[1], neighbor, most[0], most[1], best):
+                    best, most = neighbor, count
+            sinks = []
+            for sink, near in paths:
+                if best in near and sink not in sinks:
+                    sinks.append(sink)
+            ways.append((best, sinks))
+            paths = [path for path in paths if best not in path[1]]
+        return ways, paths
+
+    def _send_data(self, data, ways, others):
+        """Send each neighbor data for its sinks: the frame lists the sinks of all other ways, and ``others``."""
+        room = wire.room_for_others(attributes_size(data.attributes), self.settings.profile)
+        served = []
+        for _, sinks in ways:
+            served += [sink for sink in sinks if sink not in served]
+        others = sorted(set(others).difference(served))
+        for neighbor, sinks in ways:
+            # What this node serves otherwise comes first, as a list that is too long loses its end.
+            listed = sorted([sink for sink in served if sink not in sinks]) + others
+            listed = [sink for sink in listed if sink != neighbor][:room]
+            frame = wire.encode_data(
+                wire.Data(
+                    data.sequence,
+                    data.source,
+                    self.address,
+                    data.ttl - 1,
+                    data.is_aggregate,
+                    tuple(listed),
+                    data.attributes,
+                ),
+                self.settings.profile,
+            )
             self.outbox.append((neighbor, frame))
-        self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(hops), ""))
+
+    def sent(self, destination, frame, ok, now):
+        """Plan to send data again that the radio has given up."""
+        data = None if ok else self._own_data(frame)
+        seen = None if data is None else self.seen_data.get((data.source, data.sequence))
+        if seen is None or not rules.may_retry(seen.retries):
+            return
+        seen.retries += 1
+        if len(self.waiting) >= rules.MAX_WAITING:
+            self._send_again(destination, seen.previous_hop, frame, now)
+            return
+        # The message may be forgotten by then: its previous hop is remembered here.
+        when = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
+        self.waiting.append((when, destination, seen.previous_hop, frame))
+        self._plan_wake()
+
+    def _own_data(self, frame):
+        """Return the data message in a frame that this node has sent, or None."""
+        try:
+            message = wire.decode(frame)
+        except DecodeError:
+            return None
+        return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
+
+    def _send_again(self, failed, not_to, frame, now):
+        """Send data again that a neighbor did not acknowledge: by each sink's first gradient to another neighbor."""
+        data = self._own_data(frame)
+        self.clean(now)
+        paths = []
+        for entry in self._matching(data.attributes):
+            entry.add_detours(paths, now, not_to, data.others + (self.address, data.source), failed)
+        # One hop more: `_send_data` takes it off again, as it did with this frame before.
+        data = wire.Data(
+            data.sequence, data.source, not_to, data.ttl + 1, data.is_aggregate, data.others, data.attributes
+        )
+        self._send_data(data, self._shared(paths)[0], data.others)
 
     def _update_data_gradient(self, data_gradients, data):
         if data.previous_hop == NOBODY:
@@ -616,8 +784,8 @@ def _samples_of(data):
     return split_samples(data.attributes) if data.is_aggregate else [data.attributes]
 
 
-def _with_attributes(message, attributes):
-    """The same message with other attributes (MicroPython's named tuples have no _replace)."""
-    if attributes is message.attributes:
-        return message
+def _with_attributes(message, attributes, others=None):
+    """The same message with other attributes, data with another list (MicroPython's named tuples have no _replace)."""
+    if others is not None:
+        return wire.Data(*(tuple(message)[:-2] + (others, attributes)))
     return type(message)(*(tuple(message)[:-1] + (attributes,)))

@@ -14,6 +14,12 @@ REPEAT_AFTER_US = SECOND_US // 2
 REPEAT_WITHIN_US = SECOND_US
 # Copies of a data message that several gradients carry meet again within this time, or they never do.
 COPIES_MEET_US = SECOND_US
+# The radio has given a data frame up: the node sends the message again within this time, at random, as frames that were
+# lost to each other would be lost again. It does so this often for a message. At most so many frames wait for that;
+# further ones are sent again at once.
+RETRY_WITHIN_US = SECOND_US
+MAX_RETRIES = 3
+MAX_WAITING = 4
 
 
 def next_round(round_):
@@ -80,6 +86,22 @@ def replaced(gradients, count, sink, is_reinforced):
 def may_reinforce(messages, reinforce_after, started, max_reinforcements):
     """Whether a source's path is reinforced after so many new messages (0: never), ``started`` in this round."""
     return 0 < reinforce_after <= messages and started < max_reinforcements
+
+
+def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
+    """Return whether data should go to a neighbor rather than to the ``best`` so far (NOBODY: none yet).
+
+    ``count``: of how many sinks' paths the neighbor may be the next hop; ``heads``: for how many of these it is the
+    first gradient. Of equal ones the lowest address goes first.
+    """
+    if best == NOBODY or count != best_count:
+        return best == NOBODY or count > best_count
+    return heads > best_heads if heads != best_heads else neighbor < best
+
+
+def may_retry(retries):
+    """Return whether a message that was sent again so often may be sent again once more."""
+    return retries < MAX_RETRIES
 
 
 def may_explore(is_full, oldest_us, now):

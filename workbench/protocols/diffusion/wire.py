@@ -4,10 +4,13 @@ Layout (little-endian, packed, as on the motes; A9)
     Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. Then
 
     interest   sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8     13 bytes
-    data       sequence u32, source u16, previous hop u16, ttl u8, aggregate and AttNum u8                   10 bytes
+    data       sequence u32, source u16, previous hop u16, ttl u8, flags and AttNum u8                       10 bytes
+    list       only if its flag is set: count u8, then a sink u16 each                              1 + 2 x count
     attribute  as `attributes/wire.py` lays it out                                                        4 bytes
 
-    The highest bit of a data message's AttNum says that it is an aggregate: several readings, one after the other.
+    The two highest bits of a data message's AttNum are flags. AGGREGATE: the message holds several readings, one after
+    the other. LISTED: between header and attributes is the list of the sinks that other copies of the message serve. A
+    message without a list is for all sinks, so with one sink no frame has a list.
 
     A reinforcement is an interest message that is sent to one neighbor alone (A19), so it has no type of its own.
 
@@ -17,7 +20,8 @@ Limits
 
 Differs from the original in
     A26  a bit of AttNum says whether data is an aggregate. In the original a sink has to guess that from a first key
-         that comes again, and takes apart a reading that has its first key twice. A message counts to 127 attributes.
+         that comes again, and takes apart a reading that has its first key twice.
+    --   another bit announces the list of sinks. A data message counts to 63 attributes.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -35,14 +39,16 @@ DATA = 2
 PROFILES = {"strict": 29, "wide": 60}
 
 Interest = namedtuple("Interest", ("sequence", "sink", "round", "previous_hop", "ttl", "expiration_s", "attributes"))
-Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "is_aggregate", "attributes"))
+Data = namedtuple("Data", ("sequence", "source", "previous_hop", "ttl", "is_aggregate", "others", "attributes"))
 
 INTEREST_LAYOUT = "<BIHBHBHB"
 DATA_LAYOUT = "<BIHHBB"
 U8 = 0xFF
 U16 = 0xFFFF
 U32 = 0xFFFFFFFF
-AGGREGATE = 0x80  # of a data message's AttNum
+AGGREGATE = 0x80  # flags of a data message's AttNum
+LISTED = 0x40
+MOST_ATTRIBUTES = LISTED - 1  # of a data message
 INTEREST_HEADER_B = 13
 DATA_HEADER_B = 10
 
@@ -57,12 +63,31 @@ def encode_interest(interest, profile="wide"):
 
 
 def encode_data(data, profile="wide"):
-    """The frame of a Data message; EncodeError if it does not fit the profile or a field is out of range."""
-    sequence, source, previous_hop, ttl, is_aggregate, attributes = data
-    _check_range("data", data, (U32, U16, U16, U8, 1), AGGREGATE - 1)
-    count = len(attributes) | (AGGREGATE if is_aggregate else 0)
+    """The frame of a Data message; EncodeError if it does not fit the profile or a field is out of range.
+
+    ``others``: the sinks that other copies serve; without any the frame has no list.
+    """
+    sequence, source, previous_hop, ttl, is_aggregate, others, attributes = data
+    _check_range("data", data, (U32, U16, U16, U8, 1), MOST_ATTRIBUTES)
+    count = len(attributes) | (AGGREGATE if is_aggregate else 0) | (LISTED if others else 0)
     head = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, count)
+    if others:
+        _check_list(others)
+        head += struct.pack("<B%dH" % len(others), len(others), *others)
     return _fitted(head + encode_readings(attributes), profile, "data")
+
+
+def room_for_others(attributes_B, profile):
+    """Return how many sinks fit in the list of a data message beside attributes of so many bytes."""
+    return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - attributes_B) // 2)
+
+
+def _check_list(others):
+    if len(others) > U8:
+        raise EncodeError("the list of a data message has %d sinks; it counts to %d" % (len(others), U8))
+    for sink in others:
+        if not 0 <= sink <= U16:
+            raise EncodeError("sink %r in the list of a data message must be from 0 to %d" % (sink, U16))
 
 
 def _check_range(name, message, largest, most_attributes):
@@ -106,8 +131,16 @@ def decode(frame):
         if len(frame) < 1 + DATA_HEADER_B:
             raise DecodeError("a data message of %d bytes ends within its header" % len(frame))
         _, sequence, source, previous_hop, ttl, count = struct.unpack_from(DATA_LAYOUT, frame, 0)
-        attributes = decode_readings(frame, 1 + DATA_HEADER_B, count & (AGGREGATE - 1))
-        return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, attributes)
+        start, others = 1 + DATA_HEADER_B, ()
+        if count & LISTED:
+            if len(frame) <= start or len(frame) < start + 1 + 2 * frame[start]:
+                raise DecodeError("a data message of %d bytes ends within its list of sinks" % len(frame))
+            if frame[start] == 0:
+                raise DecodeError("the list of sinks of a data message is empty; such a message has no list")
+            others = struct.unpack_from("<%dH" % frame[start], frame, start + 1)
+            start += 1 + 2 * len(others)
+        attributes = decode_readings(frame, start, count & MOST_ATTRIBUTES)
+        return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, others, attributes)
     raise DecodeError("a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",))
 
 

@@ -41,7 +41,7 @@ _MOST_BUCKETS = 1 << 20
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """Bytes of the frame of a publication."""
     _check_count(protocol, attributes)
-    return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, attributes), protocol.profile))
+    return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, (), attributes), protocol.profile))
 
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
