@@ -730,6 +730,8 @@ class DiffusionNode(Node):
 
     def _own_data(self, frame):
         """Return the data message in a frame that this node has sent, or None."""
+        if len(frame) - 1 > wire.PROFILES[self.settings.profile]:
+            return None
         try:
             message = wire.decode(frame)
         except DecodeError:

@@ -72,10 +72,11 @@ struct seen_data {
     bool is_settled;
 };
 
-/* Data that a neighbor did not acknowledge, and when it is sent again. */
+/* Data that a neighbor did not acknowledge, when it is sent again, and the neighbor that brought it. */
 struct waiting {
     int64_t due_us;
     uint16_t failed;
+    uint16_t previous_hop;
     uint8_t size;
     uint8_t frame[1 + MESSAGE_B];
 };

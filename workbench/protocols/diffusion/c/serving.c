@@ -340,12 +340,10 @@ static bool own_data(const struct diffusion *node, const uint8_t *frame, size_t 
 }
 
 /* Send data again that a neighbor did not acknowledge. */
-static void send_again(struct diffusion *node, uint16_t failed, struct data *data, int64_t now)
+static void send_again(struct diffusion *node, uint16_t failed, uint16_t not_to, struct data *data, int64_t now)
 {
-    const struct seen_data *seen = seen_data_of(node, data->source, data->sequence);
-    struct serving serving = {.node = node, .data = data, .now = now, .not_to = NOBODY};
-    if (seen != NULL && data->source != node->address)
-        serving.not_to = seen->previous_hop;
+    struct serving serving = {.node = node, .data = data, .now = now};
+    serving.not_to = data->source == node->address ? NOBODY : not_to;
     clean(node, now);
     clear_paths(node);
     for (size_t i = 0; i < node->entry_count; i++)
@@ -366,7 +364,7 @@ void send_waiting(struct diffusion *node, int64_t now)
             continue;
         }
         if (own_data(node, due->frame, due->size, &data))
-            send_again(node, due->failed, &data, now);
+            send_again(node, due->failed, due->previous_hop, &data, now);
         node->waiting_count--;
         memmove(due, due + 1, (node->waiting_count - i) * sizeof *due);
     }
@@ -382,12 +380,13 @@ void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t 
         return;
     seen->retries++;
     if (node->waiting_count >= MAX_WAITING) {
-        send_again(node, (uint16_t)destination, &data, now);
+        send_again(node, (uint16_t)destination, seen->previous_hop, &data, now);
         return;
     }
     struct waiting *waiting = &node->waiting[node->waiting_count++];
     waiting->due_us = now + 1 + random_below(&node->random, RETRY_WITHIN_US);
     waiting->failed = (uint16_t)destination;
+    waiting->previous_hop = seen->previous_hop;
     waiting->size = (uint8_t)size;
     memcpy(waiting->frame, frame, size);
     plan_wake(node);
