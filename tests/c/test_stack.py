@@ -60,7 +60,7 @@ def test_stack_that_reaches_its_guard_is_reported_once_to_each_host_and_the_mote
         work(mote)
         wait_until(lambda: complaints)
         assert mote.publish(wb.parse("TEMP IS 27")) == 1
-        assert complaints == ["the stack has reached its guard; link the image with a larger STACK_B"]
+        assert complaints == ["the stack has reached its guard; STACK_B is too small"]
         assert not mote.is_lost
 
 
@@ -69,9 +69,7 @@ def test_stack_that_overflows_restarts_the_mote_which_reports_why(depth_B):
         with contextlib.suppress(LinkError):
             work(mote)
         wait_until(lambda: complaints)
-        assert set(complaints) == {
-            "the mote began again because its stack overflowed; link the image with a larger STACK_B"
-        }
+        assert set(complaints) == {"the stack overflowed, and the mote began again; STACK_B is too small"}
         assert mote.greeting.boot >= 1
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "configuration.h"
+#include "division.h"
 
 enum {
     HELLO = 1,
@@ -493,11 +494,15 @@ int64_t mote_step(struct mote *mote)
 
 int64_t mote_clock_us(int64_t real_us, uint32_t speed_ppm)
 {
-    return real_us / SECOND_US * speed_ppm + real_us % SECOND_US * speed_ppm / REAL_TIME_PPM;
+    if (speed_ppm == REAL_TIME_PPM)
+        return real_us;
+    uint64_t seconds = divide((uint64_t)real_us, SECOND_US);
+    uint64_t rest_us = (uint64_t)real_us - seconds * SECOND_US;
+    return (int64_t)(seconds * speed_ppm + divide(rest_us * speed_ppm, REAL_TIME_PPM));
 }
 
 int32_t mote_pause_us(int64_t wait_us, uint32_t speed_ppm)
 {
     /* In a second of the wall clock the mote's goes on by so many µs. */
-    return wait_us >= speed_ppm ? SECOND_US : (int32_t)(wait_us * REAL_TIME_PPM / speed_ppm);
+    return wait_us >= speed_ppm ? SECOND_US : (int32_t)divide((uint64_t)wait_us * REAL_TIME_PPM, speed_ppm);
 }

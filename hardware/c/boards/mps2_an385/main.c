@@ -1,6 +1,7 @@
 /* A mote on a Cortex-M3: UART 0 is the host link, UART 1 the radio. Both are read by interrupts, and the processor
  * sleeps when there is nothing to do. Time is SysTick's; a timer ends the sleep when the mote wants to be stepped. */
 #include "board.h"
+#include "division.h"
 #include "mote.h"
 
 /* The chip's parts, by their addresses */
@@ -152,7 +153,7 @@ static int64_t now_us(void *context)
     }
     unlock();
     int64_t cycles = periods * SYSTICK_PERIOD + (SYSTICK_PERIOD - 1 - (int64_t)left);
-    return mote_clock_us(cycles / CYCLES_IN_US, speed_ppm);
+    return mote_clock_us((int64_t)divide((uint64_t)cycles, CYCLES_IN_US), speed_ppm);
 }
 
 static int64_t used_B(void *context)
@@ -169,10 +170,10 @@ static const char *trouble(void *context)
 {
     (void)context;
     if (is_stack_low())
-        return "the stack has reached its guard; link the image with a larger STACK_B";
+        return "the stack has reached its guard; STACK_B is too small";
     if (last_ending == ENDED_BY_STACK)
-        return "the mote began again because its stack overflowed; link the image with a larger STACK_B";
-    return last_ending == ENDED_BY_FAULT ? "the mote began again after a fault of its processor" : NULL;
+        return "the stack overflowed, and the mote began again; STACK_B is too small";
+    return last_ending == ENDED_BY_FAULT ? "the mote began again after a fault" : NULL;
 }
 
 static void write_host(void *context, const uint8_t *bytes, size_t size)

@@ -37,7 +37,7 @@ static struct seen_data *note_seen(struct diffusion *node, const struct data *da
         .source = data->source,
         .previous_hop = (uint16_t)data->previous_hop,
     };
-    memcpy(seen->came_us, &now, sizeof now);
+    keep_time(seen->came_us, now);
     return seen;
 }
 
@@ -45,8 +45,7 @@ static struct seen_data *note_seen(struct diffusion *node, const struct data *da
 uint8_t gradients_to_try(const struct diffusion *node, int64_t now)
 {
     bool is_full = node->seen_data_count >= MAX_DATA;
-    int64_t oldest_us;
-    memcpy(&oldest_us, node->seen_data[node->seen_data_oldest].came_us, sizeof oldest_us);
+    int64_t oldest_us = kept_time(node->seen_data[node->seen_data_oldest].came_us);
     return may_explore(is_full, oldest_us, now) ? node->settings->exploratory_gradients : 1;
 }
 
@@ -56,8 +55,8 @@ static void deliver_sample(const struct diffusion *node, const struct diffusion_
                            struct attributes wanted, struct attributes sample, const struct data *data)
 {
     if (one_way_match(wanted, sample))
-        tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence, subscription->number,
-                        sample);
+        tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence,
+                        (int64_t)node->first_number + subscription->number, sample);
 }
 
 /* Hand a subscription the samples that match: those that the source aggregated, or the one. */
@@ -214,7 +213,7 @@ static void remove_sample(struct diffusion *node, size_t place)
 void drop_old_samples(struct diffusion *node, int64_t now)
 {
     for (size_t i = 0; i < node->sample_count;) {
-        if (node->samples[i].ends_us > now) {
+        if (kept_time(node->samples[i].ends_us) > now) {
             i++;
             continue;
         }
@@ -231,8 +230,8 @@ void offer_sample(struct diffusion *node, int64_t number, struct attributes attr
         drop(node, NOBODY, "data", node->address, 0, DIFFUSION_NO_INTEREST);
     }
     struct sample *sample = &node->samples[node->sample_count++];
-    sample->number = number;
-    sample->ends_us = now + node->settings->sample_lifetime_us;
+    sample->number = (uint32_t)(number - node->first_number);
+    keep_time(sample->ends_us, now + node->settings->sample_lifetime_us);
     keep(&sample->attributes, attributes);
 }
 
@@ -261,6 +260,12 @@ static bool may_follow(struct attributes aggregate, struct attributes sample)
     return aggregate.size + sample.size <= ATTRIBUTES_ROOM && begins_alike && begins_once(sample);
 }
 
+static int64_t reading_number(const struct diffusion *node, const struct sample *sample)
+{
+    uint32_t later = (uint32_t)node->readings - sample->number;
+    return diffusion_next_reading(node) - later;
+}
+
 /* Send the wanted sample at a place with those behind it that fit the same message (A26); where the next one is. */
 static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
 {
@@ -278,7 +283,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
     }
     uint32_t sequence = take_sequence(node);
     for (size_t i = place; i < end; i = next_wanted(node, i + 1))
-        tell(node, ORIGINATED, NOBODY, "data", node->address, sequence, node->samples[i].number, "");
+        tell(node, ORIGINATED, NOBODY, "data", node->address, sequence, reading_number(node, &node->samples[i]), "");
     struct data data = {
         .sequence = sequence,
         .source = node->address,

@@ -59,9 +59,8 @@ struct diffusion_settings {
 /* Frames that wait to be sent again; a bit for each sink that gradients may lead to. */
 enum { MAX_WAITING = 4, SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS, SERVED_B = (SERVED_SINKS + 7) / 8 };
 
-/* A data message that was here: when (in two words, which leave no gaps in a list) and from where it came first, the
- * sinks that it was sent towards, how often it was sent again. `is_settled`: further copies are duplicates, whatever
- * they are for. */
+/* A data message that was here: when and from where it came first, the sinks that it was sent towards, how often it was
+ * sent again. `is_settled`: further copies are duplicates, whatever they are for. */
 struct seen_data {
     uint32_t came_us[2];
     uint32_t sequence;
@@ -74,17 +73,18 @@ struct seen_data {
 
 /* Data that a neighbor did not acknowledge, when it is sent again, and the neighbor that brought it. */
 struct waiting {
-    int64_t due_us;
+    uint32_t due_us[2];
     uint16_t failed;
     uint16_t previous_hop;
     uint8_t size;
     uint8_t frame[1 + MESSAGE_B];
 };
 
-/* A sample that waits for an interest. */
+/* A sample that waits for an interest. `number` counts the node's readings, modulo 2^32. Times in lists are in two words
+ * where one of 64 bits would leave gaps. */
 struct sample {
-    int64_t number;
-    int64_t ends_us;
+    uint32_t ends_us[2];
+    uint32_t number;
     bool is_wanted;
     struct attribute_list attributes;
 };
@@ -102,9 +102,9 @@ struct own_interest {
 };
 
 struct diffusion_subscription {
-    int64_t number;
     int64_t expires_us;
-    uint8_t own; /* the place of its interest in `own_interests` */
+    uint32_t number; /* among the node's subscriptions */
+    uint8_t own;     /* the place of its interest in `own_interests` */
 };
 
 /* A node: the caller's block of memory. Lists of `order` have the oldest first. */

@@ -126,14 +126,18 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
             return place;
     }
     struct diffusion_subscription *one = &node->subscriptions[node->subscription_count++];
-    one->number = diffusion_next_subscription(node);
-    node->subscribed++;
+    int64_t number = diffusion_next_subscription(node);
+    one->number = (uint32_t)node->subscribed++;
     one->expires_us = lasts_us == NEVER ? NEVER : now + lasts_us;
     one->own = node->own_order[place];
-    int64_t number = one->number;
     send_interest(node, own_at(node, (size_t)place), now);
     plan_tick(node, now);
     return number;
+}
+
+static bool has_number(const struct diffusion *node, size_t place, int64_t number)
+{
+    return (int64_t)node->first_number + node->subscriptions[place].number == number;
 }
 
 static void remove_subscription(struct diffusion *node, size_t place)
@@ -161,7 +165,7 @@ void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now)
 {
     (void)now;
     for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number) {
+        if (has_number(node, i, number)) {
             remove_subscription(node, i);
             cancel_forsaken(node);
             break;
@@ -187,7 +191,7 @@ bool diffusion_was_made(const struct diffusion *node, int64_t number)
 bool diffusion_is_open(const struct diffusion *node, int64_t number)
 {
     for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number)
+        if (has_number(node, i, number))
             return true;
     return false;
 }
@@ -226,7 +230,7 @@ static int64_t why_not_reinforced(const struct own_interest *own, struct attribu
 static struct own_interest *own_of(struct diffusion *node, int64_t number)
 {
     for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number)
+        if (has_number(node, i, number))
             return &node->own_interests[node->subscriptions[i].own];
     return NULL;
 }
@@ -302,9 +306,9 @@ void plan_wake(struct diffusion *node)
 {
     int64_t wake_us = node->tick_us;
     for (size_t i = 0; i < node->sample_count; i++)
-        wake_us = earlier(wake_us, node->samples[i].ends_us);
+        wake_us = earlier(wake_us, kept_time(node->samples[i].ends_us));
     for (size_t i = 0; i < node->waiting_count; i++)
-        wake_us = earlier(wake_us, node->waiting[i].due_us);
+        wake_us = earlier(wake_us, kept_time(node->waiting[i].due_us));
     for (size_t i = 0; i < node->subscription_count; i++)
         wake_us = earlier(wake_us, node->subscriptions[i].expires_us);
     for (size_t i = 0; i < node->own_count; i++) {

@@ -5,6 +5,18 @@
 #include "diffusion.h"
 #include "wire.h"
 
+/* Times in two words */
+static inline void keep_time(uint32_t kept[2], int64_t time_us)
+{
+    kept[0] = (uint32_t)time_us;
+    kept[1] = (uint32_t)((uint64_t)time_us >> 32);
+}
+
+static inline int64_t kept_time(const uint32_t kept[2])
+{
+    return (int64_t)((uint64_t)kept[1] << 32 | kept[0]);
+}
+
 /* Events. `message` is "interest", "reinforcement" or "data". */
 void tell(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin, int64_t sequence,
           int64_t value, const char *detail);

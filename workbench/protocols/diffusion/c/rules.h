@@ -3,6 +3,7 @@
 #define RULES_H
 
 #include "contract.h"
+#include "division.h"
 
 enum { REPEAT_AFTER_US = SECOND_US / 2, REPEAT_WITHIN_US = SECOND_US, COPIES_MEET_US = SECOND_US };
 enum { RETRY_WITHIN_US = SECOND_US, MAX_RETRIES = 3 };
@@ -22,10 +23,10 @@ static inline bool is_stale(uint8_t round, uint8_t known)
 /* How long the gradients of an interest may live whose subscription ends at `ends_us`: 1 to `longest_s`. */
 static inline uint16_t expiration_s(int64_t now, int64_t ends_us, uint16_t longest_s)
 {
-    int64_t left_s = (ends_us - now + SECOND_US - 1) / SECOND_US;
-    if (left_s > longest_s)
-        left_s = longest_s;
-    return (uint16_t)(left_s < 1 ? 1 : left_s);
+    if (ends_us <= now)
+        return 1;
+    uint64_t left_s = divide((uint64_t)(ends_us - now) + SECOND_US - 1, SECOND_US);
+    return left_s > longest_s ? longest_s : (uint16_t)left_s;
 }
 
 /* The hops that a message has come which began with `first_ttl` and arrives with `ttl`. */

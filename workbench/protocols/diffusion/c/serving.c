@@ -359,7 +359,7 @@ void send_waiting(struct diffusion *node, int64_t now)
     for (size_t i = 0; i < node->waiting_count;) {
         struct waiting *due = &node->waiting[i];
         struct data data;
-        if (due->due_us > now) {
+        if (kept_time(due->due_us) > now) {
             i++;
             continue;
         }
@@ -384,7 +384,7 @@ void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t 
         return;
     }
     struct waiting *waiting = &node->waiting[node->waiting_count++];
-    waiting->due_us = now + 1 + random_below(&node->random, RETRY_WITHIN_US);
+    keep_time(waiting->due_us, now + 1 + random_below(&node->random, RETRY_WITHIN_US));
     waiting->failed = (uint16_t)destination;
     waiting->previous_hop = seen->previous_hop;
     waiting->size = (uint8_t)size;
