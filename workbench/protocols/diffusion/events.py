@@ -26,8 +26,9 @@ DataGradientSet = namedtuple("DataGradientSet", FIELDS)
 Reinforced = namedtuple("Reinforced", FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", FIELDS)
-# Of the gradients towards sink ``origin``, the one to ``peer`` is the first from now on. sequence: as GradientRemoved's;
-# value: 1 if a reinforcement has put it there, else 0. A head that is removed without a successor has no such event.
+# Of the gradients towards sink ``origin``, the one to ``peer`` is the first from now on. sequence: of the interest or
+# reinforcement, as in GradientRemoved; value: 1 if a reinforcement has put it there, else 0. A head that is removed
+# without a successor has no such event.
 HeadSet = namedtuple("HeadSet", FIELDS)
 
 EVENTS = (

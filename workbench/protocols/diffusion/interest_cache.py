@@ -195,9 +195,9 @@ class InterestEntry:
     def add_paths(self, paths, now, not_to, served, exploratory):
         """Append (sink, neighbors that may be its next hop) to ``paths``: one for each copy of data that a sink gets.
 
-        ``served``: sinks that get none. The neighbor ``not_to``, which has brought the data, is never a next hop. A copy
-        goes to the sink's first gradient or, unless a reinforcement has put it there, to any that is as near to the
-        sink. With ``exploratory`` above 1 there are so many copies, each to a gradient of its own.
+        ``served``: sinks that get none. The neighbor ``not_to``, which has brought the data, is never a next hop.
+        A copy goes to the sink's first gradient or, unless a reinforcement has put it there, to any that is as near to
+        the sink. With ``exploratory`` above 1 there are so many copies, each to a gradient of its own.
         """
         heads = {}
         rooms = {}

@@ -1,7 +1,7 @@
 """The twin of `workbench.protocols.diffusion.node`: its functions, and the way from a scenario to their arrays.
 
-The node's nouns are modules of their own: `interests`, `cache`, `data`, `paths` (data gradients), `reinforcement`,
-`filters`, `attributes`, `messages`. What a node remembers is laid out in `memory` and made in `state`. Neighbors, sinks
+The node's nouns are modules of their own: `interests`, `cache`, `data`, `copies`, `paths` (data gradients),
+`reinforcement`, `filters`, `attributes`, `messages`. What a node remembers is laid out in `memory` and made in `state`. Neighbors, sinks
 and sources are places, not addresses, and an attribute list is a number.
 
 Of the definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, that lie about
@@ -10,6 +10,7 @@ their previous hop or that are too long (built-in filters change values alone), 
 
 from __future__ import annotations
 
+from workbench.protocols.diffusion.fast.copies import plan_to_send_again, send_waiting
 from workbench.protocols.diffusion.fast.data import drop_old_samples, offer, receive_data, send_samples
 from workbench.protocols.diffusion.fast.interests import (
     begin_subscription,
@@ -121,9 +122,17 @@ def receive(core, state, i, sender, message, word, broadcast, now):
 
 
 @inlined
+def sent(core, state, i, receiver, message, word, ok, now):
+    """Plan to send data again that the radio has given up; ``word`` is its ttl."""
+    if not ok:
+        plan_to_send_again(core, state, i, receiver, message, word, now)
+
+
+@inlined
 def wake(core, state, i, now):
-    """Refresh interests that are due, end subscriptions that have expired, match or drop samples that wait."""
+    """Do what is due: refresh interests, end subscriptions, send frames again, match or drop samples that wait."""
     refresh(core, state, i, now)
+    send_waiting(core, state, i, now)
     drop_old_samples(core, state, i, now)
     node = state.nodes[i]
     if node.tick_us != NONE and node.tick_us <= now:

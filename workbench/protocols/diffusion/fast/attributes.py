@@ -72,6 +72,13 @@ def _same(state, first, last, other_first, other_last):
 
 
 @inlined
+def is_same(state, one, other):
+    """Return whether two lists have the same attributes."""
+    a, b = state.lists[one], state.lists[other]
+    return one == other or _same(state, a.first, a.last, b.first, b.last)
+
+
+@inlined
 def _size_B(state, first, last):
     size_B = 0
     for a in range(first, last):

@@ -1,5 +1,7 @@
 """The interest cache in the fast engine: the twin of `diffusion.interest_cache`, and how a node uses it."""
 
+import numpy as np
+
 from workbench.protocols.diffusion.fast.attributes import constraints_of
 from workbench.protocols.diffusion.fast.memory import INTEREST_NAME, REINFORCEMENT_NAME, STAMP
 from workbench.protocols.diffusion.fast.names import (
@@ -7,6 +9,7 @@ from workbench.protocols.diffusion.fast.names import (
     EXPIRED,
     GRADIENT_REMOVED,
     GRADIENT_SET,
+    HEAD_SET,
     INTEREST_REMOVED,
     SET_BY_INTEREST,
     SET_BY_REINFORCEMENT,
@@ -14,13 +17,15 @@ from workbench.protocols.diffusion.fast.names import (
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
 from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is_stale, replaced
 from workbench.protocols.subscriptions import SECOND_US
-from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.layout import NO_REASON, NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
 
 for _rule in (is_path_of_round, is_stale, replaced):
     inlined(_rule)
 
+# A sink has no gradients: neighbor, number, whether it is reinforced.
+NO_HEAD = (np.int64(NONE), np.int64(0), np.int64(0))
 # Which gradients `remove_gradients` takes out.
 BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
 
@@ -36,19 +41,22 @@ def find(state, i, constraints):
 
 
 @outlined
-def new_entry(core, state, now, i, number):
+def new_entry(core, state, now, i, number, sink, sequence):
     """A new entry for a list, in place of the oldest if the cache is full."""
-    if state.nodes[i].entries >= state.max_interests:
+    state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
+    if state.nodes[i].is_evicting:
         oldest = state.order[i, 0]
         take_out(state, i, 0)
         for g in range(state.entries[oldest].gradients):
             tell_removed(core, state, now, i, state.gradients[oldest, g], EVICTED)
-        tell_interest_removed(core, now, i, NONE, 0, EVICTED)
+        tell_interest_removed(core, state, now, i, oldest, EVICTED)
     entry = i * state.slots
     while state.entries[entry].is_used:
         entry += 1
     it = state.entries[entry]
     it.is_used = 1
+    it.sink = sink
+    it.sequence = sequence
     it.list = number
     it.constraints = constraints_of(state, number)
     it.gradients = 0
@@ -77,10 +85,15 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
     """
     count = state.entries[entry].gradients
     kept = 0
+    stamp = state.numbers[STAMP] + 1
+    state.numbers[STAMP] = stamp
     for g in range(count):
         it = state.gradients[entry, g]
         if which == EXPIRED_BY:
             goes = it.expires_us <= bound
+            if state.sink_stamp[it.sink] != stamp:
+                state.sink_stamp[it.sink] = stamp
+                state.sink_room[it.sink] = goes  # whether the head goes
         elif which == BEFORE_ROUND:
             goes = it.sink == sink and not is_path_of_round(it.wave, it.round, bound, round_)
         else:
@@ -92,12 +105,48 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
                 state.gradients[entry, kept] = it
             kept += 1
     state.entries[entry].gradients = kept
+    if which == EXPIRED_BY and kept < count:
+        for g in range(kept):
+            sink = state.gradients[entry, g].sink
+            if state.sink_room[sink]:
+                state.sink_room[sink] = 0
+                tell_head(core, state, now, i, entry, sink, NO_HEAD)
     return count - kept
 
 
+@inlined
+def head_of(state, entry, sink):
+    """Return (neighbor, number, whether it is reinforced) of a sink's first gradient, or NO_HEAD."""
+    g = _first_of(state, entry, sink, state.entries[entry].gradients)
+    if g == state.entries[entry].gradients:
+        return NO_HEAD
+    it = state.gradients[entry, g]
+    return np.int64(it.neighbor), np.int64(_number(it)), np.int64(it.wave != NONE)
+
+
+@inlined
+def _number(gradient):
+    """The number of a gradient's interest, or of its reinforcement if no interest has set it."""
+    return max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
+
+
 @outlined
-def set_gradient(core, state, now, i, entry, message, neighbor, wave):
-    """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement."""
+def tell_head(core, state, now, i, entry, sink, before):
+    """Report a sink's first gradient if it is not what it was ``before``."""
+    if not core.kept[HEAD_SET]:
+        return
+    head = head_of(state, entry, sink)
+    if head[0] != NONE and (head[0] != before[0] or head[1] != before[1] or head[2] != before[2]):
+        peer, origin = core.addresses[head[0]], core.addresses[sink]
+        add_row(core, now, i, HEAD_SET, peer, INTEREST_NAME, origin, head[1], 0, head[2], NO_REASON)
+
+
+@outlined
+def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
+    """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement.
+
+    ``ttl``: with which the message came.
+    """
     sequence, fields = core.messages[message].sequence, state.interest_fields[message]
     sink = fields.origin
     expires_us = now + fields.expiration_s * SECOND_US
@@ -109,6 +158,12 @@ def set_gradient(core, state, now, i, entry, message, neighbor, wave):
             return
     it = state.gradients[entry, g]
     it.round = fields.round
+    if wave == NONE:
+        it.ttl = ttl
+        if not is_new and it.sequence == NONE:
+            # Reported under its new number from now on.
+            tell_removed(core, state, now, i, it, SET_BY_INTEREST)
+            is_new = True
     if wave == NONE and it.sequence < sequence:
         it.sequence = sequence
     if wave == NONE and not is_new and it.expires_us >= expires_us:
@@ -118,8 +173,12 @@ def set_gradient(core, state, now, i, entry, message, neighbor, wave):
     state.nodes[i].first_expiry_us = min(state.nodes[i].first_expiry_us, expires_us)
     if wave != NONE:
         for other in range(state.entries[entry].gradients):
-            if state.gradients[entry, other].sink == sink:
-                state.gradients[entry, other].wave = NONE
+            gradient = state.gradients[entry, other]
+            if gradient.sink == sink:
+                if gradient.sequence == NONE and gradient.wave != NONE and not (is_new and other == g):
+                    # Its number was that of its reinforcement, which it loses.
+                    tell_removed(core, state, now, i, gradient, SET_BY_REINFORCEMENT)
+                gradient.wave = NONE
         it.wave = wave
         _to_front(state, entry, g)
     if core.kept[GRADIENT_SET]:
@@ -157,6 +216,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     it.expires_us = expires_us
     it.wave = wave
     it.sequence = NONE
+    it.ttl = 0
     return g
 
 
@@ -173,12 +233,12 @@ def _first_of(state, entry, sink, count):
 def _to_front(state, entry, g):
     it = state.gradients[entry, g]
     expires_us, sequence, wave, round_ = it.expires_us, it.sequence, it.wave, it.round
-    neighbor, sink = it.neighbor, it.sink
+    neighbor, sink, ttl = it.neighbor, it.sink, it.ttl
     for place in range(g, 0, -1):
         state.gradients[entry, place] = state.gradients[entry, place - 1]
     first = state.gradients[entry, 0]
     first.expires_us, first.sequence, first.wave, first.round = expires_us, sequence, wave, round_
-    first.neighbor, first.sink = neighbor, sink
+    first.neighbor, first.sink, first.ttl = neighbor, sink, ttl
 
 
 @inlined
@@ -225,7 +285,7 @@ def _clean(core, state, now, i):
         count = state.entries[entry].gradients
         if count == 0:
             take_out(state, i, place)
-            tell_interest_removed(core, now, i, NONE, 0, EXPIRED)
+            tell_interest_removed(core, state, now, i, entry, EXPIRED)
             continue
         for g in range(count):
             first_us = min(first_us, state.gradients[entry, g].expires_us)
@@ -233,52 +293,18 @@ def _clean(core, state, now, i):
     state.nodes[i].first_expiry_us = first_us
 
 
-@outlined
-def add_next_hops(state, entry, now, not_to, most, count):
-    """Add the neighbors that data goes to by an entry to the first ``count`` of ``hops``; returns how many there are.
-
-    Per sink the reinforced gradient or the first ``most``; never ``not_to``, and no neighbor twice. Neighbors beyond
-    ``max_next_hops`` are counted and left out.
-    """
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
-    for g in range(state.entries[entry].gradients):
-        it = state.gradients[entry, g]
-        if it.expires_us <= now:
-            continue
-        sink = it.sink
-        if state.sink_stamp[sink] != stamp:
-            state.sink_stamp[sink] = stamp
-            state.sink_room[sink] = most
-        if state.sink_room[sink] <= 0:
-            continue
-        state.sink_room[sink] = 0 if it.wave != NONE else state.sink_room[sink] - 1
-        if it.neighbor != not_to and not _is_among(state.hops, min(count, state.max_next_hops), it.neighbor):
-            if count < state.max_next_hops:
-                state.hops[count] = it.neighbor
-            count += 1
-    return count
-
-
-@inlined
-def _is_among(values, count, value):
-    found = False
-    for k in range(count):
-        found = found or (values[k] == value)
-    return found
-
-
 @inlined
 def tell_removed(core, state, now, i, gradient, reason):
     """A gradient is gone; the number is its interest's, or its reinforcement's where no interest has set it."""
     if core.kept[GRADIENT_REMOVED]:
-        sequence = max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
+        sequence = _number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
         add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST_NAME, sink, sequence, 0, 0, reason)
 
 
 @inlined
-def tell_interest_removed(core, now, i, sink, sequence, reason):
-    """An entry is gone; ``sink`` is an address."""
+def tell_interest_removed(core, state, now, i, entry, reason):
+    """An entry is gone."""
     if core.kept[INTEREST_REMOVED]:
-        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST_NAME, sink, sequence, 0, 0, reason)
+        it = state.entries[entry]
+        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST_NAME, core.addresses[it.sink], it.sequence, 0, 0, reason)

@@ -4,31 +4,32 @@ from workbench.protocols.diffusion.fast.attributes import (
     append_list,
     begins_once,
     interned,
+    is_same,
     matches,
     part_of,
     sample_end,
 )
-from workbench.protocols.diffusion.fast.cache import add_next_hops, clean
+from workbench.protocols.diffusion.fast.cache import clean
+from workbench.protocols.diffusion.fast.copies import send_on
 from workbench.protocols.diffusion.fast.filters import filtered
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME
 from workbench.protocols.diffusion.fast.messages import (
     changed,
-    gradients_to_try,
-    has_seen_data,
     id_of,
     make,
     note_data,
+    seen_data_index,
     take_sequence,
 )
-from workbench.protocols.diffusion.fast.names import EXPIRED, FILTER, FULL, NO_GRADIENT, NO_INTEREST
+from workbench.protocols.diffusion.fast.names import EVICTED, EXPIRED, FILTER, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
-from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE, TTL
+from workbench.sim.fast.air import let_go
+from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE
 from workbench.sim.fast.matching import one_way_match
-from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_forwarded, tell_held, tell_originated
+from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_held, tell_originated
 from workbench.sim.fast.reference import inlined, outlined
 
 for _rule in (hops_taken, may_reinforce):
@@ -93,9 +94,9 @@ def send_samples(core, state, i, now):
         state.interest_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
             tell_originated(core, now, i, message, state.wanted[k].number)
-        note_data(state, i, id_of(i, sequence), now)
-        # One hop more than it may go: `_send_on` takes it off again.
-        _route(core, state, i, NONE, message, state.ttl + 1, now)
+        seen = note_data(state, i, id_of(i, sequence), NONE, now)
+        # One hop more than it may go: `send_on` takes it off again.
+        _route(core, state, i, NONE, message, state.ttl + 1, seen, now)
         let_go(core, message)
         first = last
 
@@ -158,28 +159,35 @@ def _aggregate(state, first, wanted):
 
 @outlined
 def receive_data(core, state, i, sender, message, ttl, now):
-    """Data from a neighbor: on it goes, unless it has been here."""
+    """Data from a neighbor: on it goes, unless what it is for has been served."""
     origin = state.interest_fields[message].origin
-    id = id_of(origin, core.messages[message].sequence)
-    if origin == i or has_seen_data(state, i, id):
+    if origin == i:
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)
         return
-    note_data(state, i, id, now)
     clean(core, state, now, i)
-    _route(core, state, i, sender, message, ttl, now)
+    id = id_of(origin, core.messages[message].sequence)
+    seen = seen_data_index(state, i, id)
+    if seen == NONE:
+        seen = note_data(state, i, id, sender, now)
+        _route(core, state, i, sender, message, ttl, seen, now)
+    elif state.seen_data_more[i, seen].is_settled or not send_on(core, state, i, sender, message, ttl, seen, now):
+        drop(core, now, i, core.addresses[sender], message, DUPLICATE)
 
 
 @outlined
-def _route(core, state, i, sender, message, ttl, now):
+def _route(core, state, i, sender, message, ttl, seen, now):
     """Filters, own interests, interest cache: where new data goes; ``sender`` is NONE for the node's own."""
     number = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
+    is_changed = False
     if len(state.filters):
         number = filtered(core, state, now, i, message, state.interest_fields[message].origin)
+        # A filter is asked once for a message, so its answer is for all sinks and for copies that come later.
+        is_changed = number == NONE or not is_same(state, number, core.messages[message].content)
+        state.seen_data_more[i, seen].is_settled = is_changed
         if number == NONE:
             drop(core, now, i, peer, message, FILTER)
             return
-    is_changed = number != core.messages[message].content
     if is_changed:
         message = changed(core, state, message, number)
     known = False
@@ -191,9 +199,7 @@ def _route(core, state, i, sender, message, ttl, now):
                 tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
             known = True
             _deliver(core, state, i, own, sender, message, now)
-    hops = 0
     is_wanted = False
-    most = gradients_to_try(state, i, now)
     for place in range(state.nodes[i].entries):
         entry = state.order[i, place]
         if matches(state, state.entries[entry].list, number):
@@ -201,27 +207,15 @@ def _route(core, state, i, sender, message, ttl, now):
             if sender != NONE:
                 origin = state.interest_fields[message].origin
                 update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
-            hops = add_next_hops(state, entry, now, sender, most, hops)
-    if hops > state.max_next_hops:
-        drop(core, now, i, peer, message, FULL)
-        hops = state.max_next_hops
-    if hops:
-        _send_on(core, state, i, peer, message, hops, ttl, now)
-    elif not known:
+    if not send_on(core, state, i, sender, message, ttl, seen, now) and not known:
         # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
-        drop(core, now, i, peer, message, NO_GRADIENT if is_wanted else NO_INTEREST)
+        reason = NO_GRADIENT
+        if not is_wanted:
+            # Who sent it here knows an interest that this node does not.
+            reason = EVICTED if state.nodes[i].is_evicting and sender != NONE else NO_INTEREST
+        drop(core, now, i, peer, message, reason)
     if is_changed:
         let_go(core, message)
-
-
-@inlined
-def _send_on(core, state, i, peer, message, hops, ttl, now):
-    if ttl <= 1:
-        drop(core, now, i, peer, message, TTL)
-        return
-    tell_forwarded(core, now, i, peer, message, hops)
-    for k in range(hops):
-        send(core, now, i, state.hops[k], message, ttl - 1)
 
 
 @outlined

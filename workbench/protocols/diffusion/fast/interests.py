@@ -6,10 +6,12 @@ from workbench.protocols.diffusion.fast.cache import (
     SET_UP_TO,
     clean,
     find,
+    head_of,
     new_entry,
     remove_gradients,
     set_gradient,
     take_out,
+    tell_head,
     tell_interest_removed,
 )
 from workbench.protocols.diffusion.fast.filters import filtered
@@ -161,6 +163,8 @@ def refresh(core, state, i, now):
 def plan_wake_up(core, state, i):
     """When the node wants to be woken: for its tick, a sample's end, a refresh, or the end of a subscription."""
     wake = state.nodes[i].tick_us
+    for place in range(state.nodes[i].waiting):
+        wake = _earlier(wake, state.waiting[i, place].time_us)
     if state.nodes[i].samples:
         wake = _earlier(wake, state.samples[state.samples_first[i]].ends_us)
     first = state.own_first[i]
@@ -266,7 +270,9 @@ def receive_interest(core, state, i, sender, message, ttl, now):
         elif fields.expiration_s:
             entry = find(state, i, constraints_of(state, core.messages[message].content))
             if entry != NONE:
-                set_gradient(core, state, now, i, entry, message, sender, NONE)
+                before = head_of(state, entry, fields.origin)
+                set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
+                tell_head(core, state, now, i, entry, fields.origin, before)
         drop(core, now, i, peer, message, DUPLICATE)
         return
     if known != NONE and is_stale(fields.round, known):
@@ -285,7 +291,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     if fields.expiration_s == 0:
         _cancel(core, state, i, message, now)
     else:
-        _cache_interest(core, state, i, sender, message, now)
+        _cache_interest(core, state, i, sender, message, ttl, now)
     if ttl <= 1:
         drop(core, now, i, peer, message, TTL)
     else:
@@ -296,7 +302,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
 
 
 @outlined
-def _cache_interest(core, state, i, sender, message, now):
+def _cache_interest(core, state, i, sender, message, ttl, now):
     """Keep a new interest, or a known one's new round."""
     number = core.messages[message].content
     sequence = core.messages[message].sequence
@@ -304,14 +310,18 @@ def _cache_interest(core, state, i, sender, message, now):
     sink = fields.origin
     entry = find(state, i, constraints_of(state, number))
     if entry == NONE:
-        entry = new_entry(core, state, now, i, number)
+        entry = new_entry(core, state, now, i, number, sink, sequence)
+    state.entries[entry].sink = sink
+    state.entries[entry].sequence = sequence
+    before = head_of(state, entry, sink)
     remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, NEW_ROUND)
     for place in range(state.nodes[i].entries):
         other = state.order[i, place]
         if other == entry or is_within(state, state.entries[other].list, number):
             forget_reinforcements(state, other, sink)
     _tell_cached(core, state, now, i, core.addresses[sender], message)
-    set_gradient(core, state, now, i, entry, message, sender, NONE)
+    set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
+    tell_head(core, state, now, i, entry, sink, before)
     plan_tick(core, state, i, now)
 
 
@@ -329,11 +339,13 @@ def _cancel(core, state, i, message, now):
             continue
         # Not those of a later interest: on another way it may have been faster than this message.
         bound = sequence if entry == cancelled else NONE
+        before = head_of(state, entry, sink)
         gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, CANCELLED)
+        tell_head(core, state, now, i, entry, sink, before)
         if gone and state.entries[entry].gradients == 0:
             place -= 1
             take_out(state, i, place)
-            tell_interest_removed(core, now, i, core.addresses[sink], sequence, CANCELLED)
+            tell_interest_removed(core, state, now, i, entry, CANCELLED)
 
 
 @inlined

@@ -5,10 +5,11 @@ Memory
     has no more entries than there are distinct interests, and an entry no more gradients than there are pairs of a
     sink and a neighbor. In bytes, per node::
 
-        56                                     counters and timers
-        16 x max_data                          duplicate list of data
+        64                                     counters and timers
+        32 x MAX_WAITING, 4 x sinks            frames to send again, and which sink has which bit
+        40 x max_data                          duplicate list of data, and a bit for each sink that was served
         24 x max_seen_interests                interests already seen
-        24 + 40 x gradients + 20 x data gradients             per entry
+        32 + 40 x gradients + 20 x data gradients             per entry
         64 + 20 x data gradients               per subscription
         24                                     per sample that may wait
 
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.protocols.diffusion.rules import FOREVER_US
+from workbench.protocols.diffusion.rules import FOREVER_US, MAX_WAITING
 from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.recent import RING
@@ -45,14 +46,24 @@ NODE = np.dtype(
         ("own_interests", np.int32),
         ("samples", np.int32),
         ("seen_interests", np.int32),
+        ("waiting", np.int32),
+        ("served_sinks", np.int32),
+        ("is_evicting", np.int32),
         ("seen_data", RING),
     ],
     align=True,
 )
 
-# An entry of the interest cache.
+# An entry of the interest cache. ``sink``, a place, and ``sequence``: of the interest that was cached last.
 ENTRY = np.dtype(
-    [("list", np.int32), ("constraints", np.int32), ("gradients", np.int32), ("is_used", np.int32)],
+    [
+        ("sequence", np.int64),
+        ("list", np.int32),
+        ("constraints", np.int32),
+        ("gradients", np.int32),
+        ("sink", np.int32),
+        ("is_used", np.int32),
+    ],
     align=True,
 )
 
@@ -65,6 +76,24 @@ GRADIENT = np.dtype(
         ("neighbor", np.int32),
         ("sink", np.int32),
         ("round", np.int32),
+        ("ttl", np.int32),
+    ],
+    align=True,
+)
+
+# What a node remembers of a data message, beside its id and the bits of the sinks that were served.
+SEEN_DATA = np.dtype(
+    [("time_us", np.int64), ("sender", np.int32), ("retries", np.int16), ("is_settled", np.int16)], align=True
+)
+
+# A data frame to be sent again: when, which neighbor did not acknowledge it, which one had brought it.
+WAITING = np.dtype(
+    [
+        ("time_us", np.int64),
+        ("message", np.int32),
+        ("ttl", np.int32),
+        ("failed", np.int32),
+        ("sender", np.int32),
     ],
     align=True,
 )
@@ -106,9 +135,16 @@ SAMPLE_WAITING = np.dtype([("number", np.int64), ("ends_us", np.int64), ("list",
 SEEN_INTEREST = np.dtype([("id", np.int64), ("time_us", np.int64), ("round", np.int32)], align=True)
 
 # What a message has beside the core's columns; ``origin`` is a place, and the attributes are the message's content.
-# ``is_aggregate`` is data's, the two before it are an interest's.
+# ``is_aggregate`` and ``others``, the number of sinks in its list, are data's, the two before them are an interest's.
 INTEREST_FIELDS = np.dtype(
-    [("origin", np.int32), ("round", np.int32), ("expiration_s", np.int32), ("is_aggregate", np.int32)], align=True
+    [
+        ("origin", np.int32),
+        ("round", np.int32),
+        ("expiration_s", np.int32),
+        ("is_aggregate", np.int16),
+        ("others", np.int16),
+    ],
+    align=True,
 )
 
 # A list of attributes: rows of ``attributes``; its size on the wire, the list of its constraints, the code of its text
@@ -156,6 +192,12 @@ MEMORY = np.dtype(
 # What a neighborhood_average on a node remembers of all origins.
 AVERAGE = np.dtype([("next_us", np.int64), ("sum", np.int64), ("count", np.int64), ("period", np.int64)], align=True)
 
+# A copy of data that some sink gets: its next hop is one of the neighbors near[first:last]. ``way``: the number of the
+# neighbor that it is given to, or NONE.
+PATH = np.dtype([("sink", np.int32), ("first", np.int32), ("last", np.int32), ("way", np.int32)], align=True)
+# How many paths a neighbor may be the next hop of, and for how many of them it is the first gradient.
+HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
+
 # Places in ``numbers``.
 (
     LISTS,
@@ -164,9 +206,10 @@ AVERAGE = np.dtype([("next_us", np.int64), ("sum", np.int64), ("count", np.int64
     FREE_MARK,
     FREE_MARKS,
     STAMP,
+    SKIPPED,  # the stamp of sinks that get no copy of the data at hand
     MEMORIES,
-) = range(7)
-NUMBERS = 7
+) = range(8)
+NUMBERS = 8
 
 # Places in ``room``: what of each pool an event may take.
 NEEDS_LISTS, NEEDS_ATTRIBUTES, NEEDS_MARKS, NEEDS_MEMORIES = range(4)
@@ -192,7 +235,10 @@ FIELDS: Fields = {
     # Nodes. ``black`` has the neighbors on their black lists: node i's are black_first[i]:black_first[i + 1].
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),
-    "seen_data_us": Array(np.int64, ("nodes", "seen data")),
+    "seen_data_more": Array(SEEN_DATA, ("nodes", "seen data")),
+    "served": Array(np.uint64, ("nodes", "seen data", "served words")),
+    "served_sinks": Array(np.int32, ("nodes", "served sinks")),
+    "waiting": Array(WAITING, ("nodes", MAX_WAITING)),
     "seen_interests": Array(SEEN_INTEREST, ("nodes", "seen interests")),
     "black_first": GIVEN,
     "black": GIVEN,
@@ -216,6 +262,7 @@ FIELDS: Fields = {
     "samples": Array(SAMPLE_WAITING, "samples"),
     # Messages and attribute lists.
     "interest_fields": Array(INTEREST_FIELDS, "messages"),
+    "others": Array(np.int32, ("messages", "listed")),  # the sinks in the list of a data message
     "airtimes_us": GIVEN,  # by bytes of the frame
     "lists": Array(ATTRIBUTE_LIST, "lists"),
     "attributes": Array(np.int32, ("attributes", 3)),
@@ -232,7 +279,13 @@ FIELDS: Fields = {
     "windows": Array(np.int32, ("memories", "window")),
     # Room to compute in. ``paths``: neighbor and source.
     "hops": Array(np.int32, "hops"),
+    "data_paths": Array(PATH, "data paths"),
+    "near": Array(np.int32, "data paths"),
+    "hop_counts": Array(HOP_COUNT, "nodes"),
+    "served_now": Array(np.int32, "data paths"),
+    "served_else": Array(np.int32, "served else"),
     "wanted": Array(SAMPLE_WAITING, "wanted"),
+    "skip_stamp": Array(np.int64, "nodes"),
     "sink_stamp": Array(np.int64, "nodes"),
     "sink_room": Array(np.int64, "nodes"),
     "paths": Array(np.int32, ("hops", 2)),

@@ -30,6 +30,7 @@ def make(core, state, name, origin, sequence, number, round_, expiration_s):
     fields.round = round_
     fields.expiration_s = expiration_s
     fields.is_aggregate = 0
+    fields.others = 0
     return message
 
 
@@ -43,6 +44,15 @@ def changed(core, state, message, number):
     return other
 
 
+@outlined
+def copied(core, state, message):
+    """Return the same data message without a list of sinks; whoever makes it lets it go."""
+    it, fields = core.messages[message], state.interest_fields[message]
+    copy = make(core, state, it.name, fields.origin, it.sequence, it.content, 0, 0)
+    state.interest_fields[copy].is_aggregate = state.interest_fields[message].is_aggregate
+    return copy
+
+
 # What has been seen
 
 
@@ -53,16 +63,23 @@ def id_of(origin, sequence):
 
 
 @inlined
-def has_seen_data(state, i, id):
-    """Whether an id is among the data that node ``i`` remembers."""
-    return find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id) != NONE
+def seen_data_index(state, i, id):
+    """Return the index of an id among the data that node ``i`` remembers, or NONE."""
+    return find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id)
 
 
 @outlined
-def note_data(state, i, id, now):
-    """Node ``i`` remembers an id that it does not know, in place of the oldest if its memory is full."""
+def note_data(state, i, id, sender, now):
+    """Remember an id that node ``i`` does not know, in place of the oldest if there is no room; return its index."""
     index = note(state.seen_data[i], state.nodes[i].seen_data, id)
-    state.seen_data_us[i, index] = now
+    it = state.seen_data_more[i, index]
+    it.time_us = now
+    it.sender = sender
+    it.retries = 0
+    it.is_settled = 0
+    for word in range(state.served.shape[2]):
+        state.served[i, index, word] = 0
+    return index
 
 
 @inlined
@@ -72,7 +89,7 @@ def gradients_to_try(state, i, now):
     if most > 1:
         ring = state.nodes[i].seen_data
         is_full = ring.count >= state.max_data
-        if not may_explore(is_full, state.seen_data_us[i, ring.oldest], now):
+        if not may_explore(is_full, state.seen_data_more[i, ring.oldest].time_us, now):
             most = 1
     return most
 

@@ -11,6 +11,7 @@ EVENTS = (
     "data_gradient_set",
     "reinforced",
     "blacklisted",
+    "head_set",
 )
 (
     FILTERED,
@@ -21,6 +22,7 @@ EVENTS = (
     DATA_GRADIENT_SET,
     REINFORCED,
     BLACKLISTED,
+    HEAD_SET,
 ) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
 
 REASONS = (

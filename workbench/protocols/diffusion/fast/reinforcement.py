@@ -10,10 +10,12 @@ from workbench.protocols.diffusion.fast.cache import (
     clean,
     find,
     has_sink,
+    head_of,
     is_past,
     new_entry,
     newest_wave,
     set_gradient,
+    tell_head,
 )
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import REINFORCEMENT_NAME
@@ -65,7 +67,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         if not is_around:
             drop(core, now, i, peer, message, NO_INTEREST)
             return
-        entry = new_entry(core, state, now, i, number)
+        entry = new_entry(core, state, now, i, number, sink, sequence)
     else:
         newest = newest_wave(state, entry, sink)
         if newest == sequence:
@@ -75,7 +77,9 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
             drop(core, now, i, peer, message, STALE)
             return
         paths = _add_paths(core, state, i, message, entry, sender, True, paths, now)
-    set_gradient(core, state, now, i, entry, message, sender, sequence)
+    before = head_of(state, entry, sink)
+    set_gradient(core, state, now, i, entry, message, sender, ttl, sequence)
+    tell_head(core, state, now, i, entry, sink, before)
     if paths and ttl <= 1:
         drop(core, now, i, peer, message, TTL)
         paths = 0

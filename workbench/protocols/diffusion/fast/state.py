@@ -27,7 +27,7 @@ from workbench.protocols.diffusion.fast.memory import (
     REMEMBERED,
     State,
 )
-from workbench.protocols.diffusion.rules import is_black, known_for_us, lifetime_s
+from workbench.protocols.diffusion.rules import MAX_WAITING, is_black, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
 from workbench.sim.fast import NoFastTwinError
@@ -61,6 +61,7 @@ class Bounds(NamedTuple):
     degree: int  # neighbors that a node hears at most
     filters: int
     publishers: int
+    sinks: int
     interests: int  # own interests of a node
     entries: int
     gradients: int
@@ -84,6 +85,7 @@ def bounds(setup: Setup) -> Bounds:
         degree=degree,
         filters=len(filters),
         publishers=len(np.unique(publishers)),
+        sinks=len(np.unique(subscribers)),
         interests=int(np.bincount(subscribers, minlength=1).max()),
         entries=max(1, min(protocol.max_interests, distinct)),
         gradients=max(1, min(protocol.max_gradients, degree * len(np.unique(subscribers)))),
@@ -107,19 +109,22 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     b = bounds(setup)
     parts = MOST_ATTRIBUTES * b.filters
     hops = min(b.degree + 1, b.entries * b.gradients)
-    cleaning = b.entries * (b.gradients + 1)
+    cleaning = b.entries * (2 * b.gradients + 1)
     data = 5 + parts + b.deliveries + b.entries + 3 * b.interests
-    reinforcement = 4 + b.gradients + 2 * b.entries * b.data_gradients
-    interest = Needs(2 * cleaning + 2 * b.gradients + b.filters + 8, 1, 1 if b.filters else 0)
-    unicast = Needs(cleaning + max(data, reinforcement), max(hops + b.interests, b.degree), 1 + b.interests)
+    reinforcement = 6 + 2 * b.gradients + 2 * b.entries * b.data_gradients
+    interest = Needs(2 * cleaning + 3 * b.gradients + b.filters + 10, 1, 1 if b.filters else 0)
+    # And the outcome: the frame is sent again by other neighbors.
+    unicast = Needs(
+        2 * cleaning + max(data, reinforcement), max(hops + b.interests, b.degree) + hops, 1 + b.interests + 2 * hops
+    )
     own_data = MOST_ATTRIBUTES + data + 1  # a sample that has waited too long is one row
     return (
         interest,
         unicast,
         Needs(
             cleaning + b.degree + 4 + b.interests + b.samples * own_data,
-            1 + b.interests + b.samples * hops,
-            1 + b.interests + 2 * b.samples,
+            1 + b.interests + (b.samples + MAX_WAITING) * hops,
+            1 + b.interests + 2 * b.samples + (b.samples + MAX_WAITING) * hops,
         ),
     )
 
@@ -201,6 +206,9 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str, int]:
     """The sizes of `memory.FIELDS` that the bounds and the lists say."""
+    protocol = setup.protocol
+    listed = max(1, min(wire.room_for_others(0, protocol.profile), b.sinks))
+    served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
     return {
         "nodes": b.nodes,
         "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
@@ -216,6 +224,11 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str
         "memories": 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1,
         "window": max(1, int(lists.filters["window"].max(initial=1))),
         "hops": b.degree + 1,
+        "data paths": b.entries * b.gradients,
+        "listed": listed,
+        "served sinks": served,
+        "served words": (served + 63) // 64,
+        "served else": listed + served + 1,
         "wanted": b.samples,
     }
 
