@@ -60,7 +60,7 @@ def test_stack_that_reaches_its_guard_is_reported_once_to_each_host_and_the_mote
         work(mote)
         wait_until(lambda: complaints)
         assert mote.publish(wb.parse("TEMP IS 27")) == 1
-        assert complaints == ["the stack has reached its guard; STACK_B is too small"]
+        assert complaints == ["the stack reached its guard"]
         assert not mote.is_lost
 
 
@@ -69,7 +69,7 @@ def test_stack_that_overflows_restarts_the_mote_which_reports_why(depth_B):
         with contextlib.suppress(LinkError):
             work(mote)
         wait_until(lambda: complaints)
-        assert set(complaints) == {"the stack overflowed, and the mote began again; STACK_B is too small"}
+        assert set(complaints) == {"restarted: the stack overflowed"}
         assert mote.greeting.boot >= 1
 
 
@@ -86,6 +86,6 @@ def test_run_in_lockstep_warns_of_a_stack_that_is_low(depth_B, monkeypatch):
     monkeypatch.setattr(in_c, "STACK_B", (depth_B + in_c.STACK_GUARD_B // 2) // 8 * 8)
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(0, "TEMP IS 26", start_s=0.5)]
     scenario = wb.Scenario(wb.topology.line(2), PROTOCOL, workload, duration_s=2)
-    with pytest.warns(RuntimeWarning, match="node 0: the mote reports: the stack has reached its guard"):
+    with pytest.warns(RuntimeWarning, match="node 0: the mote reports: the stack reached its guard"):
         run = scenario.run(on=wb.motes.virtual(lockstep=True, kind={0: CORTEX_M3}))
     assert run.trace_hash == scenario.run(engine="reference").trace_hash

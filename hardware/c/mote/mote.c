@@ -63,17 +63,11 @@ static void put(struct enframer *message, int64_t number, size_t size)
         enframe_put(message, (uint8_t)((uint64_t)number >> 8 * i & 0xFF));
 }
 
+/* A text ends with a zero, or with the quotation mark of the JSON that it stands in. */
 static void put_text(struct enframer *message, const char *text)
 {
-    for (size_t i = 0; i < LONGEST_TEXT && text[i] != '\0'; i++)
+    for (size_t i = 0; i < LONGEST_TEXT && text[i] != '\0' && text[i] != '"'; i++)
         enframe_put(message, (uint8_t)text[i]);
-}
-
-/* A name that ends with a zero, or with the quotation mark of the JSON that it stands in. */
-static void put_name(struct enframer *message, const char *name)
-{
-    for (size_t i = 0; i < LONGEST_TEXT && name[i] != '\0' && name[i] != '"'; i++)
-        enframe_put(message, (uint8_t)name[i]);
 }
 
 static uint64_t get(const uint8_t *at, size_t size)
@@ -184,12 +178,19 @@ static void take_frame(void *context, uint32_t destination, const struct frame *
     enframe_end(message);
 }
 
-static void greet(struct mote *mote, uint32_t session)
+/* Begin the answer to a greeting. */
+static struct enframer *begin_reply(struct mote *mote, uint8_t kind, uint32_t session)
 {
-    struct enframer *message = begin(mote, READY);
+    struct enframer *message = begin(mote, kind);
     put_text(message, "WB");
     put(message, VERSION, 1);
     put(message, session, 4);
+    return message;
+}
+
+static void greet(struct mote *mote, uint32_t session)
+{
+    struct enframer *message = begin_reply(mote, READY, session);
     put(message, mote->board->boot, 4);
     put(message, false, 1); /* it has no radio of its own */
     put_text(message, mote->board->name);
@@ -198,10 +199,7 @@ static void greet(struct mote *mote, uint32_t session)
 
 static void refuse(struct mote *mote, uint32_t session, uint8_t reason)
 {
-    struct enframer *message = begin(mote, REFUSED);
-    put_text(message, "WB");
-    put(message, VERSION, 1);
-    put(message, session, 4);
+    struct enframer *message = begin_reply(mote, REFUSED, session);
     put(message, reason, 1);
     enframe_end(message);
 }
@@ -353,7 +351,7 @@ static void answer(struct mote *mote, uint16_t token, const struct outcome *outc
     put(message, now_of(mote), 8);
     if (outcome->wrong != NULL) {
         put_text(message, outcome->wrong);
-        put_name(message, outcome->what);
+        put_text(message, outcome->what);
     }
     enframe_end(message);
 }

@@ -170,10 +170,10 @@ static const char *trouble(void *context)
 {
     (void)context;
     if (is_stack_low())
-        return "the stack has reached its guard; STACK_B is too small";
+        return "the stack reached its guard";
     if (last_ending == ENDED_BY_STACK)
-        return "the stack overflowed, and the mote began again; STACK_B is too small";
-    return last_ending == ENDED_BY_FAULT ? "the mote began again after a fault" : NULL;
+        return "restarted: the stack overflowed";
+    return last_ending == ENDED_BY_FAULT ? "restarted after a fault" : NULL;
 }
 
 static void write_host(void *context, const uint8_t *bytes, size_t size)

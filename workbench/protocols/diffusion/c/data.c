@@ -6,7 +6,7 @@
 
 #include "rules.h"
 
-static void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason)
+void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason)
 {
     drop(node, data->previous_hop, "data", data->source, data->sequence, reason);
 }

@@ -42,19 +42,19 @@ static void tell_event(const struct diffusion *node, struct event event)
     node->driver->event(node->driver->context, &event);
 }
 
-void tell(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin, int64_t sequence,
+void tell(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin, uint32_t sequence,
           int64_t value, const char *detail)
 {
     tell_event(node, (struct event){kind, peer, message, origin, sequence, value, detail, {0}});
 }
 
-void tell_attributes(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin,
-                     int64_t sequence, int64_t value, struct attributes attributes)
+void tell_attributes(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin,
+                     uint32_t sequence, int64_t value, struct attributes attributes)
 {
     tell_event(node, (struct event){kind, peer, message, origin, sequence, value, "", attributes});
 }
 
-void drop(struct diffusion *node, int64_t previous_hop, const char *message, int64_t origin, int64_t sequence,
+void drop(struct diffusion *node, int32_t previous_hop, const char *message, int32_t origin, uint32_t sequence,
           enum diffusion_reason reason)
 {
     node->drops[reason]++;
@@ -391,20 +391,21 @@ void diffusion_receive(struct diffusion *node, const uint8_t *frame, size_t size
     enum diffusion_reason reason;
     struct interest interest;
     struct data data;
+    int32_t peer = (int32_t)previous_hop;
     if (data_decode(frame, size, &data)) {
         if (is_welcome(node, (uint16_t)data.previous_hop, data.ttl, size, previous_hop, &reason))
             receive_data(node, &data, now);
         else
-            drop(node, previous_hop, "data", data.source, data.sequence, reason);
+            drop(node, peer, "data", data.source, data.sequence, reason);
         return;
     }
     if (!interest_decode(frame, size, &interest)) {
-        drop(node, previous_hop, "", NOBODY, 0, DIFFUSION_MALFORMED);
+        drop(node, peer, "", NOBODY, 0, DIFFUSION_MALFORMED);
         return;
     }
     const char *message = broadcast ? "interest" : "reinforcement";
     if (!is_welcome(node, interest.previous_hop, interest.ttl, size, previous_hop, &reason))
-        drop(node, previous_hop, message, interest.sink, interest.sequence, reason);
+        drop(node, peer, message, interest.sink, interest.sequence, reason);
     else if (broadcast)
         receive_interest(node, &interest, now);
     else

@@ -18,11 +18,11 @@ static inline int64_t kept_time(const uint32_t kept[2])
 }
 
 /* Events. `message` is "interest", "reinforcement" or "data". */
-void tell(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin, int64_t sequence,
+void tell(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin, uint32_t sequence,
           int64_t value, const char *detail);
-void tell_attributes(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin,
-                     int64_t sequence, int64_t value, struct attributes attributes);
-void drop(struct diffusion *node, int64_t previous_hop, const char *message, int64_t origin, int64_t sequence,
+void tell_attributes(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin,
+                     uint32_t sequence, int64_t value, struct attributes attributes);
+void drop(struct diffusion *node, int32_t previous_hop, const char *message, int32_t origin, uint32_t sequence,
           enum diffusion_reason reason);
 void drop_interest(struct diffusion *node, const struct interest *interest, const char *message,
                    enum diffusion_reason reason);
@@ -59,6 +59,7 @@ void offer_sample(struct diffusion *node, int64_t number, struct attributes attr
 void send_samples(struct diffusion *node, int64_t now);
 void receive_data(struct diffusion *node, struct data *data, int64_t now);
 
+void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason);
 struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t sequence);
 bool data_is_wanted(struct diffusion *node, struct attributes attributes);
 uint8_t gradients_to_try(const struct diffusion *node, int64_t now);

@@ -80,6 +80,38 @@ static size_t bit_of(struct diffusion *node, uint16_t sink)
     return place;
 }
 
+/* The gradients of the whole cache, one after the other */
+
+struct cursor {
+    struct diffusion *node;
+    size_t place; /* of the entry */
+    size_t next;
+    struct interest_entry *entry; /* that the last gradient is of */
+};
+
+static struct cursor first_of(const struct serving *serving)
+{
+    return (struct cursor){.node = serving->node};
+}
+
+static struct gradient *next_gradient(struct cursor *cursor)
+{
+    for (; cursor->place < cursor->node->entry_count; cursor->place++, cursor->next = 0) {
+        cursor->entry = entry_at(cursor->node, cursor->place);
+        if (cursor->next < cursor->entry->gradient_count)
+            return &cursor->entry->gradients[cursor->next++];
+    }
+    return NULL;
+}
+
+static struct gradient *next_path(struct cursor *cursor, bool is_open)
+{
+    struct gradient *one = next_gradient(cursor);
+    while (one != NULL && (!one->is_path || one->is_open != is_open))
+        one = next_gradient(cursor);
+    return one;
+}
+
 /* Paths */
 
 static bool is_live(const struct serving *serving, const struct gradient *gradient)
@@ -87,73 +119,58 @@ static bool is_live(const struct serving *serving, const struct gradient *gradie
     return gradient->expires_us > serving->now && gradient->neighbor != serving->not_to;
 }
 
-static void clear_paths(struct diffusion *node)
-{
-    for (size_t place = 0; place < node->entry_count; place++)
-        for (size_t i = 0; i < entry_at(node, place)->gradient_count; i++)
-            entry_at(node, place)->gradients[i].is_path = false;
-}
-
-static void mark_path(struct gradient *gradient, bool may_spread)
-{
-    gradient->is_path = true;
-    gradient->is_open = true;
-    gradient->may_spread = may_spread;
-}
-
-/* The first path of an entry to a sink, and how many there are. */
-static struct gradient *first_path(struct interest_entry *entry, uint16_t sink, unsigned *count)
+/* The first path of an entry to the sink of a gradient, of those before it, and how many there are. */
+static struct gradient *first_path(struct interest_entry *entry, const struct gradient *gradient, unsigned *count)
 {
     struct gradient *first = NULL;
     *count = 0;
-    for (size_t i = 0; i < entry->gradient_count; i++) {
-        struct gradient *one = &entry->gradients[i];
-        if (!one->is_path || one->sink != sink)
+    for (struct gradient *one = entry->gradients; one < gradient; one++) {
+        if (!one->is_path || one->sink != gradient->sink)
             continue;
-        ++*count;
         if (first == NULL)
             first = one;
+        ++*count;
     }
     return first;
 }
 
-/* Mark the paths of data by an entry: to each sink's first gradient, or to the first few. */
-static bool mark_paths(const struct serving *serving, struct interest_entry *entry, uint8_t exploratory)
+/* Make a gradient a path if it is one: the first of its sink, or one of the first few. Of data that a neighbor has
+ * `failed` to acknowledge (NOBODY: of any other) only the first one that leads elsewhere, or else that. */
+static void mark_path(struct interest_entry *entry, struct gradient *gradient, uint8_t exploratory, int32_t failed)
 {
+    unsigned count;
+    struct gradient *first = first_path(entry, gradient, &count);
+    bool is_detour = first != NULL && failed != NOBODY && first->neighbor == failed;
+    if (is_detour)
+        first->is_path = false;
+    else if (first != NULL && (first->has_wave || count >= exploratory))
+        return;
+    gradient->is_path = true;
+    gradient->is_open = true;
+    gradient->may_spread = first == NULL && failed == NOBODY && exploratory == 1 && !gradient->has_wave;
+}
+
+/* Find the paths of data. Whether there are any. */
+static bool find_paths(const struct serving *serving, uint8_t exploratory, int32_t failed)
+{
+    struct gradient *gradient;
+    const struct interest_entry *last = NULL;
+    bool is_wanted = false;
     bool are_any = false;
-    for (size_t i = 0; i < entry->gradient_count; i++) {
-        struct gradient *gradient = &entry->gradients[i];
-        unsigned count;
-        if (!is_live(serving, gradient) || is_left_out(serving, gradient->sink))
+    for (struct cursor cursor = first_of(serving); (gradient = next_gradient(&cursor)) != NULL;) {
+        gradient->is_path = false;
+        if (cursor.entry != last)
+            is_wanted = one_way_match(view(&cursor.entry->attributes), serving->data->attributes);
+        last = cursor.entry;
+        if (!is_wanted || !is_live(serving, gradient) || is_left_out(serving, gradient->sink))
             continue;
-        const struct gradient *first = first_path(entry, gradient->sink, &count);
-        if (first == NULL)
-            mark_path(gradient, exploratory == 1 && !gradient->has_wave);
-        else if (!first->has_wave && count < exploratory)
-            mark_path(gradient, false);
+        mark_path(cursor.entry, gradient, exploratory, failed);
         are_any = true;
     }
     return are_any;
 }
 
-/* Mark the paths of data that a neighbor did not acknowledge: to each sink's first gradient but that one, else that. */
-static void mark_detours(const struct serving *serving, struct interest_entry *entry, uint16_t failed)
-{
-    for (size_t i = 0; i < entry->gradient_count; i++) {
-        struct gradient *gradient = &entry->gradients[i];
-        unsigned count;
-        if (!is_live(serving, gradient) || is_left_out(serving, gradient->sink))
-            continue;
-        struct gradient *first = first_path(entry, gradient->sink, &count);
-        if (first != NULL && first->neighbor != failed)
-            continue;
-        if (first != NULL)
-            first->is_path = false;
-        mark_path(gradient, false);
-    }
-}
-
-/* Whether a path may go to a neighbor. */
+/* Whether a path of an entry may go to a neighbor. */
 static bool may_go_to(const struct serving *serving, const struct interest_entry *entry, const struct gradient *path,
                       uint16_t neighbor)
 {
@@ -167,21 +184,16 @@ static bool may_go_to(const struct serving *serving, const struct interest_entry
  * hop of all of them. */
 static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bool is_chosen, unsigned *heads)
 {
+    struct gradient *path;
     unsigned count = 0;
     *heads = 0;
-    for (size_t place = 0; place < serving->node->entry_count; place++) {
-        struct interest_entry *entry = entry_at(serving->node, place);
-        for (size_t i = 0; i < entry->gradient_count; i++) {
-            struct gradient *path = &entry->gradients[i];
-            if (!path->is_path || !path->is_open || !may_go_to(serving, entry, path, neighbor))
-                continue;
-            count++;
-            *heads += path->neighbor == neighbor;
-            if (is_chosen) {
-                path->is_open = false;
-                path->hop = serving->hop_count;
-            }
-        }
+    for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, true)) != NULL;) {
+        if (!may_go_to(serving, cursor.entry, path, neighbor))
+            continue;
+        count++;
+        *heads += path->neighbor == neighbor;
+        path->is_open = !is_chosen;
+        path->hop = serving->hop_count;
     }
     return count;
 }
@@ -189,20 +201,17 @@ static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bo
 /* The neighbor that serves most of the open paths; NOBODY if there are none. */
 static int32_t best_hop(const struct serving *serving)
 {
+    const struct gradient *gradient;
     int32_t best = NOBODY;
     unsigned most = 0;
     unsigned most_heads = 0;
-    for (size_t place = 0; place < serving->node->entry_count; place++) {
-        const struct interest_entry *entry = entry_at(serving->node, place);
-        for (size_t i = 0; i < entry->gradient_count; i++) {
-            uint16_t neighbor = entry->gradients[i].neighbor;
-            unsigned heads;
-            unsigned count = neighbor == best ? 0 : count_paths(serving, neighbor, false, &heads);
-            if (count > 0 && is_better_hop(count, heads, neighbor, most, most_heads, best)) {
-                best = neighbor;
-                most = count;
-                most_heads = heads;
-            }
+    for (struct cursor cursor = first_of(serving); (gradient = next_gradient(&cursor)) != NULL;) {
+        unsigned heads;
+        unsigned count = gradient->neighbor == best ? 0 : count_paths(serving, gradient->neighbor, false, &heads);
+        if (count > 0 && is_better_hop(count, heads, gradient->neighbor, most, most_heads, best)) {
+            best = gradient->neighbor;
+            most = count;
+            most_heads = heads;
         }
     }
     return best;
@@ -226,30 +235,21 @@ static bool choose_hops(struct serving *serving)
 /* Whether a sink is served by a path: by that of one next hop, or (NO_PLACE) of any. */
 static bool is_served(const struct serving *serving, int32_t sink, int hop)
 {
-    for (size_t place = 0; place < serving->node->entry_count; place++) {
-        const struct interest_entry *entry = entry_at(serving->node, place);
-        for (size_t i = 0; i < entry->gradient_count; i++) {
-            const struct gradient *path = &entry->gradients[i];
-            if (path->is_path && !path->is_open && path->sink == sink && (hop == NO_PLACE || path->hop == hop))
-                return true;
-        }
-    }
+    const struct gradient *path;
+    for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, false)) != NULL;)
+        if (path->sink == sink && (hop == NO_PLACE || path->hop == hop))
+            return true;
     return false;
 }
 
 /* The lowest sink above another one that this node's copies to other next hops serve. */
 static int32_t next_served(const struct serving *serving, int32_t above, int hop)
 {
+    const struct gradient *path;
     int32_t lowest = NO_SINK;
-    for (size_t place = 0; place < serving->node->entry_count; place++) {
-        const struct interest_entry *entry = entry_at(serving->node, place);
-        for (size_t i = 0; i < entry->gradient_count; i++) {
-            const struct gradient *path = &entry->gradients[i];
-            bool is_next = path->is_path && !path->is_open && path->sink > above && path->sink < lowest;
-            if (is_next && !is_served(serving, path->sink, hop))
-                lowest = path->sink;
-        }
-    }
+    for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, false)) != NULL;)
+        if (path->sink > above && path->sink < lowest && !is_served(serving, path->sink, hop))
+            lowest = path->sink;
     return lowest;
 }
 
@@ -260,14 +260,15 @@ static uint8_t list_others(const struct serving *serving, int hop, uint8_t *list
     size_t size = serving->data->attributes.size + DATA_HEADER_B + 1;
     size_t room = size < MESSAGE_B ? (MESSAGE_B - size) / OTHER_B : 0;
     uint8_t count = 0;
-    int32_t sink = NOBODY;
-    for (int are_own = 1; are_own >= 0; are_own--, sink = NOBODY) {
-        while (count < room) {
-            sink = are_own != 0 ? next_served(serving, sink, hop) : next_other(serving, sink);
-            if (sink == NO_SINK)
+    bool are_own = true;
+    for (int32_t sink = NOBODY; count < room;) {
+        sink = are_own ? next_served(serving, sink, hop) : next_other(serving, sink);
+        if (sink == NO_SINK) {
+            if (!are_own)
                 break;
-            if (sink == serving->hops[hop] || (are_own == 0 && is_served(serving, sink, NO_PLACE)))
-                continue;
+            are_own = false;
+            sink = NOBODY;
+        } else if (sink != serving->hops[hop] && (are_own || !is_served(serving, sink, NO_PLACE))) {
             put_u16(list + OTHER_B * count++, (uint16_t)sink);
         }
     }
@@ -276,33 +277,27 @@ static uint8_t list_others(const struct serving *serving, int hop, uint8_t *list
 
 static void send_data(const struct serving *serving)
 {
-    const struct diffusion *node = serving->node;
-    struct data next = *serving->data;
-    next.previous_hop = node->address;
-    next.ttl--;
+    const struct driver *driver = serving->node->driver;
+    struct attributes attributes = serving->data->attributes;
     uint8_t header[1 + MESSAGE_B]; /* a list that has room leaves it for the attributes */
     for (int hop = 0; hop < serving->hop_count; hop++) {
         uint8_t count = list_others(serving, hop, header + OTHERS_AT);
-        struct frame frame = {header, data_encode_listed(&next, count, header), next.attributes.bytes,
-                              next.attributes.size};
-        node->driver->send(node->driver->context, serving->hops[hop], &frame);
+        size_t size = data_encode_next(serving->data, serving->node->address, count, header);
+        struct frame frame = {header, size, attributes.bytes, attributes.size};
+        driver->send(driver->context, serving->hops[hop], &frame);
     }
 }
 
 /* Note the sinks that a message was sent towards. */
 static void note_served(const struct serving *serving, struct seen_data *seen)
 {
-    struct diffusion *node = serving->node;
+    const struct gradient *path;
     for (int hop = 0; hop < serving->hop_count; hop++)
-        for (size_t place = 0; place < node->entry_count; place++) {
-            const struct interest_entry *entry = entry_at(node, place);
-            for (size_t i = 0; i < entry->gradient_count; i++) {
-                const struct gradient *path = &entry->gradients[i];
-                if (!path->is_path || path->is_open || path->hop != hop)
-                    continue;
-                size_t bit = bit_of(node, path->sink);
-                seen->served[bit / 8] |= (uint8_t)(1u << bit % 8);
-            }
+        for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, false)) != NULL;) {
+            if (path->hop != hop)
+                continue;
+            size_t bit = bit_of(serving->node, path->sink);
+            seen->served[bit / 8] |= (uint8_t)(1u << bit % 8);
         }
 }
 
@@ -311,20 +306,14 @@ bool send_on(struct diffusion *node, const struct data *data, struct seen_data *
     struct serving serving = {.node = node, .data = data, .served = seen->served, .now = now};
     serving.not_to = data->previous_hop;
     serving.wants = data_is_wanted(node, data->attributes);
-    uint8_t exploratory = gradients_to_try(node, now);
-    bool are_any = false;
-    clear_paths(node);
-    for (size_t i = 0; i < node->entry_count; i++)
-        if (one_way_match(view(&entry_at(node, i)->attributes), data->attributes))
-            are_any |= mark_paths(&serving, entry_at(node, i), exploratory);
-    if (!are_any)
+    if (!find_paths(&serving, gradients_to_try(node, now), NOBODY))
         return false;
     if (data->ttl <= 1) {
-        drop(node, data->previous_hop, "data", data->source, data->sequence, DIFFUSION_TTL);
+        drop_data(node, data, DIFFUSION_TTL);
         return true;
     }
-    if (!choose_hops(&serving)) /* once for all neighbors that are left out */
-        drop(node, data->previous_hop, "data", data->source, data->sequence, DIFFUSION_FULL);
+    if (!choose_hops(&serving))
+        drop_data(node, data, DIFFUSION_FULL); /* once for all neighbors that are left out */
     send_data(&serving);
     tell(node, FORWARDED, data->previous_hop, "data", data->source, data->sequence, serving.hop_count, "");
     note_served(&serving, seen);
@@ -345,10 +334,7 @@ static void send_again(struct diffusion *node, uint16_t failed, uint16_t not_to,
     struct serving serving = {.node = node, .data = data, .now = now};
     serving.not_to = data->source == node->address ? NOBODY : not_to;
     clean(node, now);
-    clear_paths(node);
-    for (size_t i = 0; i < node->entry_count; i++)
-        if (one_way_match(view(&entry_at(node, i)->attributes), data->attributes))
-            mark_detours(&serving, entry_at(node, i), failed);
+    (void)find_paths(&serving, 1, failed);
     (void)choose_hops(&serving);
     data->ttl++; /* send_data takes it off again, as it did with this frame before */
     send_data(&serving);

@@ -66,22 +66,17 @@ void interest_encode(const struct interest *interest, uint8_t header[1 + INTERES
     header[INTEREST_COUNT_AT] = (uint8_t)interest->attributes.count;
 }
 
-void data_encode(const struct data *data, uint8_t header[1 + DATA_HEADER_B])
+size_t data_encode_next(const struct data *data, uint16_t address, uint8_t other_count, uint8_t *header)
 {
+    size_t count = data->attributes.count | (data->is_aggregate ? AGGREGATE : 0u) | (other_count > 0 ? LISTED : 0u);
     header[TYPE_AT] = DATA_PACKET;
     put_u32(header + SEQUENCE_AT, data->sequence);
     put_u16(header + ORIGIN_AT, data->source);
-    put_u16(header + DATA_HOP_AT, (uint16_t)data->previous_hop);
-    header[DATA_TTL_AT] = (uint8_t)data->ttl;
-    header[DATA_COUNT_AT] = (uint8_t)(data->attributes.count | (data->is_aggregate ? AGGREGATE : 0));
-}
-
-size_t data_encode_listed(const struct data *data, uint8_t count, uint8_t *header)
-{
-    data_encode(data, header);
-    if (count == 0)
+    put_u16(header + DATA_HOP_AT, address);
+    header[DATA_TTL_AT] = (uint8_t)(data->ttl - 1);
+    header[DATA_COUNT_AT] = (uint8_t)count;
+    if (other_count == 0)
         return 1 + DATA_HEADER_B;
-    header[DATA_COUNT_AT] |= LISTED;
-    header[OTHERS_AT - 1] = count;
-    return OTHERS_AT + (size_t)OTHER_B * count;
+    header[OTHERS_AT - 1] = other_count;
+    return OTHERS_AT + (size_t)OTHER_B * other_count;
 }

@@ -35,10 +35,9 @@ bool data_decode(const uint8_t *frame, size_t size, struct data *data);
 
 /* What stands before the attributes, the packet type included. */
 void interest_encode(const struct interest *interest, uint8_t header[1 + INTEREST_HEADER_B]);
-void data_encode(const struct data *data, uint8_t header[1 + DATA_HEADER_B]);
 
-/* The same for data whose list of `count` sinks is at `header + OTHERS_AT`; returns the bytes of both, without a list
- * those of the header alone. */
-size_t data_encode_listed(const struct data *data, uint8_t count, uint8_t *header);
+/* Of data as a node sends it on, with its address and one hop less: writes what stands before the attributes and returns
+ * its size. The list of `other_count` sinks is at `header + OTHERS_AT` already. */
+size_t data_encode_next(const struct data *data, uint16_t address, uint8_t other_count, uint8_t *header);
 
 #endif
