@@ -49,5 +49,5 @@ def test_image_of_a_small_strict_mote_with_a_filter_fits_ten_kilobytes_with_a_st
 
 @needs_cross_compiler
 def test_code_and_stack_stay_small():
-    assert c_memory.code_B() <= 14 * 1024
+    assert c_memory.code_B() <= 16 * 1024
     assert c_memory.frames()[0].size_B <= 400

@@ -124,35 +124,26 @@ struct diffusion {
     uint32_t drops[DIFFUSION_REASONS];
 
     uint8_t entry_count;
-    uint8_t entry_order[MAX_INTERESTS];
-    struct interest_entry entries[MAX_INTERESTS];
-
     uint8_t own_count;
-    uint8_t own_order[MAX_INTERESTS];
-    struct own_interest own_interests[MAX_INTERESTS];
-
-    uint16_t subscription_count;
-    struct diffusion_subscription subscriptions[MAX_SUBSCRIPTIONS];
-
-    uint16_t sample_count;
-    struct sample samples[MAX_DATA];
-
-    /* A ring: once it is full, `seen_data_oldest` is the place of the next one. */
-    uint16_t seen_data_count;
-    uint16_t seen_data_oldest;
-    struct seen_data seen_data[MAX_DATA];
-
-    /* The sinks that bits of `served` stand for. */
-    uint16_t served_count;
-    uint16_t served_sinks[SERVED_SINKS];
-
     uint8_t waiting_count;
-    struct waiting waiting[MAX_WAITING];
-
+    uint8_t entry_order[MAX_INTERESTS];
+    uint8_t own_order[MAX_INTERESTS];
+    uint16_t subscription_count;
+    uint16_t sample_count;
+    uint16_t seen_data_count;
+    uint16_t seen_data_oldest; /* of a ring: once it is full, the place of the next one */
     uint16_t seen_interest_count;
-    struct seen_interest seen_interests[MAX_SEEN_INTERESTS];
-
+    uint16_t served_count;
     uint16_t black_count;
+
+    struct interest_entry entries[MAX_INTERESTS];
+    struct own_interest own_interests[MAX_INTERESTS];
+    struct diffusion_subscription subscriptions[MAX_SUBSCRIPTIONS];
+    struct seen_interest seen_interests[MAX_SEEN_INTERESTS];
+    struct sample samples[MAX_DATA];
+    struct waiting waiting[MAX_WAITING];
+    struct seen_data seen_data[MAX_DATA];
+    uint16_t served_sinks[SERVED_SINKS]; /* that bits of `served` stand for */
     uint16_t black_list[MAX_BLACK];
 };
 

@@ -30,8 +30,8 @@ struct data_gradient {
     uint16_t source;
     uint16_t neighbor;
     uint16_t messages; /* counts to 65535 */
-    uint8_t sink_count;
     uint16_t sinks[MAX_SINKS];
+    uint8_t sink_count;
     struct attribute_list attributes;
 };
 
