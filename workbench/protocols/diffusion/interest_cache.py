@@ -306,14 +306,15 @@ class SeenData:
 
     came_us, previous_hop: when and from where it came first; served: the sinks it was sent towards, as bits of
     `ServedSinks`; is_settled: further copies are duplicates, whatever they are for; retries: how often it was sent
-    again.
+    again; ttl: with which it came first, or last in a circle.
     """
 
-    __slots__ = ("came_us", "is_settled", "previous_hop", "retries", "served")
+    __slots__ = ("came_us", "is_settled", "previous_hop", "retries", "served", "ttl")
 
-    def __init__(self, previous_hop, now):
+    def __init__(self, previous_hop, ttl, now):
         self.came_us = now
         self.previous_hop = previous_hop
+        self.ttl = ttl
         self.served = 0
         self.is_settled = False
         self.retries = 0

@@ -565,18 +565,19 @@ class DiffusionNode(Node):
         return numbers, attributes, left
 
     def _receive_data(self, data, now):
-        if data.source == self.address:
-            self.drop_message(data, "data", "duplicate")
-            return
         self.clean(now)
         seen = self.seen_data.get((data.source, data.sequence))
         if seen is None:
-            self._route(data, self._note_data(data, now), now)
-        elif seen.is_settled or not self._send_on(data, self._matching(data.attributes), seen, now):
+            seen = self._note_data(data, now)
+            if data.source != self.address:
+                self._route(data, seen, now)
+                return
+            # It has come back to its source, which has forgotten it.
+        if seen.is_settled or not self._send_on(data, self._matching(data.attributes), seen, now):
             self.drop_message(data, "data", "duplicate")
 
     def _note_data(self, data, now):
-        seen = SeenData(data.previous_hop, now)
+        seen = SeenData(data.previous_hop, data.ttl, now)
         self.seen_data.put((data.source, data.sequence), seen)
         return seen
 
@@ -629,7 +630,13 @@ class DiffusionNode(Node):
 
     def _send_on(self, data, entries, seen, now):
         """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
-        others = list(data.others) + self.served_sinks.of(seen.served)
+        others = list(data.others)
+        if rules.has_circled(data.ttl, seen.ttl) and rules.may_retry(seen.retries):
+            # A reinforcement has moved the path meanwhile, so the copy goes on as if it were new.
+            seen.retries += 1
+            seen.ttl = data.ttl
+        else:
+            others += self.served_sinks.of(seen.served)
         if self._wants(data.attributes):
             others.append(self.address)
         paths = []

@@ -99,6 +99,11 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
     return heads > best_heads if heads != best_heads else neighbor < best
 
 
+def has_circled(ttl, seen_ttl):
+    """Return whether a copy of a known message has been here before: no circle is shorter than three hops."""
+    return ttl <= seen_ttl - 3
+
+
 def may_retry(retries):
     """Return whether a message that was sent again so often may be sent again once more."""
     return retries < MAX_RETRIES

@@ -1,8 +1,8 @@
 """The twin of `workbench.protocols.diffusion.node`: its functions, and the way from a scenario to their arrays.
 
 The node's nouns are modules of their own: `interests`, `cache`, `data`, `copies`, `paths` (data gradients),
-`reinforcement`, `filters`, `attributes`, `messages`. What a node remembers is laid out in `memory` and made in `state`. Neighbors, sinks
-and sources are places, not addresses, and an attribute list is a number.
+`reinforcement`, `filters`, `attributes`, `messages`. What a node remembers is laid out in `memory` and made in `state`.
+Neighbors, sinks and sources are places, not addresses, and an attribute list is a number.
 
 Of the definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, that lie about
 their previous hop or that are too long (built-in filters change values alone), and link qualities that change.

@@ -12,14 +12,14 @@ from workbench.protocols.diffusion.fast.interests import plan_wake_up
 from workbench.protocols.diffusion.fast.memory import DATA_NAME, SKIPPED, STAMP
 from workbench.protocols.diffusion.fast.messages import copied, gradients_to_try, id_of, seen_data_index
 from workbench.protocols.diffusion.fast.names import FULL
-from workbench.protocols.diffusion.rules import MAX_WAITING, RETRY_WITHIN_US, is_better_hop, may_retry
+from workbench.protocols.diffusion.rules import MAX_WAITING, RETRY_WITHIN_US, has_circled, is_better_hop, may_retry
 from workbench.sim.fast.air import hold_message, let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE, TTL
 from workbench.sim.fast.record import drop, tell_forwarded
 from workbench.sim.fast.reference import inlined, outlined
 
-for _rule in (is_better_hop, may_retry):
+for _rule in (has_circled, is_better_hop, may_retry):
     inlined(_rule)
 
 WORD_BITS = 64
@@ -29,7 +29,17 @@ WORD_BITS = 64
 def send_on(core, state, i, sender, message, ttl, seen, now):
     """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
     number = core.messages[message].content
-    others = _served_else(core, state, i, message, seen)
+    it = state.seen_data_more[i, seen]
+    has_come_back = has_circled(ttl, it.ttl) and may_retry(it.retries)
+    if has_come_back:
+        # A reinforcement has moved the path meanwhile, so the copy goes on as if it were new.
+        it.retries += 1
+        it.ttl = ttl
+    others = _listed(state, message)
+    if not has_come_back:
+        others = _add_served(state, i, seen, others)
+    if _wants(state, i, number):
+        others = _insert(state.served_else, others, i)
     _skip(state, i, message, others)
     most = gradients_to_try(state, i, now)
     paths = near = 0
@@ -55,21 +65,20 @@ def send_on(core, state, i, sender, message, ttl, seen, now):
 
 
 @inlined
-def _served_else(core, state, i, message, seen):
-    """Put the sinks that the message lists, those served before and the node itself in ``served_else``.
-
-    ``seen``: where the node remembers the message, or NONE for what the message lists alone. Return how many.
-    """
+def _listed(state, message):
+    """Put the sinks that a message lists in ``served_else``; return how many."""
     count = 0
     for place in range(state.interest_fields[message].others):
         count = _insert(state.served_else, count, state.others[message, place])
-    if seen == NONE:
-        return count
+    return count
+
+
+@inlined
+def _add_served(state, i, seen, count):
+    """Add the sinks that node ``i`` has sent a message towards to the first ``count`` of ``served_else``."""
     for place in range(state.nodes[i].served_sinks):
         if (state.served[i, seen, place // WORD_BITS] >> np.uint64(place % WORD_BITS)) & np.uint64(1):
             count = _insert(state.served_else, count, state.served_sinks[i, place])
-    if _wants(state, i, core.messages[message].content):
-        count = _insert(state.served_else, count, i)
     return count
 
 
@@ -341,7 +350,7 @@ def send_waiting(core, state, i, now):
 @outlined
 def _send_again(core, state, i, failed, not_to, message, ttl, now):
     clean(core, state, now, i)
-    others = _served_else(core, state, i, message, NONE)
+    others = _listed(state, message)
     _skip(state, i, message, others)
     paths = 0
     for place in range(state.nodes[i].entries):

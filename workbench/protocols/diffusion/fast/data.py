@@ -94,7 +94,7 @@ def send_samples(core, state, i, now):
         state.interest_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
             tell_originated(core, now, i, message, state.wanted[k].number)
-        seen = note_data(state, i, id_of(i, sequence), NONE, now)
+        seen = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
         # One hop more than it may go: `send_on` takes it off again.
         _route(core, state, i, NONE, message, state.ttl + 1, seen, now)
         let_go(core, message)
@@ -160,17 +160,17 @@ def _aggregate(state, first, wanted):
 @outlined
 def receive_data(core, state, i, sender, message, ttl, now):
     """Data from a neighbor: on it goes, unless what it is for has been served."""
-    origin = state.interest_fields[message].origin
-    if origin == i:
-        drop(core, now, i, core.addresses[sender], message, DUPLICATE)
-        return
     clean(core, state, now, i)
+    origin = state.interest_fields[message].origin
     id = id_of(origin, core.messages[message].sequence)
     seen = seen_data_index(state, i, id)
     if seen == NONE:
-        seen = note_data(state, i, id, sender, now)
-        _route(core, state, i, sender, message, ttl, seen, now)
-    elif state.seen_data_more[i, seen].is_settled or not send_on(core, state, i, sender, message, ttl, seen, now):
+        seen = note_data(state, i, id, sender, ttl, now)
+        if origin != i:
+            _route(core, state, i, sender, message, ttl, seen, now)
+            return
+        # It has come back to its source, which has forgotten it.
+    if state.seen_data_more[i, seen].is_settled or not send_on(core, state, i, sender, message, ttl, seen, now):
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)
 
 

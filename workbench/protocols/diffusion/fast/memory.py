@@ -83,7 +83,14 @@ GRADIENT = np.dtype(
 
 # What a node remembers of a data message, beside its id and the bits of the sinks that were served.
 SEEN_DATA = np.dtype(
-    [("time_us", np.int64), ("sender", np.int32), ("retries", np.int16), ("is_settled", np.int16)], align=True
+    [
+        ("time_us", np.int64),
+        ("sender", np.int32),
+        ("ttl", np.int32),
+        ("retries", np.int16),
+        ("is_settled", np.int16),
+    ],
+    align=True,
 )
 
 # A data frame to be sent again: when, which neighbor did not acknowledge it, which one had brought it.

@@ -69,12 +69,13 @@ def seen_data_index(state, i, id):
 
 
 @outlined
-def note_data(state, i, id, sender, now):
+def note_data(state, i, id, sender, ttl, now):
     """Remember an id that node ``i`` does not know, in place of the oldest if there is no room; return its index."""
     index = note(state.seen_data[i], state.nodes[i].seen_data, id)
     it = state.seen_data_more[i, index]
     it.time_us = now
     it.sender = sender
+    it.ttl = ttl
     it.retries = 0
     it.is_settled = 0
     for word in range(state.served.shape[2]):
