@@ -35,7 +35,8 @@ static struct seen_data *note_seen(struct diffusion *node, const struct data *da
     *seen = (struct seen_data){
         .sequence = data->sequence,
         .source = data->source,
-        .previous_hop = (uint16_t)data->previous_hop,
+        .previous_hop = data->previous_hop == NOBODY ? NO_HOP : (uint16_t)data->previous_hop,
+        .ttl = data->ttl,
     };
     keep_time(seen->came_us, now);
     return seen;
@@ -174,10 +175,9 @@ static enum diffusion_reason why_not_sent(const struct diffusion *node, const st
 }
 
 /* Filters, own subscriptions, interest cache: where new data goes, be it the node's own or a neighbor's (A23). */
-static void route(struct diffusion *node, struct data *data, int64_t now)
+static void route(struct diffusion *node, struct data *data, struct seen_data *seen, int64_t now)
 {
     struct attribute_list answer;
-    struct seen_data *seen = note_seen(node, data, now);
     if (!pass_filters(node, data, seen, &answer, now))
         return;
     bool is_held = deliver_all(node, data, now);
@@ -188,15 +188,17 @@ static void route(struct diffusion *node, struct data *data, int64_t now)
 
 void receive_data(struct diffusion *node, struct data *data, int64_t now)
 {
-    if (data->source == node->address) {
-        drop_data(node, data, DIFFUSION_DUPLICATE);
-        return;
-    }
     clean(node, now);
     struct seen_data *seen = seen_data_of(node, data->source, data->sequence);
-    if (seen == NULL)
-        route(node, data, now);
-    else if (seen->is_settled || !send_on(node, data, seen, now))
+    if (seen == NULL) {
+        seen = note_seen(node, data, now);
+        if (data->source != node->address) {
+            route(node, data, seen, now);
+            return;
+        }
+        /* It has come back to its source, which has forgotten it. */
+    }
+    if (seen->is_settled || !send_on(node, data, seen, now))
         drop_data(node, data, DIFFUSION_DUPLICATE);
 }
 
@@ -292,7 +294,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
         .is_aggregate = count > 1,
         .attributes = view(&aggregate),
     };
-    route(node, &data, now);
+    route(node, &data, note_seen(node, &data, now), now);
     return end;
 }
 

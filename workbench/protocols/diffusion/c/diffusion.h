@@ -57,18 +57,20 @@ struct diffusion_settings {
 };
 
 /* Frames that wait to be sent again; a bit for each sink that gradients may lead to. */
-enum { MAX_WAITING = 4, SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS, SERVED_B = (SERVED_SINKS + 7) / 8 };
+enum { NO_HOP = 0xFFFF, MAX_WAITING = 4, SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS, SERVED_B = (SERVED_SINKS + 7) / 8 };
 
 /* A data message that was here: when and from where it came first, the sinks that it was sent towards, how often it was
- * sent again. `is_settled`: further copies are duplicates, whatever they are for. */
+ * sent again. `ttl`: with which it came first, or last in a circle; `is_settled`: further copies are duplicates, whatever
+ * they are for. */
 struct seen_data {
     uint32_t came_us[2];
     uint32_t sequence;
     uint16_t source;
-    uint16_t previous_hop;
+    uint16_t previous_hop; /* NO_HOP: of this node's own */
+    uint16_t ttl;
     uint8_t served[SERVED_B];
-    uint8_t retries;
-    bool is_settled;
+    unsigned retries : 7;
+    bool is_settled : 1;
 };
 
 /* Data that a neighbor did not acknowledge, when it is sent again, and the neighbor that brought it. */

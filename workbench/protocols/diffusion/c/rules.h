@@ -57,6 +57,12 @@ static inline bool is_better_hop(unsigned count, unsigned heads, int32_t neighbo
     return heads != best_heads ? heads > best_heads : neighbor < best;
 }
 
+/* Whether a copy of a known message has been here before: no circle is shorter than three hops. */
+static inline bool has_circled(int ttl, int seen_ttl)
+{
+    return ttl <= seen_ttl - 3;
+}
+
 /* Whether a message that was sent again so often may be sent again once more. */
 static inline bool may_retry(unsigned retries)
 {

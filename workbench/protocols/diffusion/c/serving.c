@@ -305,6 +305,12 @@ bool send_on(struct diffusion *node, const struct data *data, struct seen_data *
 {
     struct serving serving = {.node = node, .data = data, .served = seen->served, .now = now};
     serving.not_to = data->previous_hop;
+    if (has_circled(data->ttl, seen->ttl) && may_retry(seen->retries)) {
+        /* A reinforcement has moved the path meanwhile, so the copy goes on as if it were new. */
+        seen->retries++;
+        seen->ttl = data->ttl;
+        serving.served = NULL;
+    }
     serving.wants = data_is_wanted(node, data->attributes);
     if (!find_paths(&serving, gradients_to_try(node, now), NOBODY))
         return false;
@@ -332,7 +338,7 @@ static bool own_data(const struct diffusion *node, const uint8_t *frame, size_t 
 static void send_again(struct diffusion *node, uint16_t failed, uint16_t not_to, struct data *data, int64_t now)
 {
     struct serving serving = {.node = node, .data = data, .now = now};
-    serving.not_to = data->source == node->address ? NOBODY : not_to;
+    serving.not_to = not_to == NO_HOP ? NOBODY : not_to;
     clean(node, now);
     (void)find_paths(&serving, 1, failed);
     (void)choose_hops(&serving);
