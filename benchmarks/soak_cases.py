@@ -33,6 +33,7 @@ class Case(NamedTuple):
     length: str
     outage: str
     scenario: wb.Scenario
+    reboots: frozenset[int] = frozenset()  # nodes that lose their memory in their outage
 
     @property
     def is_ideal(self) -> bool:
@@ -81,12 +82,13 @@ def draw(
         for node in _failing(choose, outage, graph, roots, sinks, sources)
     ]
     scenario = wb.Scenario(
-        graph, _protocol(choose, protocol, roots), workload, _radio(choose, kind), duration_s=duration_s, seed=seed
+        graph, protocol_of(choose, protocol, roots), workload, _radio(choose, kind), duration_s=duration_s, seed=seed
     )
     return Case(seed, protocol, kind, length, outage, scenario)
 
 
-def _protocol(choose: random.Random, name: str, roots: tuple[int, ...]) -> Any:
+def protocol_of(choose: random.Random, name: str, roots: tuple[int, ...]) -> Any:
+    """Return the protocol of a name, with these roots if it has any."""
     if name == "TinyMQ":
         return wb.TinyMQ(roots=roots, publish=choose.choice(("all", "own")))
     if name == "Pub2Sub":

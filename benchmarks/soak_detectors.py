@@ -9,6 +9,7 @@ A delivery is owed by the rule of the delivery ratio. One that is missing is
     missed      none of these: a fault
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -16,9 +17,12 @@ import networkx as nx
 import numpy as np
 from soak_cases import USABLE, Case, both_ways
 
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.dps.automaton import ACTIVE
 from workbench.sim.columns import positions
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.missing import Missing, accounts
+from workbench.sim.workload import Subscribe
 
 # In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.
 PERIOD_S = {"Flooding": 0.5, "Gossip": 0.5, "CodedDiffusion": 1.0, "Diffusion": 30.0, "TinyMQ": 30.0, "Pub2Sub": 30.0}
@@ -39,6 +43,7 @@ TOO_LONG = frozenset(("ttl", "hops"))
 TRIES = {"TinyMQ": 11, "Pub2Sub": 11}  # frames that a node sends for one, beside the radio's retries
 GRACE_S = 120.0  # after the last publication: samples wait for an interest for 60 s, TinyMQ's messages for 50
 REST_S = 60.0
+WHOLE_S = 60.0  # two of DPS's ``link_loss_s``
 RESTLESS = 1.5  # upkeep comes in bursts: more than so many times the frames at the end as before is noise
 SECOND = 1_000_000
 
@@ -56,12 +61,14 @@ class Verdict(NamedTuple):
     circling: int
     late: int
     restless: int
+    parts: int  # 1 if a DPS mesh was not whole WHOLE_S after the last change, unless nodes died
+    whole_s: float  # after the last change, until the active links of a DPS mesh joined all nodes for good
     first_s: float  # the longest time from a recovery to a publication that arrives, where some had been missed
 
     @property
     def is_fault(self) -> bool:
         """Whether this should not be."""
-        return any((self.missed, self.wrong, self.repeated, self.circling, self.late, self.restless))
+        return any((self.missed, self.wrong, self.repeated, self.circling, self.late, self.restless, self.parts))
 
 
 def judge(case: Case, run: Any) -> Verdict:
@@ -77,6 +84,7 @@ def judge(case: Case, run: Any) -> Verdict:
         int(metrics["duplicate_deliveries"]) if case.protocol != "Gossip" else 0,
         _circling(case, rows),
         *_after_the_end(case, rows),
+        *_parts(case, rows),
         _first_s(rows, found),
     )
 
@@ -218,6 +226,8 @@ def _most_over_an_arc(case: Case) -> int:
     """How often a message may cross an arc: copies for trees and sinks, and tries where frames are lost."""
     protocol, sinks = case.scenario.protocol, len({item.at for item in case.scenario.workload})
     copies = len(protocol.settings["roots"]) * (sinks + 1) if case.protocol in WITH_ROOTS else 1
+    if case.protocol == "Diffusion":
+        copies = sum(isinstance(item, Subscribe) for item in case.scenario.workload)  # each serves other sinks
     if case.protocol == "CodedDiffusion":
         copies = 4 * protocol.settings["generation_size"]
     may_fail = not case.is_ideal or case.outage != "none"
@@ -234,9 +244,60 @@ def _after_the_end(case: Case, rows: Rows) -> tuple[int, int]:
     time_us, message = rows.columns("sent", "time_us", "message")
     wanted = [code for code, text in enumerate(rows.texts("message")) if text in _carriers(rows)]
     is_late = time_us > int(published_us.max()) + GRACE_S * SECOND
-    minutes = np.bincount((time_us // (REST_S * SECOND)).astype(np.int64))
-    *before, last = minutes[: int(case.scenario.duration_s // REST_S)].tolist()
+    count = int(case.scenario.duration_s // REST_S)
+    minutes = np.bincount((time_us // (REST_S * SECOND)).astype(np.int64), minlength=count)
+    *before, last = minutes[:count].tolist()
     return int(np.count_nonzero(np.isin(message, wanted) & is_late)), int(last > RESTLESS * max(before))
+
+
+# The mesh of DPS
+
+
+def _parts(case: Case, rows: Rows) -> tuple[int, float]:
+    """Return (1 if a mesh is in parts for too long, seconds after the last change until it was whole for good).
+
+    A mesh is whole when links that both ends use join all nodes that are up, as far as the network joins them. Nodes
+    that died are noticed later than any other change, so their meshes are measured and not judged.
+    """
+    if case.protocol != "DPS" or not case.is_ideal:
+        return 0, 0.0
+    links = both_ways(case.scenario.topology)
+    changes = [
+        (row["time_us"], row["node"], NOBODY, row["event"] == "failed") for row in rows.of("failed", "recovered")
+    ]
+    events = changes + [
+        (row["time_us"], row["node"], row["peer"], row["value"] == ACTIVE) for row in rows.of("link_set")
+    ]
+    changed_us = max([time_us for time_us, *_ in changes], default=0)
+    down: set[int] = set()
+    active: set[tuple[int, int]] = set()
+    was_whole, whole_us = False, changed_us
+    events.sort(key=lambda event: event[0])
+    for number, (time_us, node, peer, is_on) in enumerate(events):
+        if peer == NOBODY:
+            (down.add if is_on else down.discard)(node)
+            if node in case.reboots:
+                active -= {link for link in active if link[0] == node}
+        else:
+            (active.add if is_on else active.discard)((node, peer))
+        is_last = number + 1 == len(events)
+        if not is_last and (time_us < changed_us or events[number + 1][0] == time_us):
+            continue
+        is_whole = _is_whole(links, active, down)
+        if is_whole and not was_whole:
+            whole_us = max(time_us, changed_us)
+        was_whole = is_whole
+    seconds = (whole_us - changed_us) / SECOND if was_whole else math.inf
+    return int(seconds > WHOLE_S and case.outage != "death"), seconds
+
+
+def _is_whole(links: nx.Graph, active: set[tuple[int, int]], down: set[int]) -> bool:
+    """Whether the links that both ends use join the same nodes as all links do, without nodes that are down."""
+    up = links.subgraph(node for node in links if node not in down)
+    used = nx.Graph()
+    used.add_nodes_from(up)
+    used.add_edges_from((one, other) for one, other in active if (other, one) in active and up.has_edge(one, other))
+    return nx.number_connected_components(used) == nx.number_connected_components(up)
 
 
 # After an outage

@@ -46,7 +46,7 @@ def next_hops(entry, now=0, exploratory=1):
     """The first choice of neighbor for each copy of new data that an entry of the interest cache wants."""
     paths = []
     entry.add_paths(paths, now, NOBODY, [], exploratory)
-    return [near[0] for _, near in paths]
+    return [near[0] for _, near, _ in paths]
 
 
 def gradients(node):

@@ -223,13 +223,43 @@ def test_data_list_forgets_the_oldest_first():
     assert outcomes == [[], [], ["duplicate"], [], ["duplicate"], []]
 
 
-def test_own_data_that_comes_back_is_a_duplicate_however_late():
-    node = make_node(5, max_data=1)
-    hear(node, interest())
+def test_data_that_comes_back_sooner_than_from_a_circle_is_a_duplicate():
+    node = make_node(5)
+    hear(node, interest(hop=2))
+    node.publish(parse("TEMP IS 26"), 0)
+    _, (_, first) = sent(node)
+    assert reasons(hear(node, data(source=5, sequence=first.sequence, ttl=49))) == ["duplicate"]
+    hear(node, data(ttl=40))
+    assert data_hops(node) == [2]
+    assert reasons(hear(node, data(hop=4, ttl=38))) == ["duplicate"]
+    assert not node.outbox
+
+
+@pytest.mark.parametrize("max_data", [1, 20])
+def test_data_that_has_gone_in_a_circle_goes_on_though_its_source_has_forgotten_it(max_data):
+    node = make_node(5, max_data=max_data)
+    for hop in (2, 3):
+        hear(node, interest(hop=hop))
+    sent(node)
     for value in (26, 27):
         node.publish(parse(f"TEMP IS {value}"), 0)
-    (_, first), _ = [(to, message) for to, message in sent(node) if isinstance(message, wire.Data)]
-    assert reasons(hear(node, data(source=5, sequence=first.sequence))) == ["duplicate"]
+    first = sent(node)[0][1]
+    # A reinforcement has led the path back here and, meanwhile, from here another way.
+    hear(node, interest(hop=3, sequence=7), unicast=True)
+    assert reasons(hear(node, data(hop=2, source=5, sequence=first.sequence, ttl=48))) == []
+    assert data_hops(node) == [3]
+    assert not [event for event in node.events if isinstance(event, (Delivered, Held))]
+
+
+def test_data_that_goes_on_in_a_circle_ends():
+    node = make_node()
+    hear(node, interest(hop=2))
+    sent(node)
+    hops = []
+    for ttl in range(50, 1, -3):
+        hear(node, data(hop=3, ttl=ttl))
+        hops += data_hops(node)
+    assert hops == [2, 2, 2, 2]
 
 
 # Data: samples that wait, aggregation

@@ -193,11 +193,12 @@ class InterestEntry:
         return gone
 
     def add_paths(self, paths, now, not_to, served, exploratory):
-        """Append (sink, neighbors that may be its next hop) to ``paths``: one for each copy of data that a sink gets.
+        """Append (sink, neighbors that may be its next hop, rank) to ``paths``: one for each copy that a sink gets.
 
         ``served``: sinks that get none. The neighbor ``not_to``, which has brought the data, is never a next hop.
         A copy goes to the sink's first gradient or, unless a reinforcement has put it there, to any that is as near to
-        the sink. With ``exploratory`` above 1 there are so many copies, each to a gradient of its own.
+        the sink. With ``exploratory`` above 1 there are so many copies, each to a gradient of its own: the first has
+        the rank 0, the others 1.
         """
         heads = {}
         rooms = {}
@@ -210,7 +211,7 @@ class InterestEntry:
                 heads[sink] = gradient
                 rooms[sink] = 1 if gradient.wave is not None else exploratory
                 near = [gradient.neighbor]
-                paths.append((sink, near))
+                paths.append((sink, near, 0))
                 if exploratory == 1 and gradient.wave is None:
                     for other in self.gradients:
                         if (
@@ -222,10 +223,10 @@ class InterestEntry:
                             near.append(other.neighbor)
             elif rooms[sink] > 1:
                 rooms[sink] -= 1
-                paths.append((sink, [gradient.neighbor]))
+                paths.append((sink, [gradient.neighbor], 1))
 
     def add_detours(self, paths, now, not_to, served, failed):
-        """Append (sink, [next hop]) to ``paths``: the first gradient of each sink but to ``failed``, else that one.
+        """Append (sink, [next hop], 0) to ``paths``: the first gradient of each sink but to ``failed``, else that one.
 
         ``served`` and ``not_to`` as in `add_paths`.
         """
@@ -237,7 +238,7 @@ class InterestEntry:
             near = detours.get(sink)
             if near is None:
                 detours[sink] = near = [gradient.neighbor]
-                paths.append((sink, near))
+                paths.append((sink, near, 0))
             elif near[0] == failed:
                 near[0] = gradient.neighbor
 

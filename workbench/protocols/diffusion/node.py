@@ -671,15 +671,17 @@ class DiffusionNode(Node):
         seen.served |= bit
 
     def _shared(self, paths):
-        """Return ([(neighbor, sinks), ...] that serve (sink, neighbors) paths, the paths that nobody serves).
+        """Return ([(neighbor, sinks), ...] that serve (sink, neighbors, rank) paths, the paths that nobody serves).
 
-        Each neighbor serves as many as it can, so few get the data. They are ``max_next_hops`` at most.
+        Each neighbor serves as many as it can, so few get the data. They are ``max_next_hops`` at most, and found for
+        the paths of rank 0 first.
         """
         ways = []
         while paths and len(ways) < self.settings.max_next_hops:
             counts = {}
-            for _, near in paths:
-                for neighbor in near:
+            rank = min([path[2] for path in paths])
+            for _, near, its_rank in paths:
+                for neighbor in near if its_rank == rank else ():
                     count = counts.setdefault(neighbor, [0, 0])
                     count[0] += 1
                     count[1] += neighbor == near[0]
@@ -688,7 +690,7 @@ class DiffusionNode(Node):
                 if rules.is_better_hop(count[0], count[1], neighbor, most[0], most[1], best):
                     best, most = neighbor, count
             sinks = []
-            for sink, near in paths:
+            for sink, near, _ in paths:
                 if best in near and sink not in sinks:
                     sinks.append(sink)
             ways.append((best, sinks))

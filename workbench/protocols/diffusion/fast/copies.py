@@ -141,6 +141,7 @@ def _add_paths(state, entry, now, not_to, most, paths, near):
         path.sink = sink
         path.first = near
         path.way = NONE
+        path.rank = 0 if is_head else 1
         state.near[near] = it.neighbor
         near += 1
         if is_head and most == 1 and it.wave == NONE:
@@ -171,6 +172,7 @@ def _add_detours(state, entry, now, not_to, failed, paths):
             new.first = paths
             new.last = paths + 1
             new.way = NONE
+            new.rank = 0
             state.near[paths] = it.neighbor
             paths += 1
         elif state.near[path] == failed:
@@ -180,9 +182,16 @@ def _add_detours(state, entry, now, not_to, failed, paths):
 
 @outlined
 def _share(state, paths):
-    """Give each path to a neighbor, as few of them as are near enough; return how many, and how many paths are left."""
+    """Give each path to a neighbor, as few of them as are near enough, those of rank 0 first.
+
+    Return how many neighbors there are, and how many paths are left.
+    """
     ways, left = 0, paths
     while left and ways < state.max_next_hops:
+        rank = 1
+        for path in range(paths):
+            if state.data_paths[path].way == NONE:
+                rank = min(rank, state.data_paths[path].rank)
         for path in range(paths):
             it = state.data_paths[path]
             for place in range(it.first, it.last):
@@ -190,14 +199,14 @@ def _share(state, paths):
                 state.hop_counts[state.near[place]].heads = 0
         for path in range(paths):
             it = state.data_paths[path]
-            if it.way == NONE:
+            if it.way == NONE and it.rank == rank:
                 state.hop_counts[state.near[it.first]].heads += 1
                 for place in range(it.first, it.last):
                     state.hop_counts[state.near[place]].paths += 1
         best, most, heads = np.int64(NONE), np.int64(0), np.int64(0)
         for path in range(paths):
             it = state.data_paths[path]
-            if it.way == NONE:
+            if it.way == NONE and it.rank == rank:
                 for place in range(it.first, it.last):
                     hop = np.int64(state.near[place])
                     count = state.hop_counts[hop]

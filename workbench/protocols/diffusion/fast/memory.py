@@ -200,8 +200,10 @@ MEMORY = np.dtype(
 AVERAGE = np.dtype([("next_us", np.int64), ("sum", np.int64), ("count", np.int64), ("period", np.int64)], align=True)
 
 # A copy of data that some sink gets: its next hop is one of the neighbors near[first:last]. ``way``: the number of the
-# neighbor that it is given to, or NONE.
-PATH = np.dtype([("sink", np.int32), ("first", np.int32), ("last", np.int32), ("way", np.int32)], align=True)
+# neighbor that it is given to, or NONE; ``rank``: 1 for a further copy that explores.
+PATH = np.dtype(
+    [("sink", np.int32), ("first", np.int32), ("last", np.int32), ("way", np.int32), ("rank", np.int32)], align=True
+)
 # How many paths a neighbor may be the next hop of, and for how many of them it is the first gradient.
 HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 

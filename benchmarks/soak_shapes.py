@@ -1,0 +1,152 @@
+"""Cases of the soak on whole networks: shapes with loops, hubs and long paths, where links lose nothing.
+
+Here nothing excuses a missed delivery but a change of the network shortly before. Changes are nodes that come up late,
+that fail for a time, that reboot without their memory, or that die. Later comes a burst: many readings in one instant.
+A case is a function of its seed, as those of `soak_cases.py`.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import networkx as nx
+from soak_cases import Case, protocol_of
+
+import workbench as wb
+from workbench import draws
+from workbench.sim import engine, workload
+from workbench.sim.run import Run
+from workbench.sim.trace import Recorder
+
+CHANGES = ("none", "late", "outage", "reboot", "death")
+BURSTS = (1, 18, 72, 200, 500)  # readings in one instant
+MOST_SINKS = 8
+DURATION_S, BURST_S, LAST_S = 640.0, 420.0, 500.0
+# What some protocols remember bounds their bursts: coded diffusion 50 events (`max_events`).
+MOST_AT_ONCE = {"CodedDiffusion": 18}
+
+
+def small_world(choose: random.Random) -> nx.Graph:
+    return nx.connected_watts_strogatz_graph(choose.randint(18, 50), 4, 0.2, seed=choose.randrange(1 << 30))
+
+
+def torus(choose: random.Random) -> nx.Graph:
+    return nx.grid_2d_graph(choose.randint(3, 7), choose.randint(3, 7), periodic=True)
+
+
+def caves(choose: random.Random) -> nx.Graph:
+    return nx.connected_caveman_graph(choose.randint(3, 8), choose.randint(3, 6))
+
+
+def scale_free(choose: random.Random) -> nx.Graph:
+    return nx.barabasi_albert_graph(choose.randint(18, 50), choose.randint(1, 3), seed=choose.randrange(1 << 30))
+
+
+def wheel(choose: random.Random) -> nx.Graph:
+    return nx.wheel_graph(choose.randint(6, 40))
+
+
+def regular(choose: random.Random) -> nx.Graph:
+    while True:
+        graph = nx.random_regular_graph(choose.choice((3, 4)), 2 * choose.randint(5, 25), choose.randrange(1 << 30))
+        if nx.is_connected(graph):
+            return graph
+
+
+def line(choose: random.Random) -> nx.Graph:
+    return nx.path_graph(60)
+
+
+def ring(choose: random.Random) -> nx.Graph:
+    return nx.cycle_graph(choose.randint(5, 60))
+
+
+def tree(choose: random.Random) -> nx.Graph:
+    return nx.random_labeled_tree(choose.randint(3, 40), seed=choose.randrange(1 << 30))
+
+
+SHAPES: dict[str, Callable[[random.Random], nx.Graph]] = {
+    shape.__name__: shape for shape in (small_world, torus, caves, scale_free, wheel, regular, line, ring, tree)
+}
+
+
+def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], changes: Iterable[str]) -> Case:
+    """Return the case of a seed."""
+    choose = random.Random(seed)
+    name, shape, change = (choose.choice(tuple(those)) for those in (protocols, shapes, changes))
+    graph = _network(choose, SHAPES[shape](choose))
+    nodes = sorted(graph)
+    roots = tuple(choose.sample(nodes, choose.randint(1, min(3, len(nodes) - 2))))
+    sinks = choose.sample(nodes, choose.randint(1, min(MOST_SINKS, len(nodes) - 1)))
+    others = [node for node in nodes if node not in sinks]
+    failing = choose.sample(others, choose.randint(1, max(1, len(others) // 5))) if change != "none" else []
+    items: list[Any] = [
+        wb.subscribe(sink, f"TEMP GE {choose.randint(0, 20)}", start_s=choose.uniform(0.5, 5.0)) for sink in sinks
+    ]
+    items += [_outage(choose, node, change) for node in failing]
+    items += [
+        wb.publish(
+            node,
+            f"TEMP IS {choose.randint(20, 45)}",
+            start_s=choose.uniform(10.0, 40.0),
+            stop_s=LAST_S,
+            every_s=choose.uniform(16.0, 24.0),
+        )
+        for node in choose.sample(others, min(len(others), choose.randint(1, 6)))
+    ]
+    count = min(choose.choice(BURSTS), MOST_AT_ONCE.get(name, max(BURSTS)))
+    items += [
+        wb.publish(choose.choice(others), f"TEMP IS {20 + number % 250 / 10}", start_s=BURST_S)
+        for number in range(count)
+    ]
+    protocol = protocol_of(choose, name, roots)
+    if name == "Diffusion":
+        protocol = wb.Diffusion(ttl=len(nodes) + 50)  # a line of 60 has more hops than the definition file's ttl
+    scenario = wb.Scenario(graph, protocol, items, wb.Radio(loss="none"), duration_s=DURATION_S, seed=seed)
+    reboots = frozenset(failing if change == "reboot" else ())
+    return Case(seed, name, "ideal", shape, change, scenario, reboots)
+
+
+def _network(choose: random.Random, graph: nx.Graph) -> nx.DiGraph:
+    """Return a shape as a network whose nodes are numbered at random, so that ids and addresses follow no path."""
+    numbers = choose.sample(range(len(graph)), len(graph))
+    names = dict(zip(sorted(graph), numbers, strict=True))
+    arcs = nx.DiGraph()
+    arcs.add_nodes_from(range(len(graph)))
+    for a, b in sorted(graph.edges):
+        arcs.add_edge(names[a], names[b], pdr=1.0)
+        arcs.add_edge(names[b], names[a], pdr=1.0)
+    return arcs
+
+
+def _outage(choose: random.Random, node: int, change: str) -> Any:
+    begin_s = 0.0 if change == "late" else round(choose.uniform(40.0, 100.0), 3)
+    if change == "death":
+        return wb.outage(node, start_s=begin_s)
+    return wb.outage(node, start_s=begin_s, stop_s=begin_s + round(choose.uniform(10.0, 150.0), 3))
+
+
+def play_with_reboots(case: Case) -> Run:
+    """Return the run of a case on the reference engine; the nodes in ``case.reboots`` recover without their memory."""
+    scenario = case.scenario
+    recorder = Recorder()
+    recoveries = sorted(
+        (round(item.stop_s * 1e6), *item.at) for item in scenario.workload if isinstance(item, workload.Outage)
+    )
+    with engine.without_collector():
+        kernel = engine.begin(scenario, recorder)
+        for recovered_us, node in recoveries:
+            kernel.play_until(recovered_us - 1)
+            _forget(scenario, kernel, node, recovered_us)
+        kernel.play(engine.duration_us(scenario), None)
+    return Run(scenario, "reference", recorder, "nodes reboot without memory")
+
+
+def _forget(scenario: wb.Scenario, kernel: Any, node: int, now: int) -> None:
+    """Put a node that has just been made in place of one that is off and about to recover."""
+    boot = 1
+    fresh = scenario.protocol.make_node(node, draws.Stream(draws.make_key(scenario.seed, draws.PROTOCOL, node, boot)))
+    i = kernel.index[node]
+    kernel.nodes[i] = fresh
+    fresh.start(now, boot)
+    kernel.air.report_links(i, now)
