@@ -23,6 +23,7 @@ struct gradient {
     bool is_path : 1;
     bool is_open : 1;
     bool may_spread : 1;
+    bool is_further : 1;
 };
 
 /* New data of `source` came first from `neighbor`; `sinks`: whose reinforcement went there. */

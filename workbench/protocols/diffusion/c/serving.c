@@ -3,7 +3,7 @@
  *
  * A path is one copy for one sink. It is kept as marks of its first gradient, so that there is no list of paths:
  * `is_path`; `is_open`, until a neighbor is chosen for it; `hop`, the place of that neighbor among the next hops;
- * `may_spread`: any gradient that is as near to the sink serves as well. */
+ * `may_spread`: any gradient that is as near to the sink serves as well; `is_further`: not the first copy for its sink. */
 #include "bytes.h"
 #include "node.h"
 
@@ -147,6 +147,7 @@ static void mark_path(struct interest_entry *entry, struct gradient *gradient, u
         return;
     gradient->is_path = true;
     gradient->is_open = true;
+    gradient->is_further = first != NULL && !is_detour;
     gradient->may_spread = first == NULL && failed == NOBODY && exploratory == 1 && !gradient->has_wave;
 }
 
@@ -180,26 +181,23 @@ static bool may_go_to(const struct serving *serving, const struct interest_entry
     return place != NO_PLACE && is_live(serving, &entry->gradients[place]) && entry->gradients[place].ttl >= path->ttl;
 }
 
-/* Count the open paths that may go to a neighbor, and those whose first gradient it is. If `is_chosen`, it is the next
- * hop of all of them. */
-static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bool is_chosen, unsigned *heads)
+/* Count the open paths, first ones or further ones, that may go to a neighbor, and those whose first gradient it is. */
+static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bool are_further, unsigned *heads)
 {
-    struct gradient *path;
+    const struct gradient *path;
     unsigned count = 0;
     *heads = 0;
     for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, true)) != NULL;) {
-        if (!may_go_to(serving, cursor.entry, path, neighbor))
+        if (path->is_further != are_further || !may_go_to(serving, cursor.entry, path, neighbor))
             continue;
         count++;
         *heads += path->neighbor == neighbor;
-        path->is_open = !is_chosen;
-        path->hop = serving->hop_count;
     }
     return count;
 }
 
-/* The neighbor that serves most of the open paths; NOBODY if there are none. */
-static int32_t best_hop(const struct serving *serving)
+/* The neighbor that serves most of the open paths, first ones or further ones; NOBODY if there are none. */
+static int32_t best_hop(const struct serving *serving, bool are_further)
 {
     const struct gradient *gradient;
     int32_t best = NOBODY;
@@ -207,7 +205,7 @@ static int32_t best_hop(const struct serving *serving)
     unsigned most_heads = 0;
     for (struct cursor cursor = first_of(serving); (gradient = next_gradient(&cursor)) != NULL;) {
         unsigned heads;
-        unsigned count = gradient->neighbor == best ? 0 : count_paths(serving, gradient->neighbor, false, &heads);
+        unsigned count = gradient->neighbor == best ? 0 : count_paths(serving, gradient->neighbor, are_further, &heads);
         if (count > 0 && is_better_hop(count, heads, gradient->neighbor, most, most_heads, best)) {
             best = gradient->neighbor;
             most = count;
@@ -220,14 +218,22 @@ static int32_t best_hop(const struct serving *serving)
 /* Choose next hops, each for as many paths as it can serve; false if there is no room for all that are needed. */
 static bool choose_hops(struct serving *serving)
 {
-    for (int32_t best = best_hop(serving); best != NOBODY; best = best_hop(serving)) {
-        unsigned heads;
+    for (;;) {
+        struct gradient *path;
+        int32_t best = best_hop(serving, false);
+        if (best == NOBODY)
+            best = best_hop(serving, true);
+        if (best == NOBODY)
+            return true;
         if (serving->hop_count >= MAX_NEXT_HOPS)
             return false;
-        (void)count_paths(serving, (uint16_t)best, true, &heads);
+        for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, true)) != NULL;)
+            if (may_go_to(serving, cursor.entry, path, (uint16_t)best)) {
+                path->is_open = false;
+                path->hop = serving->hop_count;
+            }
         serving->hops[serving->hop_count++] = (uint16_t)best;
     }
-    return true;
 }
 
 /* Frames */
