@@ -128,8 +128,8 @@ class Mote:
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
 
-    def _complain(self, text):
-        self.tell("told", 0, 0, text[:LONGEST_TEXT])
+    def _complain(self, detail):
+        self.tell("told", 0, 0, detail[:LONGEST_TEXT])
 
     def _tell_frame(self, name, peer, frame, broadcast):
         try:
@@ -151,13 +151,14 @@ class Mote:
                 self._tell_frame("sent", peer, frame, destination is None)
             self.radio.send(destination, frame, now)
 
-    def _greet(self, session):
+    def _greet(self, number):
+        """Answer the greeting with this session number, or (0) announce that the mote begins."""
         has_radio = getattr(self.board, "HAS_RADIO", False)
         name = self.board.NAME.encode()
-        self.write(link.encode(link.READY, link.MAGIC, link.VERSION, session, self.boot, has_radio, rest=name))
+        self.write(link.encode(link.READY, link.MAGIC, link.VERSION, number, self.boot, has_radio, rest=name))
 
-    def _refuse(self, session, reason):
-        self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, session, reason))
+    def _refuse(self, number, reason):
+        self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, number, reason))
 
     # What the host asks for
 
@@ -191,7 +192,8 @@ class Mote:
         if kind == link.RESET:
             self.board.reset()
 
-    def _meet(self, fields, secret):
+    def _meet(self, fields, rest):
+        secret = rest
         magic, version, session = fields
         if magic != link.MAGIC or version != link.VERSION:
             self._refuse(session, link.OTHER_VERSION)
@@ -246,8 +248,10 @@ class Mote:
         return number
 
     def _configure(self, wanted):
-        for key in wanted.get("keys", ()):
-            self._register_key(*key)
+        for number, name, kind, unit, steps, minimum, maximum in wanted.get("keys", ()):
+            from workbench.attributes.keys import register_key
+
+            register_key(number, name, unit, steps, kind, minimum, maximum)
         module, name = wanted["node"].split(":")
         try:
             kind = getattr(__import__(module, None, None, (name,)), name)
@@ -269,22 +273,15 @@ class Mote:
             self.radio.close()
             self.radio = None
             self._foreign = 0
-        self.radio = self._make_radio(wanted)
+        if getattr(self.board, "HAS_RADIO", False):
+            self.radio = self.board.make_radio(self, wanted["address"], wanted.get("radio") or {})
+        else:
+            self.radio = SerialRadio(self.write)
         self.node = node
         # A host that makes it a node again says how often it did: a lost line is no reboot, yet memory is lost.
         self.node.start(self.now(), wanted.get("boot", self.boot))
         self._pass_on()
         return self.boot
-
-    def _register_key(self, number, name, type_, unit, steps, minimum, maximum):
-        from workbench.attributes.keys import register_key
-
-        register_key(number, name, unit, steps, type_, minimum, maximum)
-
-    def _make_radio(self, wanted):
-        if getattr(self.board, "HAS_RADIO", False):
-            return self.board.make_radio(self, wanted["address"], wanted.get("radio") or {})
-        return SerialRadio(self.write)
 
     def _subscribe(self, expires_s, match_all, attributes, now):
         expires_s = None if expires_s < 0 else expires_s

@@ -15,7 +15,7 @@ from workbench.attributes.text import parse
 from workbench.motes import framing
 from workbench.motes import messages as link
 from workbench.motes.crew import protocol_on_a_mote
-from workbench.motes.events import event_names
+from workbench.motes.events import decode_row, event_names
 from workbench.motes.program import HARDWARE, boards
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
@@ -130,7 +130,7 @@ class Bench:
 
 def rows(said):
     """(event's name, row) of what was told."""
-    found = [link.decode_row(fields, rest) for kind, fields, rest in said if kind == link.EVENT]
+    found = [decode_row(fields, rest) for kind, fields, rest in said if kind == link.EVENT]
     return [(NAMES[row[1]], row) for row in found]
 
 

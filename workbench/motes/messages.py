@@ -158,46 +158,29 @@ def decode_attribute_list(data):
     return decode_attributes(data, 1, data[0])
 
 
-def encode_event(time_us, event, own=()):
+def encode_event(now, event, own=()):
     """The body of an EVENT: a protocol's event at a time; ``own``: the EVENTS of the node that it comes from."""
     peer, message, origin, sequence, value, detail = event
     cls = type(event)
     kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
-    return encode_row(time_us, kind, peer, message, origin, sequence, 0, value, detail)
+    return encode_row(now, kind, peer, message, origin, sequence, 0, value, detail)
 
 
-def encode_own_event(time_us, name, peer, message, origin, sequence, size_B, value, detail):
+def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
     """The body of an EVENT of the mote's own, by its name in OWN_EVENTS."""
     kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
-    return encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail)
+    return encode_row(now, kind, peer, message, origin, sequence, size, value, detail)
 
 
-def encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail):
-    """The body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes."""
+def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
+    """The body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
+
+    `events.decode_row` is the reverse, for a host.
+    """
     name = message.encode()
     if isinstance(detail, str):
         rest = bytes((IS_TEXT,)) + detail.encode()
     else:
         rest = bytes((IS_ATTRIBUTES,)) + encode_attribute_list(detail)
     rest = bytes((len(name),)) + name + rest
-    return encode(EVENT, time_us, kind, peer, origin, sequence, value, size_B, rest=rest)
-
-
-def decode_row(fields, rest):
-    """(time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT; DecodeError if it is none."""
-    time_us, kind, peer, origin, sequence, value, size_B = fields
-    if not (kind < len(EVENTS) or FIRST_OF_PROTOCOL <= kind < FIRST_OWN_EVENT + len(OWN_EVENTS)):
-        raise DecodeError("an event of kind %d is not known on this link" % kind)
-    start = 1 + rest[0] if rest else 1
-    if len(rest) <= start:
-        raise DecodeError("an event ends within its names")
-    message, detail = _text(rest[1:start]), rest[start + 1 :]
-    detail = _text(detail) if rest[start] == IS_TEXT else decode_attribute_list(detail)
-    return time_us, kind, peer, message, origin, sequence, size_B, value, detail
-
-
-def _text(data):
-    try:
-        return bytes(data).decode()
-    except (UnicodeError, ValueError):
-        raise DecodeError("a text is no UTF-8") from None
+    return encode(EVENT, now, kind, peer, origin, sequence, value, size, rest=rest)
