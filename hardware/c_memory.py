@@ -32,7 +32,18 @@ COMPILER = in_c.COMPILE_FOR_CORTEX_M3[0]
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")
 PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385", FOLDERS[1] / "mote")
 NEEDED = (
-    *("attributes", "division", "draws", "node", "interests", "data", "serving", "reinforcement", "filtering", "interest_cache"),
+    *(
+        "attributes",
+        "division",
+        "draws",
+        "node",
+        "interests",
+        "data",
+        "serving",
+        "reinforcement",
+        "filtering",
+        "interest_cache",
+    ),
     "wire",
 )
 PROFILES = {"strict": 29, "wide": 60}

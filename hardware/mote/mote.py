@@ -164,7 +164,20 @@ class Mote:
 
     def _take(self, kind, fields, rest):
         if kind == link.HELLO:
-            self._meet(fields, rest)
+            magic, version, session = fields
+            if magic != link.MAGIC or version != link.VERSION:
+                self._refuse(session, link.OTHER_VERSION)
+                return
+            if len(rest) != link.SECRET_B:
+                raise DecodeError("a greeting has a secret of %d bytes; it needs %d" % (len(rest), link.SECRET_B))
+            now = self.board.now_us()
+            if self._secret not in (None, rest) and now - self._greeted_us < BUSY_US:
+                self._contested += 1
+                self._refuse(session, link.BUSY)
+                return
+            self._secret = rest
+            self._greeted_us = now
+            self._greet(session)
             return
         if kind >= link.READY or self._secret is None:
             return
@@ -192,29 +205,12 @@ class Mote:
         if kind == link.RESET:
             self.board.reset()
 
-    def _meet(self, fields, rest):
-        secret = rest
-        magic, version, session = fields
-        if magic != link.MAGIC or version != link.VERSION:
-            self._refuse(session, link.OTHER_VERSION)
-            return
-        if len(secret) != link.SECRET_B:
-            raise DecodeError("a greeting has a secret of %d bytes; it needs %d" % (len(secret), link.SECRET_B))
-        now = self.board.now_us()
-        if self._secret not in (None, secret) and now - self._greeted_us < BUSY_US:
-            self._contested += 1
-            self._refuse(session, link.BUSY)
-            return
-        self._secret = secret
-        self._greeted_us = now
-        self._greet(session)
-
     def _act(self, kind, fields, rest):
         """Do what a command asks; returns the number to answer with."""
         if kind == link.PING:
             return self.board.memory()[0]
         if kind == link.CONFIGURE:
-            return self._configure(json.loads(rest))
+            return self._configure(rest)
         if kind == link.SET_TIME:
             time_us, clock = fields
             self._held_us = time_us if clock == link.HELD else None
@@ -247,7 +243,8 @@ class Mote:
         self._pass_on()
         return number
 
-    def _configure(self, wanted):
+    def _configure(self, rest):
+        wanted = json.loads(rest)
         for number, name, kind, unit, steps, minimum, maximum in wanted.get("keys", ()):
             from workbench.attributes.keys import register_key
 

@@ -82,9 +82,9 @@ def encode_data(data, profile="wide"):
     return _fitted(head + encode_readings(attributes), profile, "data")
 
 
-def room_for_others(attributes_B, profile):
+def room_for_others(size, profile):
     """Return how many sinks fit in the list of a data message beside attributes of so many bytes."""
-    return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - attributes_B) // 2)
+    return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - size) // 2)
 
 
 def _check_range(name, message, largest, most_attributes):
