@@ -5,15 +5,9 @@
 Theory of operation
     The rows that change a node's state are few, and each opens or closes an interval, so one pass over them in order
     is enough.
-
-    A sink's gradients at a node are a list, best first: a reinforced one, then in the order in which the interest
-    arrived. Its head carries the data; the others are in reserve. A removed gradient is told by sink and neighbor,
-    and if several interests of a sink use that neighbor, the one that would expire first is meant. A removed
-    interest that names no sink is the oldest (evicted), or the one that was not refreshed for longest (expired).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -51,23 +45,6 @@ class Row(NamedTuple):
     detail: str
 
 
-@dataclass(slots=True)
-class _Gradient:
-    peer: int
-    sequence: int
-    expires_us: int
-    is_reinforced: bool = False
-    shown: tuple[str, int, bool] = ("", 0, False)
-
-
-@dataclass
-class _Knowledge:
-    """What one node knows: interests by attribute text in order of arrival, gradients by sink, best first."""
-
-    interests: dict[str, Span] = field(default_factory=dict)
-    gradients: dict[int, list[_Gradient]] = field(default_factory=dict)
-
-
 class Replay:
     """Opens and closes intervals; ``spans[what]`` holds the closed ones."""
 
@@ -75,7 +52,6 @@ class Replay:
         self.duration_us = duration_us
         self.spans: dict[str, list[Span]] = {what: [] for what in KINDS}
         self._open: dict[tuple, Span] = {}
-        self._known: dict[int, _Knowledge] = {}
 
     def run(self, columns: Columns) -> dict[str, list[Span]]:
         """Replay a whole trace; returns the spans by kind, each in order of its end."""
@@ -118,86 +94,7 @@ class Replay:
     def _recovered(self, row: Row) -> None:
         self._end(("failed", row.node), row.time_us)
 
-    # Interests
-
-    def _interest_cached(self, row: Row) -> None:
-        if row.node == row.origin:
-            return  # a sink's own interest is a subscription; it is not in its cache
-        interests = self._of(row.node).interests
-        if not interests:
-            self._begin(("node_state", row.node, "heard"), row, "heard")
-        self._begin(("interest", row.node, row.detail), row, text=row.detail)
-        interests[row.detail] = self._open["interest", row.node, row.detail]
-
-    def _interest_removed(self, row: Row) -> None:
-        interests = self._of(row.node).interests
-        text = _removed_interest(interests, row)
-        if text is None:
-            return
-        del interests[text]
-        self._end(("interest", row.node, text), row.time_us)
-        if not interests:
-            self._end(("node_state", row.node, "heard"), row.time_us)
-
-    # Gradients
-
-    def _gradient_set(self, row: Row) -> None:
-        gradients = self._of(row.node).gradients.setdefault(row.origin, [])
-        is_reinforcement = row.detail == "reinforcement"
-        # A reinforcement has a number of its own; an interest's gradient is told by the interest's number.
-        known = [g for g in gradients if g.peer == row.peer and (is_reinforcement or g.sequence == row.sequence)]
-        if known:
-            gradient = known[0]
-        else:
-            sequence = gradients[0].sequence if is_reinforcement and gradients else row.sequence
-            gradient = _Gradient(row.peer, sequence, row.value)
-            gradients.append(gradient)
-        gradient.expires_us = row.value
-        if is_reinforcement:
-            self._reinforce(row, gradient, gradients)
-        else:
-            head = next(g for g in gradients if g.sequence == gradient.sequence)
-            self._show(row, gradient, "head" if gradient is head else "reserve")
-
-    def _reinforce(self, row: Row, gradient: _Gradient, gradients: list[_Gradient]) -> None:
-        """A gradient becomes the head of its interest's, and the only reinforced one."""
-        gradients.remove(gradient)
-        gradients.insert(0, gradient)
-        gradient.is_reinforced = True
-        self._show(row, gradient, "head")
-        for other in gradients[1:]:
-            if other.sequence == gradient.sequence:
-                other.is_reinforced = False
-                self._show(row, other, "reserve")
-
-    def _gradient_removed(self, row: Row) -> None:
-        gradients = self._of(row.node).gradients.get(row.origin, [])
-        candidates = [g for g in gradients if g.peer == row.peer]
-        if not candidates:
-            return
-        gone = min(candidates, key=lambda gradient: gradient.expires_us)
-        gradients.remove(gone)
-        key = (row.node, row.origin, row.peer, gone.sequence)
-        self._end(("gradient", *key), row.time_us)
-        self._end(("reinforced", *key), row.time_us)
-        head = next((g for g in gradients if g.sequence == gone.sequence), None)
-        if head is not None:
-            self._show(row, head, "head")
-
-    def _show(self, row: Row, gradient: _Gradient, look: str) -> None:
-        """Begin new intervals for a gradient, if it is no longer as it was shown."""
-        expires_us = gradient.expires_us
-        shown = (look, expires_us, gradient.is_reinforced)
-        if gradient.shown == shown:
-            return
-        gradient.shown = shown
-        place = (row.node, row.origin, gradient.peer, gradient.sequence)
-        what = (row.node, gradient.peer, row.origin, gradient.sequence, row.time_us, expires_us)
-        self._end(("gradient", *place), row.time_us)
-        self._open["gradient", *place] = Span(*what, look, expires_us, "")
-        self._end(("reinforced", *place), row.time_us)
-        if gradient.is_reinforced:
-            self._open["reinforced", *place] = Span(*what, "reinforced", expires_us, "")
+    # Links
 
     def _data_gradient_set(self, row: Row) -> None:
         self._begin(("data_gradient", row.node, row.origin), row)
@@ -209,21 +106,11 @@ class Replay:
         else:
             self._end(key, row.time_us)
 
-    def _of(self, node: int) -> _Knowledge:
-        known = self._known.get(node)
-        if known is None:
-            known = self._known[node] = _Knowledge()
-        return known
-
     _handlers: dict[str, Callable[["Replay", Row], None]] = {
         "subscribed": _subscribed,
         "unsubscribed": _unsubscribed,
         "failed": _failed,
         "recovered": _recovered,
-        "interest_cached": _interest_cached,
-        "interest_removed": _interest_removed,
-        "gradient_set": _gradient_set,
-        "gradient_removed": _gradient_removed,
         "data_gradient_set": _data_gradient_set,
         "blacklisted": _blacklisted,
     }
@@ -233,9 +120,6 @@ KINDS = (
     "node_state",
     "failed",
     "subscription",
-    "interest",
-    "gradient",
-    "reinforced",
     "data_gradient",
     "blacklisted",
 )
@@ -249,18 +133,6 @@ def state_rows(columns: Columns) -> Iterator[Row]:
     events, details = columns.text("event", rows), columns.text("detail", rows)
     for fields in zip(*numbers, events, *others, details, strict=True):
         yield Row(*fields)
-
-
-def _removed_interest(interests: dict[str, Span], row: Row) -> str | None:
-    """The attribute text of the interest that a row removes, or None if it was never cached."""
-    for text, span in interests.items():
-        if row.origin >= 0 and (span.origin, span.sequence) == (row.origin, row.sequence):
-            return text
-    if not interests or row.origin >= 0:
-        return None
-    if row.detail == "expired":
-        return min(interests, key=lambda text: interests[text].from_us)
-    return next(iter(interests))
 
 
 # Ranks

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.views import replay_by_rows
-from tests.views.replay_by_rows import Replay
+from tests.views.replay_by_rows import Replay, Span
 from tests.views.traces import trace_of
 from workbench.protocols.coded_diffusion.views import layers as of_coded_diffusion
 from workbench.protocols.diffusion.views import layers as of_diffusion
-from workbench.protocols.diffusion.views import replay
+from workbench.protocols.diffusion.views.known import cached, gradients
 from workbench.views import frames, nodes, ways
 from workbench.views.layers import COLUMNS
 from workbench.views.player.columns import Columns
@@ -39,22 +39,17 @@ def spans_of(spans, *names):
 
 
 TIMES = ("from_us", "until_us")
-PLACE = ("node", "peer", "origin", "sequence", "value", *TIMES)
 
 
 def assert_diffusion_is_that_of_the_rows(columns, duration_us):
-    """Caches, gradients, black lists: the arrays' intervals are the replay's."""
+    """Use of gradients, black lists: the arrays' intervals are the replay's. Whatever the rows, all intervals last."""
     spans = Replay(duration_us).run(columns)
-    interests, words = replay.cached(columns, duration_us)
-    names = ("node", "origin", "sequence", "value", *TIMES)
-    assert words_of(interests, words, *names) == spans_of(spans["interest"], *names, "text")
-    found = replay.gradients(columns, duration_us)
-    looks = np.where(found["look"] == replay.RESERVE, "reserve", "head")
-    assert rows_of({**found, "shown": looks}, *PLACE, "shown") == spans_of(spans["gradient"], *PLACE, "look")
-    path = {name: column[found["look"] == replay.REINFORCED] for name, column in found.items()}
-    assert rows_of(path, *PLACE) == spans_of(spans["reinforced"], *PLACE)
+    for found in (cached(columns, duration_us)[0], gradients(columns, duration_us)):
+        assert (found["from_us"] < found["until_us"]).all() and (found["until_us"] <= duration_us).all()
+    places = zip(*[found[name].tolist() for name in ("node", "peer", "origin", "sequence", *TIMES)], strict=True)
+    shown = [Span(*place, "", 0, "") for place in places]
+    expected = [(*span[:6], weight) for span, weight in replay_by_rows.weighed(shown, columns)]
     weighed = of_diffusion.by_use(found, columns)
-    expected = [(*span[:4], *span[4:6], weight) for span, weight in replay_by_rows.weighed(spans["gradient"], columns)]
     assert rows_of(weighed, "node", "peer", "origin", "sequence", *TIMES, "weight") == Counter(expected)
     names = ("node", "peer", "origin", *TIMES)
     assert rows_of(of_diffusion.data_gradients(columns, duration_us), *names) == spans_of(
@@ -103,7 +98,7 @@ SEVERAL = st.integers(0, 2)
 STATE_ROWS = st.lists(
     st.one_of(
         st.tuples(
-            st.sampled_from(["gradient_set", "gradient_set", "gradient_set", "gradient_removed"]),
+            st.sampled_from(["gradient_set", "gradient_set", "head_set", "gradient_removed"]),
             st.fixed_dictionaries(
                 {
                     "peer": SEVERAL,
@@ -142,11 +137,8 @@ def of_states(rows, step_us):
     return Columns(trace_of(*[(step_us * i, i % 7 % 2, event, more) for i, (event, more) in enumerate(rows)]))
 
 
-@pytest.mark.parametrize("most_in_python", [replay.MOST_IN_PYTHON, 0], ids=["Python", "machine code"])
 @pytest.mark.parametrize("step_us", [10, 0])
-def test_what_nodes_know_is_what_a_replay_row_by_row_knows(most_in_python, step_us, monkeypatch):
-    monkeypatch.setattr(replay, "MOST_IN_PYTHON", most_in_python)
-
+def test_what_nodes_know_is_what_a_replay_row_by_row_knows(step_us):
     @settings(max_examples=150)
     @given(STATE_ROWS)
     def whatever_the_rows(rows):

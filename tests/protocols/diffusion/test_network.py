@@ -392,3 +392,71 @@ def test_black_list_helps_where_links_are_lossy_and_asymmetric():
     # With acknowledgements a node sends again by another neighbor what a bad link has lost; that costs frames.
     assert ratios[3, 1] == ratios[3, 0.5] == 1
     assert frames[3, 0.5] < 0.9 * frames[3, 1]
+
+
+# --- more interests than there is room for ---
+
+
+def test_readings_lost_to_evicted_interests_are_explained():
+    workload = [
+        wb.subscribe(at=node, what=f"TEMP GE {1 + 3 * turn + node}", start_s=1 + node + 0.1 * turn)
+        for node in (0, 2, 6, 8)
+        for turn in range(2)
+    ]
+    workload += [wb.publish(at=4, what="TEMP IS 99", every_s=7, start_s=40)]
+    played = run(wb.topology.grid(3, 3), workload, duration_s=100, max_interests=4)
+    assert played.metrics["delivered"] < played.metrics["expected"]
+    evicted = rows(played, "interest_removed", detail="evicted")
+    cached = {(row["node"], row["origin"], row["sequence"]) for row in rows(played, "interest_cached")}
+    assert evicted and all((row["node"], row["origin"], row["sequence"]) in cached for row in evicted)
+    (interests, *_) = played.explain().sentences
+    assert "Each node has room for 4 interests (max_interests), and the network has more" in interests
+    assert not run(wb.topology.grid(3, 3), workload, duration_s=100).explain().sentences
+
+
+# --- several sinks ---
+
+
+def test_reading_for_several_sinks_needs_as_many_frames_as_shortest_paths_have_arcs():
+    """On a grid with 5 sinks, where copies without lists need three times as many."""
+    grid = wb.topology.grid(7, 7)
+    sinks, sources = [0, 6, 24, 42, 48], [3, 10, 22, 33, 47]
+    workload = [wb.subscribe(sink, f"TEMP GE {1 + place}", start_s=1 + 0.3 * place) for place, sink in enumerate(sinks)]
+    workload += [wb.publish(sources, "TEMP IS 30", every_s=10, start_s=15, stop_s=95, stagger=True)]
+    played = run(grid, workload, duration_s=100)
+    least = 0
+    for source in sources:
+        ways = [nx.shortest_path(grid, source, sink) for sink in sinks]
+        least += len({arc for way in ways for arc in pairwise(way)})
+    readings = played.metrics["expected"] / len(sinks)
+    assert played.metrics["delivery_ratio"] == 1 and played.metrics["duplicate_deliveries"] == 0
+    assert played.metrics["sent_data"] / readings <= 1.5 * least / len(sources)
+
+
+def test_burst_costs_as_many_frames_a_reading_as_a_single_one():
+    """Two readings of each of 36 nodes in an instant: more than `max_data`."""
+    workload = [wb.subscribe(node, f"TEMP GE {1 + place}", start_s=1 + place) for place, node in enumerate((0, 5, 30))]
+    workload += [wb.publish("all", f"TEMP IS {9 + turn}", start_s=10) for turn in range(2)]
+    played = run(wb.topology.grid(6, 6), workload, duration_s=20)
+    assert played.metrics["delivery_ratio"] == 1 and played.metrics["duplicate_deliveries"] == 0
+    assert played.metrics["sent_data"] < 13 * 72
+
+
+@pytest.mark.parametrize("profile", ["strict", "wide"])
+def test_more_sinks_than_a_list_has_room_for_cost_frames_and_no_readings(profile):
+    grid = wb.topology.grid(6, 6)
+    workload = [wb.subscribe(list(range(0, 36, 2)), "TEMP GE 1")]
+    workload += [wb.publish([7, 21, 35], "TEMP IS 30", every_s=5, start_s=12, stagger=True)]
+    played = run(grid, workload, duration_s=60, profile=profile, max_gradients=60)
+    assert played.metrics["delivery_ratio"] == 1 and played.metrics["duplicate_deliveries"] == 0
+
+
+def test_relay_that_dies_costs_a_reading_or_two_where_the_radio_reports_it():
+    grid = wb.topology.grid(5, 5)
+    workload = [wb.subscribe([0, 4, 20], "TEMP GE 1"), wb.publish([24, 18], "TEMP IS 30", every_s=1, start_s=5.5)]
+    radio = wb.Radio(loss="none", retries=3)
+    played = run(grid, workload, duration_s=28, radio=radio)
+    relays = Counter(row["node"] for row in rows(played, "forwarded", message="data") if row["node"] not in (24, 18))
+    busiest = max(relays, key=lambda node: (relays[node], -node))
+    played = run(grid, [*workload, wb.outage(busiest, start_s=10)], duration_s=28, radio=radio)
+    assert played.metrics["expected"] - played.metrics["delivered"] <= 3

@@ -814,11 +814,11 @@ def test_first_gradient_of_a_sink_is_reported_when_it_changes():
     assert of(HeadSet, node.take_events()) == []
 
 
-def test_interest_takes_over_the_number_of_a_gradient_that_a_reinforcement_had_set():
+def test_gradient_that_a_reinforcement_had_set_gets_the_number_of_the_interest_that_takes_it_over():
     node = make_node()
     hear(node, interest("TEMP GE 20", hop=2, sequence=1))
     events = hear(node, interest("TEMP GE 25", hop=2, sequence=7), unicast=True)
-    assert of(HeadSet, events) == [HeadSet(2, "interest", 9, 7, 1, "")]
+    assert of(HeadSet, events) == [HeadSet(2, "interest", 9, 0, 1, "")]
     events = hear(node, interest("TEMP GE 25", hop=2, sequence=3, round=1))
-    assert [event.sequence for event in of(GradientRemoved, events)] == [7]
+    assert [event.sequence for event in of(GradientRemoved, events)] == [0]
     assert of(HeadSet, events) == [HeadSet(2, "interest", 9, 3, 0, "")]

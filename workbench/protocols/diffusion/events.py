@@ -16,9 +16,9 @@ InterestCached = namedtuple("InterestCached", FIELDS)
 InterestRemoved = namedtuple("InterestRemoved", FIELDS)
 # Data for sink ``origin`` may now go to ``peer``. value: when it expires, in µs; detail: "interest", "reinforcement".
 GradientSet = namedtuple("GradientSet", FIELDS)
-# Data for it no longer goes to ``peer``. sequence: of the interest or reinforcement that set it last; detail:
-# "expired", "evicted", "cancelled", "round", "blacklisted", and "interest" where an interest takes over a gradient that
-# a reinforcement alone had set.
+# Data for it no longer goes to ``peer``. sequence: of the interest that set it last, 0 if reinforcements alone did;
+# detail: "expired", "evicted", "cancelled", "round", "blacklisted", and "interest" where an interest takes over a
+# gradient that reinforcements alone had set.
 GradientRemoved = namedtuple("GradientRemoved", FIELDS)
 # New data of source ``origin`` came first from ``peer``. sequence: the data message's.
 DataGradientSet = namedtuple("DataGradientSet", FIELDS)
@@ -26,9 +26,9 @@ DataGradientSet = namedtuple("DataGradientSet", FIELDS)
 Reinforced = namedtuple("Reinforced", FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", FIELDS)
-# Of the gradients towards sink ``origin``, the one to ``peer`` is the first from now on. sequence: of the interest or
-# reinforcement, as in GradientRemoved; value: 1 if a reinforcement has put it there, else 0. A head that is removed
-# without a successor has no such event.
+# Of the gradients towards sink ``origin``, the one to ``peer`` is the first from now on. sequence: as GradientRemoved
+# has it; value: 1 if a reinforcement has put the gradient there, else 0. A head that is removed without a successor has
+# no such event.
 HeadSet = namedtuple("HeadSet", FIELDS)
 
 EVENTS = (

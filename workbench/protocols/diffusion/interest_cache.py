@@ -48,8 +48,8 @@ class Gradient:
         self.ttl = 0
 
     def number(self):
-        """Return the number of its interest, or of its reinforcement if no interest has set it."""
-        return (self.wave or 0) if self.sequence is None else self.sequence
+        """Return the number of its interest, or 0 if reinforcements alone have set it."""
+        return self.sequence or 0
 
 
 class DataGradient:

@@ -418,9 +418,6 @@ class DiffusionNode(Node):
         if wave is not None:
             for other in entry.gradients:
                 if other.sink == interest.sink:
-                    if other.sequence is None and other.wave is not None and not (is_new and other is gradient):
-                        # Its number was that of its reinforcement, which it loses.
-                        self._tell_removed([other], "reinforcement")
                     other.wave = None
             gradient.wave = wave
             entry.to_front(gradient)

@@ -126,8 +126,8 @@ def head_of(state, entry, sink):
 
 @inlined
 def _number(gradient):
-    """The number of a gradient's interest, or of its reinforcement if no interest has set it."""
-    return max(gradient.wave, 0) if gradient.sequence == NONE else gradient.sequence
+    """Return the number of a gradient's interest, or 0 if reinforcements alone have set it."""
+    return max(gradient.sequence, 0)
 
 
 @outlined
@@ -175,9 +175,6 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
         for other in range(state.entries[entry].gradients):
             gradient = state.gradients[entry, other]
             if gradient.sink == sink:
-                if gradient.sequence == NONE and gradient.wave != NONE and not (is_new and other == g):
-                    # Its number was that of its reinforcement, which it loses.
-                    tell_removed(core, state, now, i, gradient, SET_BY_REINFORCEMENT)
                 gradient.wave = NONE
         it.wave = wave
         _to_front(state, entry, g)
@@ -295,7 +292,7 @@ def _clean(core, state, now, i):
 
 @inlined
 def tell_removed(core, state, now, i, gradient, reason):
-    """A gradient is gone; the number is its interest's, or its reinforcement's where no interest has set it."""
+    """Report that a gradient is gone."""
     if core.kept[GRADIENT_REMOVED]:
         sequence = _number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]

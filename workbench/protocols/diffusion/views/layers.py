@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.protocols.diffusion.views.replay import REINFORCED, RESERVE, cached, gradients
+from workbench.protocols.diffusion.views.known import REINFORCED, RESERVE, cached, gradients
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, select, table
 from workbench.views.player.columns import Columns
