@@ -87,9 +87,7 @@ bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round)
 
 uint32_t gradient_number(const struct gradient *gradient)
 {
-    if (gradient->has_sequence)
-        return gradient->sequence;
-    return gradient->has_wave ? gradient->wave : 0;
+    return gradient->has_sequence ? gradient->sequence : 0;
 }
 
 int head_place(const struct interest_entry *entry, uint16_t sink)

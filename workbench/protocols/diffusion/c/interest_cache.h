@@ -91,7 +91,7 @@ int64_t newest_wave(const struct interest_entry *entry, uint16_t sink);
 bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round);
 bool has_sink(const struct interest_entry *entry, uint16_t sink);
 
-/* The number of a gradient's interest, or of its reinforcement if no interest has set it. */
+/* The number of a gradient's interest, or 0 if reinforcements alone have set it. */
 uint32_t gradient_number(const struct gradient *gradient);
 
 /* A sink's first gradient; and the place of that, or NO_PLACE. */

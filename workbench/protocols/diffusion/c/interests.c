@@ -301,19 +301,6 @@ static int add_gradient(struct diffusion *node, struct interest_entry *entry, co
     return entry->gradient_count - 1;
 }
 
-/* Make the gradient at a place the first of its sink, by this reinforcement. */
-static void lead(struct diffusion *node, struct interest_entry *entry, int place, bool is_new, uint32_t wave)
-{
-    uint16_t sink = entry->gradients[place].sink;
-    for (int i = 0; i < entry->gradient_count; i++) {
-        const struct gradient *one = &entry->gradients[i];
-        /* Its number was that of its reinforcement, which it loses. */
-        if (one->sink == sink && !one->has_sequence && one->has_wave && !(is_new && i == place))
-            tell_removed(node, one, "reinforcement");
-    }
-    reinforce_gradient(entry, (size_t)place, wave);
-}
-
 /* `set_gradient` without a report of the sink's first gradient. */
 static void renew_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest,
                            int64_t now, bool is_reinforcement)
@@ -346,7 +333,7 @@ static void renew_gradient(struct diffusion *node, struct interest_entry *entry,
     if (expires_us < node->first_expiry_us)
         node->first_expiry_us = expires_us;
     if (is_reinforcement)
-        lead(node, entry, place, is_new, interest->sequence);
+        reinforce_gradient(entry, (size_t)place, interest->sequence);
     const char *kind = is_reinforcement ? "reinforcement" : "interest";
     tell(node, GRADIENT_SET, interest->previous_hop, kind, interest->sink, interest->sequence, expires_us, kind);
 }
