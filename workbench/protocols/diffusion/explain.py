@@ -33,8 +33,8 @@ def _evicted(protocol: Any, trace: Rows, missing: Missing) -> Iterator[str]:
     sources = missing.publisher[np.isin(missing.publisher, node[chosen])]
     yield (
         f"Each node has room for {protocol.max_interests} interests (max_interests), and the network has more: {nodes} "
-        f"nodes evicted interests of sinks that miss readings, {len(chosen):,} times. The first was node {node[first]}, "
-        f"with one of node {sink[first]} at {seconds(time_us[first])}."
+        f"nodes evicted interests of sinks that miss readings, {len(chosen):,} times. Node {node[first]} was the "
+        f"first, with one of node {sink[first]} at {seconds(time_us[first])}."
     )
     if len(sources):
         yield f"Node {sources[0]}, a publisher, was among them: it sends nothing to a sink whose interest is not there."
