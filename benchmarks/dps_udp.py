@@ -1,12 +1,14 @@
 """DPS over loopback between two processes: the acknowledged round trip, acknowledged publications a second, memory.
 
-    python benchmarks/dps_udp.py [--publications 5000] [--endurance 100000]
+    python benchmarks/dps_udp.py [--publications 5000] [--endurance 100000] [--late 80]
 
 A process publishes and another one subscribes and acknowledges, both with `wb.dps_node`. Round trips are one after the
 other, from `publish` to the acknowledgement being handed over: to a handler, which is called from the event loop, and
 to a coroutine that awaits it. For the rate, ``WINDOW`` publications are under way at a time. With ``--endurance`` that
 many publications are made, each of a series of its own, which is what a node has to remember; both processes' resident
-size is printed along the way, and a line fitted through the second half.
+size is printed along the way, and a line fitted through the second half. With ``--late`` so many pairs are linked of
+which one node starts late, about when the other one gives it up, and each publishes to the other 20 ``link_loss_s``
+later.
 
 The C implementation's figure is a constant, measured on a similar machine: the least of many round trips between its
 own example programs' library calls on loopback, commit b92a83660427.
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from statistics import median, quantiles
 from typing import NamedTuple
 
@@ -35,6 +38,9 @@ WINDOW = 32
 LOOKS = 20
 FLAT = 0.02  # growth over the second half, as a share
 WITHIN_S = 10.0
+# Times so short that a neighbor is given up after a quarter of a second; when the late one of a pair starts.
+FAST = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.3}
+LATE_S = 0.15, 0.27
 
 
 class Size(NamedTuple):
@@ -171,6 +177,38 @@ def rss_B(pid: int) -> int:
     return int(told.stdout) * 1024
 
 
+# Neighbors that start late
+
+
+async def late_neighbors(pairs: int) -> str:
+    """Link pairs of which one node starts late; return how many do not hear each other in the end."""
+    delays_s = [LATE_S[0] + (LATE_S[1] - LATE_S[0]) * number / pairs for number in range(pairs)]
+    async with AsyncExitStack() as stack:
+        early = [await stack.enter_async_context(wb.dps_node(**FAST)) for _ in delays_s]
+        async with AsyncExitStack() as reserved:
+            nodes = [await reserved.enter_async_context(wb.dps_node()) for _ in delays_s]
+            ports = [node.address[1] for node in nodes]
+        heard = await asyncio.gather(*map(_hear_each_other, early, ports, delays_s))
+    deaf = [f"{delay_s:.3f}" for delay_s, is_heard in zip(delays_s, heard, strict=True) if not is_heard]
+    return f"{len(deaf)} of {pairs} pairs do not hear each other; late after {', '.join(deaf) or '-'} s"
+
+
+async def _hear_each_other(early: UDPNode, port: int, delay_s: float) -> bool:
+    to_early = await early.subscribe("to/early")
+    await early.keep_linked(port)
+    await asyncio.sleep(delay_s)
+    async with wb.dps_node(port, **FAST) as late:
+        await late.keep_linked(early.address[1])
+        for number in range(6):
+            await asyncio.sleep(FAST["update_s"])
+            await late.subscribe(f"other/{number}")
+        to_late = await late.subscribe("to/late")
+        await asyncio.sleep(20 * FAST["link_loss_s"])
+        await late.publish("to/early", b"x")
+        await early.publish("to/late", b"y")
+        return None not in (await to_early.next(1), await to_late.next(1))
+
+
 # The other process
 
 
@@ -187,12 +225,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--publications", type=int, default=5000)
     parser.add_argument("--endurance", type=int, metavar="PUBLICATIONS")
+    parser.add_argument("--late", type=int, metavar="PAIRS")
     parser.add_argument("--subscriber", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.subscriber:
         asyncio.run(subscriber())
     elif arguments.endurance:
         conclude(asyncio.run(with_subscriber(endure, arguments.endurance)))
+    elif arguments.late:
+        print(asyncio.run(late_neighbors(arguments.late)))
     else:
         print(asyncio.run(with_subscriber(round_trips, arguments.publications)))
 

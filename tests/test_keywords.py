@@ -115,8 +115,10 @@ def test_a_checked_class_or_function_is_what_it_was():
     assert dataclasses.replace(radio, retries=3) == wb.Radio(csma=True, retries=3)
     assert pickle.loads(pickle.dumps(radio)) == radio
     assert wb.publish.__name__ == "publish" and wb.publish.__doc__.startswith("Node ``at`` publishes")
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'what'"):
+    with pytest.raises(TypeError, match=r"publish lacks what; it is called as publish\(at, what, every_s=None, "):
         wb.publish(at=3)
+    with pytest.raises(ParameterError, match=r"Radio.airtime_us lacks frame_B; .* Radio.airtime_us\(frame_B\)"):
+        radio.airtime_us()
     with pytest.raises(ParameterError, match="subscribe has no parameter 'hops'; it has: at, what, expires_s, "):
         wb.subscribe(at=3, what="TEMP GE 3", hops=4)
 

@@ -22,9 +22,11 @@ def __getattr__(name: str) -> "Any":
     if name.startswith("_"):
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
     if name not in HOME:
+        from workbench import topology
         from workbench.keywords import UnknownName
 
-        raise UnknownName("module 'workbench'", name, HOME)
+        # Who writes wb.grid(5, 5) means a topology.
+        raise UnknownName("module 'workbench'", name, [*HOME, *(f"topology.{made}" for made in topology.__all__)])
     module = import_module(f"workbench.{HOME[name]}")
     # A public name is that of a module, or of something in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)
@@ -35,7 +37,7 @@ def __getattr__(name: str) -> "Any":
 def __dir__() -> list[str]:
     from workbench.public_names import HOME
 
-    return sorted({*globals(), *HOME})
+    return sorted({*HOME, "__version__"})
 
 
 def _fold_errors() -> None:

@@ -36,8 +36,12 @@ class UnknownName(WorkbenchError, AttributeError):
         return UnknownName, self._made_of
 
 
+class WrongCall(ParameterError, TypeError):
+    """A call with missing arguments, or with too many; the TypeError that calls raise."""
+
+
 def checked(made: Made) -> Made:
-    """The same function that raises ParameterError for a keyword that it does not have.
+    """The same function that raises ParameterError for a keyword that it does not have, and for missing arguments.
 
     Of a class: the constructor and all public methods do; and what its objects do not have is an `UnknownName`.
     """
@@ -60,9 +64,14 @@ def _unknown(self: Any, name: str) -> Any:
 
 
 def answer_for(module: str) -> None:
-    """Have a module answer an unknown name with the one that was meant. Its own ``__getattr__`` comes first."""
+    """Have a module answer an unknown name with the one that was meant. Its own ``__getattr__`` comes first.
+
+    ``dir`` of a module with ``__all__`` lists that, unless the module has a ``__dir__`` of its own.
+    """
     owner = sys.modules[module]
     load = vars(owner).get("__getattr__")
+    if "__all__" in vars(owner):
+        vars(owner).setdefault("__dir__", lambda: sorted(owner.__all__))
 
     def answer(name: str) -> Any:
         if load is not None:
@@ -80,7 +89,8 @@ def answer_for(module: str) -> None:
 
 
 def _checked(function: Any, name: str) -> Any:
-    parameters = inspect.signature(function).parameters
+    signature = inspect.signature(function)
+    parameters = signature.parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return function
     known = tuple(one for one in parameters if one != "self")
@@ -92,9 +102,35 @@ def _checked(function: Any, name: str) -> Any:
             wrong = next(one for one in keywords if one not in known)
             listed = ", ".join(known) or "none"
             raise ParameterError(f"{name} has no parameter {wrong!r}{meant(wrong, known)}; it has: {listed}")
-        return function(*arguments, **keywords)
+        try:
+            return function(*arguments, **keywords)
+        except TypeError:
+            # Only where the call itself is wrong: binding costs as much as many of these functions do.
+            _check_call(signature, name, arguments, keywords)
+            raise
 
     return call
+
+
+def _check_call(signature: inspect.Signature, name: str, arguments: tuple, keywords: Mapping[str, Any]) -> None:
+    """Raise WrongCall, with what the call looks like, if arguments are missing, or if there are too many."""
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        given = signature.bind_partial(**keywords).arguments
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        places = [one.name for one in signature.parameters.values() if one.kind in kinds]
+        given |= dict(zip(places, arguments, strict=False))
+        required = [one.name for one in signature.parameters.values() if one.default is one.empty]
+        missing = [one for one in required if one not in given and signature.parameters[one].kind in kinds]
+        fault = f"lacks {' and '.join(missing)}" if missing else f"cannot be called so ({error})"
+        shown = ", ".join(_shown(one) for one in signature.parameters.values() if one.name != "self")
+        raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    """A parameter as in a call, without its type."""
+    return str(parameter.replace(annotation=inspect.Parameter.empty))
 
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
@@ -123,9 +159,15 @@ def _keyword(parameter: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def documentation(text: str, parameters: Iterable[Any], title: str = "Parameters") -> str:
-    """A docstring and, below it, a section on a table: type, default, range, unit and reason of each parameter."""
-    lines = [line for parameter in parameters for line in _told(parameter)]
+def documentation(
+    text: str, parameters: Iterable[Any], title: str = "Parameters", types: Mapping[str, str] | None = None
+) -> str:
+    """A docstring and, below it, a section on a table: type, default, range, unit and reason of each parameter.
+
+    ``types``: what a parameter may be, where the type of its default does not show that.
+    """
+    types = types or {}
+    lines = [line for one in parameters for line in _told(one, types.get(one.name, type(one.default).__name__))]
     section = [title, "-" * len(title), *lines] if lines else []
     return "\n".join([*([inspect.cleandoc(text), ""] if text else []), *section]).rstrip()
 
@@ -135,7 +177,7 @@ def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
     return "\n\n".join([inspect.cleandoc(text), *(documentation("", table, name) for name, table in tables.items())])
 
 
-def _told(parameter: Any) -> tuple[str, str]:
+def _told(parameter: Any, kind: str) -> tuple[str, str]:
     name, default, minimum, maximum, unit, reason = parameter
     if isinstance(minimum, tuple):
         limits = f"one of {', '.join(map(repr, minimum))}"
@@ -144,4 +186,4 @@ def _told(parameter: Any) -> tuple[str, str]:
     else:
         limits = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
     told = "; ".join(part for part in (f"{limits} {unit}".strip(), reason) if part)
-    return f"{name} : {type(default).__name__}, default {default!r}", f"    {told}"
+    return f"{name} : {kind}, default {default!r}", f"    {told}"

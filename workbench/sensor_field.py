@@ -107,8 +107,8 @@ class SensorField:
                 allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
                 raise ParameterError(f"SensorField: {name} is {value!r:.60}; it must be a number from {allowed}.")
             object.__setattr__(self, name, float(value))
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or abs(self.seed) >= 2**63:
-            raise ParameterError(f"SensorField: seed is {self.seed!r:.60}; it must be a whole number of 64 bits.")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
+            raise ParameterError(f"SensorField: seed is {self.seed!r:.60}; it must be a whole number, 0 to 2**63 - 1.")
         if not isinstance(self.key, str) or not self.key.isidentifier() or not self.key.isascii():
             raise ParameterError(f"SensorField: key is {self.key!r:.60}; it must be an attribute's key like TEMP.")
         object.__setattr__(self, "hot_spot_path", _path(self.hot_spot_path))

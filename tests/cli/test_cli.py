@@ -1,6 +1,7 @@
 """The ``workbench`` command: what it prints, what it writes, and the sentences it ends in."""
 
 import json
+import subprocess
 import sys
 
 import pyarrow.parquet as pq
@@ -45,9 +46,11 @@ def test_run_prints_the_metrics_and_writes_its_results(scenario_file, tmp_path, 
 
 def test_run_says_where_to_ask_why_little_was_delivered(tmp_path, capsys):
     path = tmp_path / "late.json"
-    path.write_text(SCENARIO.replace(**{"workload.0.start_s": 19}).to_json())
+    path.write_text(SCENARIO.replace(**{"workload.0.start_s": 20}).to_json())
     assert cli.main(["run", str(path), "--out", str(tmp_path)]) == 0
-    assert "Nothing was expected to be delivered: run.explain() says why." in capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr()
+    assert "Nothing was expected to be delivered: run.explain() says why." in printed.out.splitlines()
+    assert "workload item 0 never happens: item 0 starts at 20 s, and the run ends at 20 s" in printed.err
 
 
 def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, monkeypatch):
@@ -129,10 +132,20 @@ def test_import_that_fails_ends_in_one_sentence(scenario_file, tmp_path, monkeyp
     assert f"--import {name}" in told and reason in told
 
 
-def test_doctor_prints_a_row_for_each_library(capsys):
+def test_doctor_begins_with_its_verdict_and_has_a_row_for_each_library_if_asked(capsys):
     assert cli.main(["doctor"]) == 0
+    short = capsys.readouterr().out
+    assert short.startswith("everything required is here\n") and "pandas" not in short
+    assert cli.main(["doctor", "--all"]) == 0
     printed = capsys.readouterr().out
+    assert printed.startswith("everything required is here\n")
     assert "pyspark" in printed and "data: iotlab/strasbourg" in printed
+
+
+def test_the_package_runs_as_a_module(repository):
+    command = [sys.executable, "-m", "workbench", "--version"]
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == f"workbench {wb.__version__}\n"
 
 
 def test_lab_serves_the_notebooks_on_loopback_only(repository):
@@ -160,6 +173,13 @@ def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monke
     assert cli_lab.FIRST_NOTEBOOK in told and (cli_lab.notebooks() / cli_lab.FIRST_NOTEBOOK).is_file()
     monkeypatch.setattr(cli.workbench, "__file__", str(tmp_path / "site-packages" / "workbench" / "__init__.py"))
     assert cli_lab.FIRST_NOTEBOOK not in demo.next_steps(tmp_path)[0][1]
+
+
+def test_without_a_command_all_commands_are_listed(capsys):
+    with pytest.raises(SystemExit):
+        cli.main([])
+    told = capsys.readouterr().err
+    assert "the first experiment" in told and "what is installed, what is missing" in told
 
 
 def test_version_is_the_package_version(capsys):

@@ -70,16 +70,30 @@ def test_java_is_judged_by_the_version_it_prints(monkeypatch, tmp_path, printed,
     assert doctor.java().is_ok is is_ok
 
 
-def test_report_says_what_needs_attention_and_aligns_its_columns():
-    findings = [
-        Finding("Python", "3.11.7", True, True),
-        Finding("numpy", "", False, True, "pip install 'numpy>=1.26'"),
-        Finding("Chromium", "", False, False, "apt-get install chromium"),
+FINDINGS = [
+    Finding("Python", "3.11.7", True, True),
+    Finding("numpy", "", False, True, "pip install 'numpy>=1.26'"),
+    Finding("Chromium", "", False, False, "apt-get install chromium"),
+    Finding("data: intel-lab", "", False, False, "see there"),
+]
+
+
+def test_report_is_the_verdict_first_and_only_what_is_missing():
+    assert doctor.report(FINDINGS).splitlines() == [
+        "needs attention: numpy",
+        "numpy    MISSING  pip install 'numpy>=1.26'",
+        "optional and missing: Chromium, data: intel-lab",
+        "workbench doctor --all lists what was looked at, and how to get what is missing",
     ]
-    assert doctor.report(findings).splitlines() == [
+    assert doctor.report(FINDINGS[:1]).splitlines()[0] == "everything required is here"
+    assert len(doctor.report(doctor.examine()).splitlines()) <= 6
+
+
+def test_table_of_all_findings_aligns_its_columns_below_the_verdict():
+    assert doctor.report(FINDINGS[:3], everything=True).splitlines() == [
+        "needs attention: numpy",
+        "",
         "Python    3.11.7  ok",
         "numpy             MISSING  pip install 'numpy>=1.26'",
         "Chromium          missing  apt-get install chromium",
-        "",
-        "needs attention: numpy",
     ]

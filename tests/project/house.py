@@ -34,7 +34,10 @@ EXPERIMENTS = {"cli/demo.py"}
 
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
-    ("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords", "folded_errors"),
+    (
+        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
+        *("folded_errors", "notice"),
+    ),
     ("attributes", "coding"),
     ("contract",),
     ("topology", "datasets", "sensor_field"),
@@ -46,7 +49,7 @@ ROOMS = (
     ("views",),
     ("widgets",),
     ("lessons",),
-    ("cli",),
+    ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "frame_fields")

@@ -59,9 +59,20 @@ def test_public_name_resolves(name):
     assert name in dir(workbench)
 
 
+@pytest.mark.parametrize("name", ["views", "topology", "attributes", "pipelines", "plans", "datasets", "widgets"])
+def test_dir_lists_public_names_alone(name):
+    module = getattr(workbench, name)
+    assert dir(module) == sorted(module.__all__)
+    assert dir(workbench) == sorted([*workbench.__all__, "__version__"])
+
+
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'difusion'"):
         _ = workbench.difusion
+    with pytest.raises(AttributeError, match=r"did you mean topology.grid\?"):
+        _ = workbench.grid
+    with pytest.raises(AttributeError, match=r"did you mean parse\?"):
+        _ = workbench.attributes.pars
 
 
 @pytest.mark.skipif(not NOTEBOOKS, reason="there are no notebooks yet")

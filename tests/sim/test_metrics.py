@@ -568,3 +568,15 @@ def test_metrics_are_a_series_that_knows_what_it_does_not_have():
     assert values["lost"] == values.lost == values.iloc[list(values.index).index("lost")]
     assert {type(one) for one in (values.copy(), values * 2, values[["lost"]], values.dropna())} == {pd.Series}
     pd.testing.assert_series_equal(pickle.loads(pickle.dumps(values)), values)
+
+
+def test_the_text_of_metrics_leaves_out_a_coverage_that_the_protocol_does_not_have():
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(2, "TEMP IS 25", start_s=1)]
+    scenario = wb.Scenario(wb.topology.line(3), wb.Diffusion(), workload, duration_s=2)
+    flooded, routed = (
+        scenario.replace(protocol=one).run(engine="reference").metrics for one in (wb.Flooding(), wb.Diffusion())
+    )
+    assert "\ncoverage " in str(flooded) and "interest_coverage" not in str(flooded)
+    assert "\ncoverage " not in str(routed) and "interest_coverage" in str(routed) and "NaN" not in str(routed)
+    assert math.isnan(routed["coverage"]) and math.isnan(flooded["interest_coverage"])
+    assert str(routed).splitlines()[1].split() == ["expected", "1"]

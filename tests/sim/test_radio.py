@@ -1,6 +1,7 @@
 """The radio: what a transmission takes, who hears it, who does not, and why."""
 
 import math
+import pydoc
 from itertools import pairwise
 
 import pytest
@@ -385,3 +386,10 @@ def test_unknown_field_of_a_plain_form_is_named():
         wb.Radio.from_dict({"power": 3})
     with pytest.raises(ScenarioError, match="must be an object"):
         wb.Radio.from_dict(5)
+
+
+def test_help_lists_what_the_loss_may_be():
+    shown = pydoc.render_doc(wb.Radio, renderer=pydoc.plaintext)
+    assert "Literal['links', 'none'] | float" in shown
+    assert "loss : 'links', 'none', or a share from 0 to 1, default 'links'" in shown
+    assert "Radio(collisions=True, csma=True, retries=3)" in shown and "loss : str" not in shown

@@ -5,7 +5,9 @@ import math
 import pickle
 import subprocess
 import sys
+import warnings
 from copy import deepcopy
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -328,6 +330,10 @@ def test_seventy_thousand_nodes_are_too_many_for_diffusions_addresses():
         ({"duration_s": "60"}, ["duration_s", "'60'"]),
         ({"seed": 1.0}, ["seed", "1.0"]),
         ({"seed": False}, ["seed", "False"]),
+        ({"protocol": wb.Flooding}, ["the class Flooding", "Flooding()"]),
+        ({"protocol": "flooding"}, ["the text 'flooding'", "Flooding()"]),
+        ({"protocol": "floodin"}, ["'floodin'", "did you mean Flooding?"]),
+        ({"seed": -1}, ["seed", "-1", "0 or more"]),
     ],
 )
 def test_wrong_argument_is_named_with_what_would_be_right(changes, words):
@@ -514,3 +520,43 @@ def test_a_pickled_scenario_is_the_same_scenario():
     assert copy == scenario
     assert copy.replace(seed=2) == scenario.replace(seed=2)
     assert copy.replace(seed=2).topology is copy.topology  # checked once, on a worker of a sweep as well
+
+
+def test_a_run_warns_of_items_that_start_after_its_end():
+    items = [wb.publish(at=0, what="TEMP IS 26"), wb.publish(at=0, what="TEMP IS 26", start_s=20), wb.outage(1, 30)]
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), items, duration_s=20)
+    with pytest.warns(UserWarning) as caught:
+        scenario.run(engine="reference")
+    (warned,) = caught
+    assert str(warned.message) == (
+        "2 workload items never happen: item 1 starts at 20 s, and the run ends at 20 s; "
+        "choose an earlier start_s or a longer duration_s"
+    )
+    assert warned.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scenario.replace(duration_s=31).run(engine="reference")
+        exec("scenario.run(engine='reference')", {"__name__": "workbench.sweeps.work", "scenario": scenario})
+
+
+def test_a_mapping_replaces_what_is_published():
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), [wb.publish(at=0, what="TEMP IS 26")])
+    changed = scenario.replace(**{"workload.0.what": {"TEMP": 27}})
+    assert changed == scenario.replace(**{"workload.0.what": "TEMP IS 27"})
+    assert scenario.replace(**{"workload.0.what": {"base": 5.0}}).workload[0].what == wb.SensorField(base=5.0)
+
+
+def test_a_path_in_place_of_json_is_answered_with_how_to_read_it():
+    for path in ("out/scenario.json", Path("out/scenario.json")):
+        with pytest.raises(ScenarioError, match=r"from_json takes the text of a file, Path\(...\).read_text\(\)"):
+            wb.Scenario.from_json(path)
+
+
+def test_a_metric_that_is_taken_for_an_attribute_of_a_run_is_found():
+    run = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run(engine="reference")
+    with pytest.raises(AttributeError, match=r"it is a metric: run.metrics\['delivery_ratio'\]"):
+        _ = run.delivery_ratio
+    with pytest.raises(AttributeError, match=r"did you mean metrics\?"):
+        _ = run.metric
+    assert not hasattr(run, "_frame") and pickle.loads(pickle.dumps(run)).metrics.equals(run.metrics)
+    assert repr(run).startswith("Run(Scenario(2 nodes, Flooding(), 0 workload items, ")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench import outage, publish, subscribe
+from workbench import attributes, outage, parse, publish, subscribe
 from workbench.errors import AttributeFormatError, ScenarioError, WorkbenchError
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
@@ -129,6 +129,15 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: subscribe([1, 2, 1], "TEMP GE 25"), ["at", "1", "once"]),
         (lambda: subscribe(1, 5), ["what", "5", "TEMP GE 25"]),
         (lambda: subscribe(1, SensorField()), ["what", "TEMP GE 25"]),
+        (lambda: subscribe(1, {"TEMP": 25}), ["what", "{'TEMP': 25}", "text such as 'TEMP EQ 25'"]),
+        (lambda: subscribe(1, {"WARMTH": 25}), ["what", "text such as 'TEMP GE 25'"]),
+        (lambda: publish(1, 25), ["what", "25", "text such as 'TEMP IS 25'"]),
+        (lambda: publish(1, {"WARMTH": 25}), ["no key WARMTH"]),
+        (lambda: subscribe(1, ["TEMP GE 20", "X LE 3"]), ["one text, with commas: 'TEMP GE 20, X LE 3'"]),
+        (lambda: publish(1, "TEMP IS 26", payload="hello"), ["must be bytes such as b'hello'"]),
+        (lambda: publish(1, {}), ["at least one attribute"]),
+        (lambda: publish(1, "TEMP GE 25"), ["not IS", "use IS instead of GE"]),
+        (lambda: publish(1), ["publish lacks what", "publish(at, what,"]),
         (lambda: subscribe(1, "TEMP GE 25", expires_s=0), ["expires_s", "0"]),
         (lambda: subscribe(1, "TEMP GE 25", expires_s=float("inf")), ["expires_s", "inf"]),
         (lambda: subscribe(1, "TEMP GE 25", start_s=-1), ["start_s", "-1"]),
@@ -162,6 +171,12 @@ def test_subscription_that_constrains_nothing_has_to_be_meant():
     with pytest.raises(AttributeFormatError, match="match_all"):
         subscribe(1, "TEMP IS 25")
     assert subscribe(1, "TEMP IS 25", match_all=True).match_all
+
+
+def test_what_is_text_a_mapping_or_attributes_and_an_item_keeps_text():
+    assert publish(1, {"TEMP": 25, "TOPIC": "a/b"}) == publish(1, 'TEMP IS 25, TOPIC IS "a/b"')
+    assert publish(1, attributes(TEMP=25)) == publish(1, parse("TEMP IS 25")) == publish(1, "TEMP IS 25")
+    assert subscribe(1, parse("TEMP >= 25")) == subscribe(1, "TEMP GE 25")
 
 
 def test_publication_describes_and_does_not_ask():

@@ -69,6 +69,9 @@ def test_a_network_of_one_node_is_a_network():
     [
         (lambda: topology.grid(0, 3), "rows is 0; it must be a whole number from 1"),
         (lambda: topology.grid(2000, 2000), "too large"),
+        (lambda: topology.grid(5), r"grid lacks columns; it is called as grid\(rows, columns, spacing_m=10.0\)"),
+        (lambda: topology.grid(5, 5, 10, 1), "too many positional arguments.*it is called as grid"),
+        (lambda: topology.disc(5, 10, 10, seed=-1), "seed is -1; it must be a whole number from 0"),
         (lambda: topology.line(2.5), "nodes is 2.5"),
         (lambda: topology.ring(2), "nodes is 2"),
         (lambda: topology.disc(10, -5, 10), "width_m is -5"),
@@ -86,11 +89,24 @@ def test_an_argument_out_of_range_is_one_sentence(make, said):
         make()
 
 
+def test_a_network_prints_its_size_its_delivery_ratios_and_the_call_that_made_it():
+    graph = topology.grid(2, 3)
+    assert repr(graph) == "<Network with 6 nodes and 14 edges, grid(rows=2, columns=3, spacing_m=10.0)>"
+    graph.remove_node(5)
+    assert repr(graph) == "<Network with 5 nodes and 10 edges>"
+    graph.edges[0, 1]["pdr"] = 0.25
+    assert repr(graph) == "<Network with 5 nodes and 10 edges, delivery ratios 0.25 to 1>"
+    graph.nodes[0]["pos"] = "nowhere"
+    graph.graph["recipe"] = {"kind": "grid"}
+    assert repr(graph) == "<Network with 5 nodes and 10 edges, delivery ratios 0.25 to 1>"
+    assert repr(topology.Network()) == "<Network with 0 nodes and 0 edges>"
+
+
 # --- disc ---
 
 
 @settings(max_examples=25, deadline=None)
-@given(nodes=st.integers(1, 60), seed=st.integers(-(2**63), 2**63 - 1))
+@given(nodes=st.integers(1, 60), seed=st.integers(0, 2**63 - 1))
 def test_disc_is_connected_and_links_exactly_the_near(nodes, seed):
     graph = topology.disc(nodes, 60, 40, radius_m=30, seed=seed)
     assert_normal(graph)

@@ -9,6 +9,7 @@ import pytest
 import workbench as wb
 from workbench.sim.metrics import COMMON
 from workbench.sim.metrics.shown import SHOWN, shown_as
+from workbench.sim.radio import is_ideal
 from workbench.widgets.cards import Cards
 from workbench.widgets.differences import Differences
 from workbench.widgets.numbers import change, written
@@ -121,3 +122,22 @@ def test_the_same_protocol_twice_is_told_apart(runs):
     table = Differences()
     table.show(runs[1], runs[1])
     assert "Flooding A" in table.value and "Flooding B" in table.value and "wb-best" not in table.value
+
+
+def test_two_runs_on_an_ideal_radio_have_a_line_that_says_so():
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25", start_s=1)]
+    ideal = wb.Scenario(wb.topology.line(4), wb.Flooding(), workload, duration_s=2)
+    lossy_links = wb.topology.line(4)
+    lossy_links.edges[0, 1]["pdr"] = 0.9
+    table = Differences()
+    for radio, topology, says in [
+        (wb.Radio(), ideal.topology, True),
+        (wb.Radio(loss="none", csma=True), lossy_links, True),
+        (wb.Radio(), lossy_links, False),
+        (wb.Radio(loss=0.1), ideal.topology, False),
+        (wb.Radio(collisions=True), ideal.topology, False),
+    ]:
+        run = ideal.replace(radio=radio, topology=topology).run(engine="reference")
+        table.show(run, run)
+        assert ("ideal radio" in table.value) is says
+    assert is_ideal(wb.Radio(loss=0.0), ideal.topology)

@@ -35,6 +35,15 @@ def again():
     return made
 
 
+def test_a_lab_outside_of_a_notebook_names_the_command_that_opens_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    wb.lab(name="plain").close()
+    assert "`workbench lab` in a terminal opens one" in capsys.readouterr().err
+    monkeypatch.setattr(laboratory, "notebook_kernel", lambda: "a kernel")
+    wb.lab(name="plain").close()
+    assert capsys.readouterr().err == ""
+
+
 def test_a_lab_runs_what_it_begins_with(lab):
     assert lab.run.metrics["delivery_ratio"] == 1.0
     assert lab.run.scenario == lab.scenario

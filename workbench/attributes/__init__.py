@@ -7,6 +7,7 @@ wire.py         the bytes of attributes in a frame
 interests.py    how two interests compare: the same constraints, one within the other
 dimensions.py   keys and ranges of values that span a space, "TEMP -20 50"
 event_bytes.py  the bytes of an event that travels in pieces or coded
+mapping.py      attributes from keys and values; this module can be called: attributes(TEMP=25)
 
 A mote never loads this file: what runs there imports from the part that it needs.
 """
@@ -26,6 +27,7 @@ from workbench.attributes.keys import (
     make,
     register_key,
 )
+from workbench.attributes.mapping import describe, make_callable
 from workbench.attributes.model import (
     APP,
     BLOB_OPERATORS,
@@ -63,6 +65,7 @@ from workbench.attributes.model import (
     with_payload,
 )
 from workbench.attributes.text import APPLICATION_TYPES, parse, to_text
+from workbench.keywords import answer_for
 
 __all__ = [
     "APP",
@@ -99,6 +102,7 @@ __all__ = [
     "check_publication",
     "check_subscription",
     "constraints",
+    "describe",
     "in_units",
     "is_blob",
     "is_within",
@@ -117,3 +121,6 @@ __all__ = [
     "until_last",
     "with_payload",
 ]
+
+answer_for(__name__)
+make_callable(__name__)

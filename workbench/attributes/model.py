@@ -228,8 +228,8 @@ def check_publication(attributes):
         check(attribute)
         if attribute.operator != IS:
             raise AttributeFormatError(
-                "the publication %r has an attribute that is not IS; only IS attributes describe data"
-                % text_of(attributes)
+                "the publication %r has an attribute that is not IS; only IS attributes describe data: "
+                "use IS instead of %s" % (text_of(attributes), OPERATOR_NAMES[attribute.operator])
             )
     if not attributes:
         raise AttributeFormatError("a publication needs at least one attribute")

@@ -33,6 +33,7 @@ APPLICATION_TYPES = {
 }
 _APPLICATION_NAMES = {number: name for name, number in APPLICATION_TYPES.items()}
 _APPLICATION_NUMBERS = {name.lower(): number for name, number in APPLICATION_TYPES.items()}
+_SIGNS = "=!<>"
 _DIGITS = "0123456789"
 
 
@@ -69,12 +70,19 @@ def _split(text):
 
 
 def _parse_one(text):
-    words = text.split(None, 2)
+    words = _words(text)
     if len(words) < 2:
-        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"' % text)
+        hint = '; for a topic write TOPIC EQ "%s"' % text if "/" in text and '"' not in text else ""
+        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"%s' % (text, hint))
     # Five digits: a longer number is no key, and int() takes neither "²" nor thousands of digits.
     key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
     operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
+    if words[1] == "=":
+        value = words[2] if len(words) > 2 else "25"
+        raise AttributeFormatError(
+            "%r has operator =; write %s IS %s for what is published, %s EQ %s for what is asked for"
+            % (text, key.name, value, key.name, value)
+        )
     if operator is None:
         from workbench.suggestion import meant  # Not before: a mote has no room for it.
 
@@ -91,6 +99,21 @@ def _parse_one(text):
     return make(key.number, operator, _parse_value(key, words[2].strip()))
 
 
+def _words(text):
+    """Key, operator and value; a sign needs no spaces around it, as in "TEMP>=25"."""
+    begin = 0
+    while begin < len(text) and text[begin] not in _SIGNS:
+        begin += 1
+    end = begin
+    while end < len(text) and text[end] in _SIGNS:
+        end += 1
+    key = text[:begin].split()
+    if begin == end or len(key) != 1:
+        return text.split(None, 2)
+    value = text[end:].strip()
+    return [key[0], text[begin:end]] + ([value] if value else [])
+
+
 def _parse_value(key, word):
     if key.type == BLOB:
         return _parse_blob(key, word)
@@ -105,7 +128,11 @@ def _parse_value(key, word):
                 pass
     from workbench.suggestion import meant  # Not before: a mote has no room for it.
 
-    hint = "; alternatives are separate subscriptions" if " or" in word.lower() else ""
+    hint = ""
+    if " or" in word.lower():
+        hint = "; alternatives are separate subscriptions"
+    elif " and" in word.lower():
+        hint = "; separate constraints by a comma, as in TEMP GE 20, TEMP LE 30"
     types = sorted(APPLICATION_TYPES) if key.number == APP else ()
     raise AttributeFormatError(
         "%s is %r%s; it must be a number%s%s"
@@ -125,7 +152,8 @@ def _parse_blob(key, word):
             pass  # Half of a surrogate pair, as JSON may carry one, has no bytes.
     if word[:2] == "0x" and len(word) % 2 == 0 and _has_only(word[2:], _DIGITS + "abcdefABCDEF"):
         return bytes([int(word[i : i + 2], 16) for i in range(2, len(word), 2)])
-    raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits' % (key.name, word))
+    example = "" if '"' in word or word[:2] == "0x" else ': "%s"' % word
+    raise AttributeFormatError('%s is %s; write a blob as "text" or as 0x and hex digits%s' % (key.name, word, example))
 
 
 def to_text(attributes):

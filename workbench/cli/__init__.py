@@ -32,7 +32,11 @@ BAD_INPUT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        parser.exit(BAD_INPUT)
+    options = parser.parse_args(arguments)
     try:
         return options.command(options)
     except (WorkbenchError, OSError) as error:
@@ -70,6 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
     cli_lab.add_parser(commands)
 
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, how to get it")
+    doctor.add_argument("--all", action="store_true", dest="everything", help="a table of all that was looked at")
     doctor.set_defaults(command=show_doctor)
     return parser
 
@@ -105,9 +110,13 @@ def _sentence(error: Exception) -> str:
 
 def run_scenario(options: argparse.Namespace) -> int:
     """Run one scenario file; print its metrics, write its trace, metrics, page and picture."""
+    from workbench.sim import workload
+
     for name in options.modules:
         import_module(name)
     scenario = read_scenario(options.scenario)
+    if late := workload.describe_late(scenario.workload, scenario.duration_s):
+        print(f"workbench run: {options.scenario}: {late}", file=sys.stderr)
     write_results(scenario.run(engine=options.engine), options.out or Path("out", options.scenario.stem))
     return 0
 
@@ -115,8 +124,9 @@ def run_scenario(options: argparse.Namespace) -> int:
 def write_results(run: "Run", out: Path) -> None:
     """Print a run's metrics and write all that there is of it into a folder."""
     from workbench.sim.explain import hint
+    from workbench.sim.metrics.shown import shown_metrics
 
-    print(run.metrics.to_string(float_format=lambda value: f"{value:.6g}"))
+    print(shown_metrics(run.metrics).to_string(float_format=lambda value: f"{value:.6g}"))
     if low := hint(run.metrics["delivery_ratio"]):
         print(low)
     run.save(out)
@@ -152,10 +162,10 @@ def read_scenario(path: Path) -> "Scenario":
         raise ScenarioError(f"{path}: {error}") from None
 
 
-def show_doctor(_: argparse.Namespace) -> int:
-    """The doctor's table; exit code 1 if something required is missing."""
+def show_doctor(options: argparse.Namespace) -> int:
+    """The doctor's verdict, and with ``--all`` the table; exit code 1 if something required is missing."""
     from workbench.cli import doctor
 
     findings = doctor.examine()
-    print(doctor.report(findings))
+    print(doctor.report(findings, options.everything))
     return 0 if all(finding.is_ok for finding in findings if finding.is_required) else 1

@@ -1,4 +1,4 @@
-"""What is installed, what is missing, and how to get it: the table that ``workbench doctor`` prints.
+"""What is installed, what is missing, and how to get it: what ``workbench doctor`` prints, and its table (``--all``).
 
 Nothing heavy is imported, and nothing is started but ``java -version`` and a compiler that is asked where its library
 is: versions come from the packages' metadata, so the doctor answers in a broken environment too.
@@ -139,10 +139,27 @@ def _data_set(data_set: datasets.DataSet) -> Finding:
     return Finding(what, ", ".join(found), True, False, " ".join(remarks))
 
 
-def report(findings: list[Finding]) -> str:
-    """The findings as a table of text, a long remedy on lines of its own, and one closing sentence."""
-    what_width = max(len(finding.what) for finding in findings)
-    found_width = max(len(finding.found) for finding in findings)
+def report(findings: list[Finding], everything: bool = False) -> str:
+    """The verdict, what is required and missing with its remedy, and the names of what is optional and missing.
+
+    ``everything``: after the verdict a table of all findings, a long remedy on lines of its own.
+    """
+    broken = [finding for finding in findings if finding.is_required and not finding.is_ok]
+    names = ", ".join(finding.what for finding in broken)
+    verdict = f"needs attention: {names}" if broken else "everything required is here"
+    if everything:
+        return "\n".join([verdict, "", *_table(findings)])
+    lines = [verdict, *_table(broken)]
+    optional = [finding.what for finding in findings if not (finding.is_required or finding.is_ok)]
+    if optional:
+        more = f"optional and missing: {', '.join(optional)}"
+        lines += textwrap.wrap(more, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join([*lines, "workbench doctor --all lists what was looked at, and how to get what is missing"])
+
+
+def _table(findings: list[Finding]) -> list[str]:
+    what_width = max((len(finding.what) for finding in findings), default=0)
+    found_width = max((len(finding.found) for finding in findings), default=0)
     lines = []
     for finding in findings:
         line = f"{finding.what:{what_width}}  {finding.found:{found_width}}  {_state(finding):7}  {finding.remedy}"
@@ -151,8 +168,7 @@ def report(findings: list[Finding]) -> str:
         else:
             lines.append(line.removesuffix(finding.remedy).rstrip())
             lines += textwrap.wrap(finding.remedy, LINE_WIDTH, initial_indent="    ", subsequent_indent="    ")
-    broken = [finding.what for finding in findings if finding.is_required and not finding.is_ok]
-    return "\n".join([*lines, "", f"needs attention: {', '.join(broken)}" if broken else "everything required is here"])
+    return lines
 
 
 def _state(finding: Finding) -> str:

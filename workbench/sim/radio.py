@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from workbench.errors import ParameterError, ScenarioError
 from workbench.keywords import checked, documentation
@@ -57,9 +57,13 @@ ADDED: frozenset[str] = frozenset()
 @checked
 @dataclass(frozen=True)
 class Radio:
-    """How frames travel; see the module's page for the model. Times in ms, energies in µJ per byte."""
+    """How frames travel: losses, collisions, carrier sense, retries, airtime, energy.
 
-    loss: str | float = "links"
+    The default is an ideal channel, but for what each link loses: ``Radio(collisions=True, csma=True, retries=3)`` is
+    IEEE 802.15.4. ``help("workbench.sim.radio")`` describes the model.
+    """
+
+    loss: Literal["links", "none"] | float = "links"
     collisions: bool = False
     jitter_ms: tuple[float, float] = (1.0, 5.0)
     csma: bool = False
@@ -132,7 +136,21 @@ class Radio:
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
 
 
-Radio.__doc__ = documentation(Radio.__doc__ or "", PARAMETERS)
+def is_ideal(radio: Radio, topology: Any) -> bool:
+    """Whether frames are neither lost nor collide with this radio in this network (a networkx graph)."""
+    if radio.collisions or (radio.loss != "links" and radio.delivery_ratio(1.0) < 1):
+        return False
+    return radio.loss != "links" or all(pdr == 1 for _, _, pdr in topology.edges(data="pdr"))
+
+
+Radio.__doc__ = documentation(
+    Radio.__doc__ or "",
+    PARAMETERS,
+    types={
+        "loss": "'links', 'none', or a share from 0 to 1",
+        "jitter_ms": "(lowest, highest), or the highest alone",
+    },
+)
 
 
 def _is_pair(values: Mapping) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.errors import ScenarioError
-from workbench.keywords import checked
+from workbench.keywords import UnknownName, checked
 from workbench.sim import metrics as metrics_module
 from workbench.sim import trace as trace_module
 
@@ -140,6 +140,14 @@ class Run:
         from workbench import views
 
         return views.bundle(self)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called when ordinary look-up fails.
+        if name in metrics_module.COMMON:
+            raise AttributeError(f"Run has no attribute {name!r}; it is a metric: run.metrics[{name!r}]")
+        if name.startswith("_") or hasattr(type(self), name):
+            return object.__getattribute__(self, name)
+        raise UnknownName("Run", name, dir(self))
 
     def __repr__(self) -> str:
         m = self.metrics

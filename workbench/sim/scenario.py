@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -60,10 +62,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not isinstance(self.protocol, Protocol):
-            is_class = isinstance(self.protocol, type)
-            example = self.protocol.__name__ if is_class else next(iter(public_names.PROTOCOLS))
-            hint = meant(self.protocol, public_names.PROTOCOLS) if isinstance(self.protocol, str) else ""
-            raise ScenarioError(f"protocol is {self.protocol!r}{hint}; it must be a protocol such as {example}()")
+            raise ScenarioError(_not_a_protocol(self.protocol))
         if not isinstance(self.radio, Radio):
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
@@ -77,8 +76,8 @@ class Scenario:
             limits = f"above 0 and up to {workload.LONGEST_S:g}"
             raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")
         object.__setattr__(self, "duration_s", float(self.duration_s))
-        if not is_whole(self.seed):
-            raise ScenarioError(f"seed is {self.seed!r:.60}; it must be a whole number")
+        if not is_whole(self.seed) or self.seed < 0:
+            raise ScenarioError(f"seed is {self.seed!r:.60}; it must be a whole number, 0 or more")
         object.__setattr__(self, "seed", int(self.seed))
         self._check_nodes()
 
@@ -142,7 +141,8 @@ class Scenario:
 
     def __repr__(self) -> str:
         return (
-            f"Scenario({len(self.topology)} nodes, {self.protocol!r}, {len(self.workload)} workload items, "
+            f"Scenario({_count(len(self.topology), 'node')}, {self.protocol!r}, "
+            f"{_count(len(self.workload), 'workload item')}, "
             f"{self.duration_s:g} s, seed={self.seed}, hash={self.hash})"
         )
 
@@ -203,7 +203,9 @@ class Scenario:
         try:
             values = json.loads(text)
         except (ValueError, TypeError) as error:
-            raise ScenarioError(f"the scenario is not JSON: {error}") from None
+            is_path = isinstance(text, os.PathLike) or (isinstance(text, str) and text.strip().endswith(".json"))
+            hint = "; from_json takes the text of a file, Path(...).read_text()" if is_path else ""
+            raise ScenarioError(f"the scenario is not JSON: {error}{hint}") from None
         except RecursionError:
             raise ScenarioError("the scenario is nested too deep to be one") from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -235,11 +237,17 @@ class Scenario:
         before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
         engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
         with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
-        there is the reference engine alone, and always a trace.
+        there is the reference engine alone, and always a trace. A warning names an item of the workload that starts
+        after the end of the run.
         """
         engine = checked_engine(engine)
         if record not in RECORDS:
             raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
+        late = workload.describe_late(self.workload, self.duration_s)
+        # A sweep would warn once a process, and the lab at every change: there `explain` says it. Two frames up, beyond
+        # that of `checked`, is the caller.
+        if late and not sys._getframe(2).f_globals.get("__name__", "").startswith("workbench."):
+            warnings.warn(late, stacklevel=3)
         if on is not None:
             if record != "trace" or engine == "fast":
                 asked = 'record="metrics"' if record != "trace" else 'engine="fast"'
@@ -266,6 +274,22 @@ class Scenario:
         """The run of what was recorded; if it was ended early, of this scenario with that duration."""
         ended_us = recorder.ended_us
         return Run(self if ended_us is None else self.replace(duration_s=ended_us / 1e6), engine, recorder, reason)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else noun + 's'}"
+
+
+def _not_a_protocol(given: Any) -> str:
+    """Return a sentence on what was given in place of a protocol."""
+    if isinstance(given, type) and issubclass(given, Protocol):
+        return f"protocol is the class {given.__name__}; it must be a protocol such as {given.__name__}()"
+    first = next(iter(public_names.PROTOCOLS))
+    names = {name.lower(): name for name in public_names.PROTOCOLS}
+    if isinstance(given, str) and given.lower() in names:
+        return f"protocol is the text {given!r}; it must be a protocol such as {names[given.lower()]}()"
+    hint = meant(given, public_names.PROTOCOLS) if isinstance(given, str) else ""
+    return f"protocol is {given!r:.60}{hint}; it must be a protocol such as {first}()"
 
 
 def checked_engine(engine: str) -> str:
@@ -380,6 +404,11 @@ def _public_class(name: str) -> type[Protocol]:
     return getattr(importlib.import_module(f"workbench.{public_names.PROTOCOLS[name]}"), name)
 
 
+def _names_keys(values: Mapping) -> bool:
+    """Whether a mapping is of attributes' keys, which are in capitals, and not the plain form of a sensor field."""
+    return all(not isinstance(name, str) or name.isupper() for name in values)
+
+
 def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
     if head == "protocol":
         return value.public_class()(**{**value.settings, path: new})
@@ -394,5 +423,7 @@ def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
         new = new.to_dict()
     elif isinstance(new, bytes):
         new = new.hex()
+    elif name == "what" and isinstance(new, Mapping) and kind == "publish" and _names_keys(new):
+        new = attributes.to_text(attributes.describe(new))
     changed = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
     return (*value[:index], changed, *value[index + 1 :])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from workbench import attributes as attributes_module
@@ -18,7 +19,9 @@ from workbench.sim.readings import LONGEST_S, Readings
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
-MOST_PUBLICATIONS = 10_000_000  # some 300 B each before the run begins, and rows of its trace after that
+# Actions in a run, some 120 B each before it begins; a publication has rows of the trace after that. The largest log of
+# readings that we know has 2.3 million.
+MOST_ACTIONS = 3_000_000
 SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
 
 ALL = "all"
@@ -28,7 +31,7 @@ At = tuple[int, ...] | str
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH = range(5)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Action:
     """One thing that happens at one node: (time_us, kind, node), the item it comes from and that item's number."""
 
@@ -56,6 +59,10 @@ class Subscribe:
             yield Action(_microseconds(self.start_s), SUBSCRIBE, node, self, index)
             if self.stop_s is not None:
                 yield Action(_microseconds(self.stop_s), UNSUBSCRIBE, node, self, index)
+
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the largest number of actions in a network of that many nodes."""
+        return _count(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,11 @@ class Publish:
             each = self.what.count(start_us, stop_us)
         else:
             each = 1 if self.every_s is None else -(-(stop_us - start_us) // _microseconds(self.every_s))
-        return each * (nodes if isinstance(self.at, str) else len(self.at))
+        return each * _count(self.at, nodes)
+
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the largest number of actions in a network of that many nodes."""
+        return self.most_readings(nodes, duration_us)
 
 
 @dataclass(frozen=True)
@@ -131,6 +142,10 @@ class Outage:
             if stop_us is not None:
                 yield Action(stop_us, RECOVER, node, self, index)
 
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the largest number of actions in a network of that many nodes."""
+        return _count(self.at, nodes) * (1 if self.stop_s is None else 2)
+
 
 Item = Subscribe | Publish | Outage
 _KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
@@ -139,34 +154,41 @@ _KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage":
 @checked
 def subscribe(
     at: int | Iterable[int] | str,
-    what: str,
+    what: str | Iterable[attributes_module.Attribute],
     expires_s: float | None = None,
     start_s: float = 0.0,
     stop_s: float | None = None,
     match_all: bool = False,
 ) -> Subscribe:
-    """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``."""
+    """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``.
+
+    ``what``: text, or what ``wb.parse`` makes of it.
+    """
     times = _period("expires_s", expires_s), *_span(start_s, stop_s)
-    item = Subscribe(_at(at), what, *times, _flag("match_all", match_all))
-    attributes_module.check_subscription(_parsed(what), match_all)
-    return item
+    if isinstance(what, Mapping):
+        raise ScenarioError(f"what is {what!r:.60}, which does not compare; write text such as {_comparison(what)!r}")
+    what, attributes = _text_and_attributes(what, "TEMP GE 25")
+    attributes_module.check_subscription(attributes, match_all)
+    return Subscribe(_at(at), what, *times, _flag("match_all", match_all))
 
 
 @checked
 def publish(
     at: int | Iterable[int] | str,
-    what: str | SensorField | Readings,
+    what: str | Mapping[str, Any] | Iterable[attributes_module.Attribute] | SensorField | Readings,
     every_s: float | None = None,
     start_s: float = 0.0,
     stop_s: float | None = None,
     payload: bytes = b"",
     stagger: bool = False,
 ) -> Publish:
-    """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``."""
+    """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``.
+
+    ``what``: text; a mapping such as {"TEMP": 26.5}, or ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings.
+    """
     times = _period("every_s", every_s), *_span(start_s, stop_s)
     if _flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
-    item = Publish(_at(at), what, *times, _payload(payload), stagger)
     if isinstance(what, Readings):
         if every_s is not None:
             raise ScenarioError("every_s is for what is published again; readings have times of their own")
@@ -175,8 +197,9 @@ def publish(
         if key.type == attributes_module.BLOB:
             raise ScenarioError(f"what is a SensorField of {key.name}, which is a blob; it must be a key with numbers")
     else:
-        attributes_module.check_publication(_parsed(what))
-    return item
+        what, attributes = _text_and_attributes(what, "TEMP IS 25")
+        attributes_module.check_publication(attributes)
+    return Publish(_at(at), what, *times, _payload(payload), stagger)
 
 
 @checked
@@ -196,7 +219,10 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
         for action in item.actions(index, nodes, duration_us, seed)
         if action.time_us < duration_us
     ]
-    return sorted(actions, key=lambda action: (action.time_us, action.kind, action.index, action.node))
+    # Stable sorts, the last field first: tuples as keys would take more memory than the actions.
+    for field in ("node", "index", "kind", "time_us"):
+        actions.sort(key=attrgetter(field))
+    return actions
 
 
 def to_dict(item: Item) -> dict[str, Any]:
@@ -270,13 +296,28 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 )
 
 
+def describe_late(items: Iterable[Item], duration_s: float) -> str:
+    """Return a sentence on items that start when the run is over, so that they never happen; "" if there are none."""
+    late = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
+    if not late:
+        return ""
+    index, start_s = late[0]
+    which = f"workload item {index} never happens" if len(late) == 1 else f"{len(late)} workload items never happen"
+    return (
+        f"{which}: item {index} starts at {start_s:g} s, and the run ends at {duration_s:g} s; "
+        "choose an earlier start_s or a longer duration_s"
+    )
+
+
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
-    """Raise ScenarioError for more publications than a run can hold, in a network of that many nodes."""
-    count = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
-    if count > MOST_PUBLICATIONS:
+    """Raise ScenarioError for more actions than a run can hold, in a network of that many nodes."""
+    items = list(items)
+    count = sum(item.most_actions(nodes, duration_us) for item in items)
+    if count > MOST_ACTIONS:
+        published = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
         raise ScenarioError(
-            f"the workload makes {count:,} publications; a scenario has {MOST_PUBLICATIONS:,} at most: "
-            "choose a longer every_s, fewer nodes, or a shorter duration_s"
+            f"the workload makes {count:,} actions, {published:,} of them publications; "
+            f"a scenario has {MOST_ACTIONS:,} at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
         )
 
 
@@ -309,7 +350,8 @@ def _flag(name: str, value: Any) -> bool:
 
 def _payload(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
-        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes")
+        example = f" such as b{value!r:.60}" if isinstance(value, str) and value.isascii() else ""
+        raise ScenarioError(f"payload is {value!r:.60}; it must be bytes{example}")
     if len(value) > attributes_module.LONGEST_PAYLOAD:
         raise ScenarioError(f"payload has {len(value)} bytes; it must have {attributes_module.LONGEST_PAYLOAD} at most")
     return bytes(value)
@@ -322,10 +364,28 @@ def _from_hex(value: Any) -> bytes:
         raise ScenarioError(f"payload is {value!r:.60}; it must be text of hex digits, two for each byte") from None
 
 
-def _parsed(what: Any) -> tuple:
-    if not isinstance(what, str):
-        raise ScenarioError(f"what is {what!r}; it must be text such as 'TEMP GE 25'")
-    return attributes_module.parse(what)
+def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple]:
+    """What is published or asked for as text, which an item keeps, and as attributes."""
+    if isinstance(what, str):
+        return what, attributes_module.parse(what)
+    if isinstance(what, Mapping):
+        attributes = attributes_module.describe(what)
+    elif isinstance(what, (tuple, list)) and all(isinstance(one, attributes_module.Attribute) for one in what):
+        attributes = tuple(attributes_module.check(attribute) for attribute in what)
+    elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
+        raise ScenarioError(f"what is {what!r:.60}; it must be one text, with commas: {', '.join(what)!r:.60}")
+    else:
+        raise ScenarioError(f"what is {what!r:.60}; it must be text such as {example!r}")
+    return attributes_module.to_text(attributes), attributes
+
+
+def _comparison(what: Mapping) -> str:
+    """The text of a subscription to the values that a mapping has, as far as these are valid."""
+    try:
+        equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
+        return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"
+    except WorkbenchError:
+        return "TEMP GE 25"
 
 
 def _at(at: Any) -> At:
@@ -347,3 +407,7 @@ def _microseconds(seconds: float) -> int:
 
 def _nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
     return nodes if isinstance(at, str) else at
+
+
+def _count(at: At, nodes: int) -> int:
+    return nodes if isinstance(at, str) else len(at)

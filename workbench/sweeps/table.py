@@ -141,7 +141,7 @@ class SweepTable:
     def __repr__(self) -> str:
         failed = sum(row.error is not None for row in self.rows)
         text = f"SweepTable({len(self)} points over {', '.join(self.axes)}; {len(self.metrics)} metrics"
-        return text + (f"; {failed} failed)" if failed else ")")
+        return text + (f"; {failed} failed)" if failed else ")") + ": to_pandas(), summary(x, y), plot(x, y)"
 
     def _repr_html_(self) -> str:
         hidden = [name for name in ("point", "scenario", "engine", "version", "wall_s") if name in self._frame]

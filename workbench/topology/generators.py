@@ -149,7 +149,7 @@ def _area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, A
         "nodes": whole("nodes", nodes, 1, MOST_NODES),
         "width_m": number("width_m", width_m, 0.01, LARGEST_COORDINATE_M, "m"),
         "height_m": number("height_m", height_m, 0.01, LARGEST_COORDINATE_M, "m"),
-        "seed": whole("seed", seed, -(2**63), 2**63 - 1),
+        "seed": whole("seed", seed, 0, 2**63 - 1),
     }
 
 

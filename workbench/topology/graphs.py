@@ -26,6 +26,8 @@ LARGEST_COORDINATE_M = 1e8  # 0.1 mm of it is still exact in a float
 MOST_NODES = 1_000_000
 MOST_ARCS = 10_000_000  # networkx takes about 300 B for each
 
+_MOST_ARCS_READ = 100_000  # by a network's text
+
 _POSITION_STEPS = 1e4
 _PDR_STEPS = 1e6
 _KEPT = ("walls", "positions_estimated", "positions_moved", "name")
@@ -43,10 +45,29 @@ class Arrays(NamedTuple):
 class Network(nx.DiGraph):
     """A topology: a ``networkx.DiGraph`` that shows itself as a picture in a notebook, and is nothing else."""
 
+    def __repr__(self) -> str:
+        # All arcs are looked at, which takes seconds where there are millions.
+        details = _details(self) if self.number_of_edges() <= _MOST_ARCS_READ else ""
+        return f"<{self}{details}>"
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         from workbench.views import picture
 
         return picture.of_network(self)
+
+
+def _details(graph: nx.DiGraph) -> str:
+    """The range of delivery ratios, and the call that made the network unless it has changed since."""
+    pdr = [value for _, _, value in graph.edges(data="pdr") if is_number(value)]
+    ratios = f", delivery ratios {min(pdr):.2g} to {max(pdr):.2g}" if pdr and min(pdr) < 1 else ""
+    recipe = graph.graph.get("recipe")
+    try:
+        if not isinstance(recipe, dict) or graph.graph.get("digest") != digest(graph):
+            return ratios
+    except ScenarioError:
+        return ratios
+    plain = {name: value for name, value in recipe.items() if name != "kind" and isinstance(value, (str, Real))}
+    return f"{ratios}, {recipe.get('kind')}({', '.join(f'{name}={value!r}' for name, value in plain.items())})"
 
 
 def round_positions(positions_m: npt.ArrayLike) -> np.ndarray:

@@ -55,7 +55,7 @@ def office(
         raise ParameterError(f"rooms is {rooms}; it must be even, as there are as many on both sides of the corridor.")
     wall_dB, min_pdr = number("wall_dB", wall_dB, 0, 100, "dB"), number("min_pdr", min_pdr, 0.001, GOOD_PDR)
     propagation = as_propagation(propagation, OFFICE)
-    seed = whole("seed", seed, -(2**63), 2**63 - 1)
+    seed = whole("seed", seed, 0, 2**63 - 1)
     recipe: dict[str, Any] = {"kind": "office", "nodes": nodes, "rooms": rooms, "wall_dB": wall_dB, "min_pdr": min_pdr}
     recipe |= {"propagation": asdict(propagation), "seed": seed}
     for attempt in range(_TRIES):

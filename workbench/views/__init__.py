@@ -27,7 +27,7 @@ Of many runs, out of the answers of `workbench.pipelines` about their traces::
     latency_chart(distributions)                latency at each percent of the deliveries, likewise
 
 A protocol has views of its own in its package ``views``, which lists those that are public. They are handed out here
-too: ``dir(workbench.views)`` has all names, the page of ``workbench.protocols.NAME.views`` says what they are.
+too: ``dir(workbench.views)`` lists all public names, the page of ``workbench.protocols.NAME.views`` says what they are.
 
 Bokeh is loaded by the first view that needs it.
 """
@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_public()})
+    return _public()
 
 
 def _public() -> list[str]:

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from workbench.sim.explain import hint
+from workbench.sim.metrics.shown import shown_metrics
 from workbench.views import caption
 
 _STYLE = "text-align:left;padding:1px 14px 1px 0"
@@ -29,16 +30,17 @@ def summary_html(run: Any) -> str:
     return (
         f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(said)}<br>{html.escape(numbers)}"
         f"{low and '<br>'}{low}</p>"
-        f"<details><summary>{len(run.metrics)} metrics</summary>{metrics_table(run)}</details><p>{more}</p>"
+        f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
+        f"<p>{more}</p>"
     )
 
 
 def metrics_table(run: Any) -> str:
-    """All metrics as a plain HTML table of two columns."""
+    """The metrics that the run's protocol has as a plain HTML table of two columns."""
     rows = [
         f'<tr><th style="{_STYLE};font-weight:normal">{html.escape(name)}</th>'
         f'<td style="text-align:right">{write(float(value))}</td></tr>'
-        for name, value in run.metrics.items()
+        for name, value in shown_metrics(run.metrics).items()
     ]
     return f"<table>{''.join(rows)}</table>"
 

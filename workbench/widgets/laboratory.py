@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import ipywidgets as widgets
@@ -17,6 +18,7 @@ import traitlets
 from workbench import public_names, topology
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
+from workbench.notice import notebook_kernel
 from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario, protocol_from_dict
@@ -41,6 +43,9 @@ from workbench.widgets.workload import Workload
 
 LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
 _ALONE = "nothing"
+_NOT_A_NOTEBOOK = (
+    "wb.lab() is shown in a notebook only: `workbench lab` in a terminal opens one, `workbench app` the lab alone"
+)
 _CLOSING_S = 5.0  # a run that is given up ends at its next look at progress
 # What the map's buttons ask for -> the workload's kind of item.
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
@@ -51,10 +56,13 @@ _open: dict[str, Lab] = {}
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
     """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one.
 
-    There is one of a name: one that is open already, as when a cell is run again, is closed.
+    There is one of a name: one that is open already, as when a cell is run again, is closed. Outside of a notebook it
+    cannot be seen; a line on standard error names the command that opens one.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a scenario, or None for what was there before")
+    if notebook_kernel() is None:
+        print(_NOT_A_NOTEBOOK, file=sys.stderr)
     before = _open.pop(name, None)
     if before is not None:
         before.close()

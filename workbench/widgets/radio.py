@@ -98,7 +98,7 @@ class RadioForm(Part):
         self._tell_jitter(change.owner, is_jitter)
         if not is_jitter:
             jitter_ms = self.value.radio.jitter_ms
-        loss = self.share.value if meaning is None else meaning
+        loss: Any = self.share.value if meaning is None else meaning
         self.offer(Conditions(Radio(loss=loss, jitter_ms=jitter_ms, **values), duration_s, seed))
 
     def _tell_jitter(self, edited: Any, is_right: bool) -> None:

@@ -26,7 +26,9 @@ class Alone:
         return self.sent()
 
     def sent(self):
-        return [(to, wire.decode(frame)) for to, frame in self.node.take_frames()]
+        """What the node sends; the flag that it counts hops, which all its messages of links have, is left out."""
+        messages = [(to, wire.decode(frame)) for to, frame in self.node.take_frames()]
+        return [(to, _without_flag(message) if hasattr(message, "flags") else message) for to, message in messages]
 
     def until(self, seconds):
         """Let time pass; returns [(second, to, message)] of what the node sends meanwhile."""
@@ -51,6 +53,11 @@ class Alone:
 
     def drops(self):
         return dict(self.node.drops)
+
+
+def _without_flag(message):
+    assert message.flags & wire.COUNTS_HOPS
+    return message._replace(flags=message.flags & ~wire.COUNTS_HOPS)
 
 
 def subscription(revision, flags, topics=(), mesh_id=HIGH, filter=None):

@@ -44,9 +44,8 @@ class Replay:
 
     EVENTS = ("link_set", "interests_set")
 
-    def __init__(self, duration_us, count_muted):
+    def __init__(self, duration_us):
         self.duration_us = duration_us
-        self._forgetful = ("gone", "unmuting") if count_muted else ("gone", "unmuting", MUTED)
         self.links: list[LinkSpan] = []
         self.filters: list[FilterSpan] = []
         self._links: dict[tuple[int, int], LinkSpan] = {}
@@ -68,9 +67,8 @@ class Replay:
 
     def _link_set(self, link: LinkSpan) -> None:
         ends = (link.node, link.peer)
-        if link.state in self._forgetful:
-            self._end(self.filters, self._filters, ends, link.from_us)
         if link.state == "gone":
+            self._end(self.filters, self._filters, ends, link.from_us)
             self._end(self.links, self._links, ends, link.from_us)
         elif link.state != self._state(link):  # the same state is told again with each revision
             self._begin(self.links, self._links, link)

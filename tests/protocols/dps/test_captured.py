@@ -52,6 +52,7 @@ class Replay:
         self.node.port = port
         self.node.neighbor_of = lambda previous_hop, port: previous_hop if port is None else neighbor(port)
         self.node.start(0)
+        self.node.links.start(ids[0])  # a C node's, without the mark of ours
         self.subscriptions, self.sent, self.told = [], [], set()
         self.has_no_signs = self.node.settings.link_loss_s == SETTINGS["link_loss_s"]
 

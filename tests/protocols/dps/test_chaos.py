@@ -18,8 +18,8 @@ NODES = 25
 MOST_LINKS = 12
 HEALED_S = 90  # three times link_loss_s
 DRAINED_S = 150  # until what the dead asked for has gone from node to node, too
-# Of seeds 0 to 122 two are not well in the end, 28 and 88: interests of the dead stay, as the page of DPS says.
-SEEDS = range(3)
+# After 28 and 88 interests of the dead went round with an id that nobody had, before ids counted their hops.
+SEEDS = (0, 1, 28, 88)
 
 
 class Chaos:

@@ -74,7 +74,7 @@ def test_parts_are_the_fields_of_the_message():
     assert said["topics"].notation == '11: ["house/kitchen/temp"]'
     assert said["data"].meaning == '"21.5"'
     flags = {part.name: part for part in dps_message.inspect_message(SUBSCRIPTION).parts}["flags"]
-    assert flags.meaning == "answer requested"
+    assert flags.meaning == "answer requested, counts hops"
 
 
 def test_captured_messages_are_taken_apart(dps_captured):

@@ -110,13 +110,45 @@ def test_old_revisions_unknown_neighbors_and_changes_without_a_base_are_dropped(
     alone = Alone().linked(1, ["a/b"])
     alone.says(1, subscription(2, SAK | CHANGE))
     assert alone.says(1, subscription(1, SAK | CHANGE)) == []
-    assert alone.says(1, subscription(4, SAK | CHANGE)) == []
     assert alone.says(2, acknowledgement(1, 1)) == []
     assert alone.says(2, subscription(1, SAK | CHANGE)) == []
     assert alone.says(2, wire.Subscription(1, None, 1, SAK | wire.UNLINK, HIGH, None, None)) == []
     assert alone.says(1, acknowledgement(9, 9)) == []
-    assert alone.drops() == {"stale": 2, "no_base": 2, "unknown": 2}
+    assert alone.drops() == {"stale": 2, "no_base": 1, "unknown": 2}
     assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
+
+
+def test_a_change_whose_base_never_came_is_answered_with_all_interests_so_that_both_ends_begin_anew():
+    alone = Alone().linked(1, ["a/b"])
+    alone.node.subscribe_topics("c/d", 0)
+    alone.says(1, acknowledgement(1, alone.node.links.remotes[1].revision))
+    ((to, all_of_them),) = alone.says(1, subscription(4, SAK | CHANGE))
+    assert (to, all_of_them.flags, all_of_them.interests) == (1, SAK, subscription_filter(["c/d"], DPS()))
+    assert alone.says(1, subscription(5, SAK | CHANGE)) == []  # while these may be on their way
+    assert alone.drops() == {"no_base": 2}
+    assert (alone.state(), alone.node.links.remotes[1].inbound) == (ACTIVE, None)
+
+
+def test_first_interests_over_a_link_that_this_end_alone_held_for_active_are_answered_in_full():
+    alone = Alone()
+    alone.node.subscribe_topics("a/b", 0)
+    alone.node.link(1, 0)
+    alone.sent()
+    alone.says(1, acknowledgement(0, 1))  # without interests: none came over this link
+    assert (alone.state(), alone.node.links.remotes[1].inbound_revision) == (ACTIVE, 0)
+    ((_, answer),) = alone.says(1, subscription(7, SAK, ["c/d"]))
+    assert (answer.acknowledged, answer.interests) == (7, subscription_filter(["a/b"], DPS()))
+
+
+def test_a_neighbor_that_comes_up_late_is_not_given_up_right_after_it_was_heard():
+    alone = Alone(update_s=1.0, retry_ticks=2, retries=3)
+    alone.node.link(1, 0)
+    alone.until(4.9)
+    alone.says(1, subscription(1, SAK))
+    assert [second for second, _, _ in alone.until(7.9)] == [5, 6, 7]
+    assert alone.state() == LINKING
+    alone.until(8)
+    assert alone.state() is None
 
 
 def test_a_repeated_revision_is_answered_and_not_applied():
@@ -177,7 +209,7 @@ def test_a_neighbor_that_mutes_is_muted():
 
 
 def test_losing_an_active_link_unmutes_one_with_a_mesh_id_below_all():
-    low = b"\x01" * 16
+    low = (1 << 100).to_bytes(16, "little")
     alone = Alone().linked(1, ["a/b"], mesh_id=low).linked(2, mesh_id=low)
     assert alone.state(2) == MUTED
     (_, answer), (to, told) = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))

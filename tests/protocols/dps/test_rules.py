@@ -1,8 +1,10 @@
 """DPS's rules on plain numbers, which a node and its fast twin share."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.protocols.dps import rules
@@ -40,7 +42,7 @@ def test_a_muted_link_shows_something_by_the_reply_to_its_question_alone():
         (SAK_REQUESTED, 5, 3, True, False, True),  # gave the link up
         (SAK_REQUESTED, 2, 3, False, False, False),  # what it told before it told more: that came first
         (SAK_REQUESTED, 1, 1, True, False, False),  # the same again: our answer was lost
-        (SAK_REQUESTED, 1, 0, False, False, False),  # the first that comes
+        (SAK_REQUESTED, 1, 0, False, False, None),  # the first that comes: over a settled link alone
         (SAK_REQUESTED, 1, 1, False, True, False),  # asks for a muted link whose loop is still there
         (SAK_REQUESTED | DELTA, 2, 1, False, False, False),
         (SAK_REQUESTED | UNMUTE, 2, 1, False, False, False),
@@ -49,7 +51,15 @@ def test_a_muted_link_shows_something_by_the_reply_to_its_question_alone():
 def test_interests_in_full_show_that_a_neighbor_has_begun_anew(
     flags, revision, newest, is_acknowledging, stays_muted, expected
 ):
-    assert rules.has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted) is expected
+    for settled in BOOLEANS:
+        begun = rules.has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted, settled)
+        assert begun is (settled if expected is None else expected)
+
+
+def test_a_link_is_settled_if_it_is_active_and_nothing_crosses():
+    assert rules.is_settled(ACTIVE, False)
+    assert not rules.is_settled(ACTIVE, True)
+    assert not rules.is_settled(LINKING, False)
 
 
 def test_a_change_needs_the_interests_that_it_changes():
@@ -116,3 +126,32 @@ def test_history_is_cleared_when_it_has_doubled_or_half_of_it_is_new():
     assert rules.clears(200, 200, 1, 5000)
     assert not rules.clears(199, 200, 2500, 5000)
     assert rules.clears(199, 200, 2501, 5000)
+
+
+marks = st.one_of(st.integers(0, rules.MARKED), st.integers(0, 255).map(lambda hops: rules.MARK | hops))
+
+
+@given(marks)
+def test_an_id_counts_its_hops_to_the_last_if_it_has_the_mark(mesh_id):
+    is_marked = mesh_id >> 8 == rules.MARK >> 8
+    assert rules.hops_of(mesh_id) == (mesh_id & 255 if is_marked else 0)
+    assert rules.hop_to_add(mesh_id) == (0 if not is_marked else -1 if mesh_id & 255 == 255 else 1)
+
+
+@given(st.lists(st.integers(0, 4), max_size=30))
+def test_an_id_goes_round_when_it_has_come_from_farther_often_enough_in_turn(hops):
+    rises = 0
+    for before, now in pairwise(hops):
+        rises = rules.rises_after(rises, True, now, before)
+    changes = [after - before for before, after in pairwise(hops)]
+    last_fall = max((place for place, change in enumerate(changes) if change < 0), default=-1)
+    farther = sum(change > 0 for change in changes[last_fall + 1 :])
+    assert rules.goes_round(rises) == (farther >= rules.MOST_RISES)
+
+
+def test_the_id_of_another_owner_begins_anew():
+    assert rules.rises_after(rules.MOST_RISES, False, 9, 3) == 0
+
+
+def test_a_question_to_a_neighbor_that_was_heard_is_repeated_at_the_next_tick():
+    assert [rules.ticks_when_heard(ticks, 2) for ticks in range(6)] == [0, 1, 1, 1, 1, 1]

@@ -80,6 +80,7 @@ def test_filters_have_the_bits_that_were_told_last(run):
         for row in rows(run, event="interests_set").itertuples():
             if row.time_us <= time_us:
                 told[row.node, row.peer] = row.value, int(row.detail)
+        told = {ends: values for ends, values in told.items() if values[0]}
         assert seen.sums_at(time_us) == {node: values for (node, peer), values in told.items() if peer < 0}
         assert seen.filters_at(time_us) == {ends: values for ends, values in told.items() if ends[1] >= 0}
 
@@ -92,17 +93,19 @@ def test_what_a_neighbor_told_goes_with_its_link(run):
     assert tuple(sorted(ends)) in seen.links_at(gone.time_us - 1)
 
 
-@pytest.mark.parametrize("count_muted", [True, False])
-def test_what_was_told_before_a_link_was_muted_stands_only_if_it_counts(run, count_muted):
-    # What the node drops when it mutes is in no row of the trace: the setting has to tell.
-    muted = next(
-        row
-        for row in rows(run, event="link_set", detail="muted").itertuples()
-        if (row.node, row.peer) in dps.mesh_of(run).filters_at(row.time_us - 1)
-        and not len(rows(run, event="interests_set", node=row.node, peer=row.peer, time_us=row.time_us))
-    )
-    told = dps.mesh(run.trace, 256, 50 * SECOND, count_muted).filters_at(muted.time_us)
-    assert ((muted.node, muted.peer) in told) == count_muted
+def test_links_have_the_owner_of_the_id_that_came_over_them(run):
+    seen = dps.mesh_of(run)
+    own = {row.value: row.node for row in rows(run, event="mesh_id_set", peer=-1).itertuples()}
+    assert len(own) >= 12
+    alive = (seen.sights["from_us"] <= 20 * SECOND) & (seen.sights["until_us"] > 20 * SECOND)
+    columns = [seen.sights[name][alive].tolist() for name in ("node", "peer", "origin")]
+    shown = {(node, peer): owner for node, peer, owner in zip(*columns, strict=True)}
+    expected = {}
+    for row in rows(run, event="mesh_id_set").itertuples():
+        if row.peer >= 0 and row.time_us <= 20 * SECOND:
+            expected[row.node, row.peer] = own[row.value]
+    assert shown == expected
+    assert len(set(shown.values())) > 1
 
 
 def test_steps_are_what_the_mesh_says_at_each_time(run):
@@ -151,7 +154,7 @@ def wild(request):
 
 
 def replayed(run):
-    one = replay.Replay(round(run.scenario.duration_s * 1e6), run.scenario.protocol.count_muted)
+    one = replay.Replay(round(run.scenario.duration_s * 1e6))
     one.run(read(run.trace))
     return one
 
@@ -167,11 +170,17 @@ def test_arrays_tell_the_same_of_the_mesh_at_every_time_as_rows_one_by_one(wild)
         ends = {tuple(sorted((one.node, one.peer))) for one in links}
         states = {pair: [one.state for one in links if {one.node, one.peer} == set(pair)] for pair in ends}
         assert seen.links_at(time_us) == {pair: replay.both_ends(told) for pair, told in states.items()}
-        told = [span for span in expected.filters if span.from_us <= at < span.until_us]
+        told = [span for span in expected.filters if span.from_us <= at < span.until_us and span.bits]
         assert seen.filters_at(time_us) == {
             (one.node, one.peer): (one.bits, one.needs) for one in told if one.peer >= 0
         }
         assert seen.sums_at(time_us) == {one.node: (one.bits, one.needs) for one in told if one.peer < 0}
+
+
+def test_what_was_told_before_a_link_was_muted_stands_only_if_it_counts(wild):
+    sights = dps.mesh_of(wild).sights
+    stands = sights["value"][sights["look"] == automaton.MUTED] > 0
+    assert len(stands) > 10 and stands.any() == wild.scenario.protocol.count_muted
 
 
 def test_arrays_count_the_same_over_time_as_rows_one_by_one(wild):

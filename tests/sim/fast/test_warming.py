@@ -1,5 +1,6 @@
 """Twins that are compiled beforehand: who knows that they are, who compiles, who waits."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import workbench as wb
 from tests.repository import REPOSITORY
+from tests.until import wait_until
 from workbench.public_names import PROTOCOLS
 from workbench.sim import fast
 from workbench.sim.fast import engine, kept, warming
@@ -177,14 +179,31 @@ def test_second_compiler_waits_for_the_first(folder):
     order = []
 
     def second():
-        with kept.alone(TWIN):
+        with kept.alone(TWIN, lambda: order.append("waits")):
             order.append("second")
 
-    with kept.alone(TWIN):
+    with kept.alone(TWIN, lambda: order.append("never")):
         thread = threading.Thread(target=second)
         thread.start()
-        thread.join(0.1)
-        with kept.alone("another.twin"):
+        wait_until(lambda: order == ["waits"])
+        with kept.alone("another.twin", lambda: order.append("never")):
             order.append("first")
     thread.join(30)
-    assert order == ["first", "second"]
+    assert order == ["waits", "first", "second"]
+
+
+def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypatch):
+    (tmp_path / "loops_of_a_test.py").write_text(
+        "from numba import njit\n"
+        "@njit(cache=True)\ndef helper(x):\n    return x + 1\n"
+        "@njit(cache=True)\ndef loop(x):\n    return helper(x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    announced = []
+    for process in ("first", "second"):
+        monkeypatch.delitem(sys.modules, "loops_of_a_test", raising=False)
+        loop = importlib.import_module("loops_of_a_test").loop
+        for argument in (1, 2):
+            with engine._announce_compiling(loop, lambda process=process: announced.append(process)):
+                assert loop(argument) == argument + 1
+    assert announced == ["first"]

@@ -25,9 +25,12 @@ Several sinks
     So with one sink no frame has a list, and a later copy of a known message is forwarded for the sinks that nobody
     has served, or is a duplicate. A node remembers the sinks served as long as it remembers the message (``max_data``).
 
+    A copy of a known message that comes back at least three hops later has gone in a circle, as a reinforcement has
+    moved the path meanwhile. It goes on as if it were new, but is not delivered again.
+
     If the radio reports that a data frame was not acknowledged, the node sends the message again within a second: to
     the first gradient of each sink but the neighbor that failed, or to that one if there is no other. It does so
-    three times for a message. Four frames at most wait for that; further ones are sent again at once.
+    three times for a message, circles included. Four frames at most wait for that; further ones are sent at once.
 
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
@@ -46,8 +49,13 @@ Limits
     A filter is asked once for a message, so a node whose filter changes a message sends what is left to all sinks that
     want it, whatever the list says, and drops later copies. With such filters at many nodes and several sinks data
     floods along all gradients' heads.
-    A reading that is on its way while a reinforcement moves the path may come onto the new path where that leads back
-    to where the reading has been, and ends there as a duplicate; it takes frames that overtake each other.
+    A reading that is on its way while a reinforcement moves the path may come to a node whose only way on leads back
+    where the reading came from, and ends there; it takes frames that overtake each other.
+    Each sink gets a single copy. A radio without acknowledgements reports no loss, so on lossy links each of several
+    sinks then gets no more than it would alone; ``exploratory_gradients`` above 1 sends more copies.
+    A burst of more messages than ``max_data`` may bring a sink a reading twice: once by a copy for another sink.
+    If a relay dies, its neighbors send each reading to it first until the next refresh, and some of their detours lead
+    back to them.
 
 Differs from the original in (A1, A2, ... number its gaps in this project's own list; other files have the rest)
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
@@ -72,7 +80,8 @@ Differs from the original in (A1, A2, ... number its gaps in this project's own 
          the hysteresis. The loss is what the link layer estimates (`link_quality`); an unknown neighbor is good.
          At the default a frame and its acknowledgement take four tries on average, the first and three retries. On the
          links of two IoT-LAB sites, also as 30 to 40 dB less power would leave them, the worst of all runs with three
-         retries delivers 99 %; with the limit at .95 it delivers 95 %, without a black list 88 %.
+         retries delivers 99 %; with the limit at .95 it delivers 95 %, without a black list 88 %. These were measured
+         before nodes sent again what the radio reports as lost.
     A28  sequence numbers are 32 bits, sources 16, and nothing counts as already seen that was not.
     --   a sink that hears no neighbor pass on its interest sends it again, up to ``max_repeats`` times a round. Sinks
          that subscribed at the same time refresh at the same time: their frames collide, and the original's next

@@ -60,13 +60,20 @@ Limits
     muted links     What a neighbor told before its link was muted stays in the sum of what is asked for, as in the
                     reference. Publications follow it in vain (``count_muted``) until the link is asked for again.
     repair          Where an active link has ended, its two ends take muted links in its place, if they have any. Other
-                    nodes notice when they ask again; until then the mesh may be in parts.
+                    nodes notice when they ask again; until then the mesh may be in parts. On ideal links a network is
+                    whole within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
     the dead        A neighbor that falls silent is given up 1.25 (``link_loss_s`` + ``update_s``) later and some
                     repetitions, whatever the state of its link. Its interests are out of the mesh when the loops are
                     that its end has made: where up to 5 of 25 nodes die, after three or four ``link_loss_s``.
-    old ids         The id of a node that has gone may go round in a loop of active links. The loop is then not seen,
-                    interests that have ended stay in it, or in turn behind links that are muted and asked again, and
-                    draw publications in vain: after 2 of 240 such rounds.
+    old ids         The id of a node that has gone may go round in a loop of active links for some laps. It comes from
+                    farther each time, and counts for nothing after the fourth; interests that have ended may go round
+                    as long. A loop of more than 510 nodes is not seen.
+    C nodes         A C node passes a mesh id on as it came and compares all of it, so it is told ids without hops, and
+                    ids that it brings begin at no hops again. A loop without C nodes opens, whoever made the id in it,
+                    unless a C node has put that below all others, as one does when a link of its ends, or has drawn one
+                    as low (one in 256). A loop with a C node may keep the id of a node that has gone, and the mesh
+                    stays in parts: 2 of 300 static networks with loops if half of the nodes are such, 4 if all are.
+                    A C node's random id reads as one that counts hops once in 65,536.
     wildcards       A subscription to ``+`` or ``#`` alone sets no bit, and asks nobody.
     outages         In simulation a node that was off keeps its memory.
     settings        All nodes need the same filter length, hashes and separators.
@@ -90,9 +97,12 @@ Differs from the reference implementation in
                 the link up itself.
     numbers     A neighbor that was given up is told the next revision and not the first again, so nothing on its way
                 can be mistaken.
-    no base     A change of interests that never came is not taken for the interests, nor acknowledged. After some
-                repetitions the neighbor gives the link up and begins anew. An acknowledgement without interests says
-                nothing of them.
+    no base     A change of interests that never came is not taken for the interests, nor acknowledged. Over an active
+                link it is answered with all interests instead, by which both ends begin anew. An acknowledgement
+                without interests says nothing of them.
+    late        A neighbor that is heard while it is asked for a link is asked again before it is given up: it may have
+                come up just now. Its first interests over a link that this end alone held for active are answered in
+                full. Else each end holds a link for active in turn that the other one has not, for ever.
     unmute      Interests go out in full, not as a change of nothing, so no old ones can get into them.
     recheck     A muted link is asked for again now and then, first without interests: ids on their way may show loops
                 that do not exist. In the reference what is muted for such a loop stays apart for good, and a neighbor
@@ -101,6 +111,9 @@ Differs from the reference implementation in
                 and took what has changed, often nothing, for all interests. It is told all. The reference goes on.
     ids         A mesh id that has changed is told with a sign of life soon, and not with the next one, ``link_loss_s``
                 later. A node's own id from a neighbor shows a loop, even if there is a lower one.
+    hops        The first byte of a mesh id counts how many hops it has come, between nodes whose messages of links have
+                the flag 32; the rest is its owner's, by which loops show. Bytes 1 and 2 are a mark, and the last byte,
+                which counts most, is 0: ids of these nodes are below those of C nodes (`mesh_ids.py`).
     retained    A new subscription gets what its own node retains, too. What is retained goes to the neighbor whose
                 interests have changed, not to all, and at most once every ``update_s``.
     timers      Each link has its own. The reference ticks for all of them at once.

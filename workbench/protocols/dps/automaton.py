@@ -8,11 +8,11 @@ How to read it
     (`fast/links.py`). docs/images/dps-links.svg is drawn from it (`views/automaton.py`).
 
 How a link is muted
-    LOOP comes with a message that carries the flag MUTE, or the lowest mesh id on this side of its link, which shows
-    that its sender is joined elsewhere (`rules.loop_shown`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED: the node forgets
-    what it told the neighbor, and tells it no interests and sends it no publications from then on. Its acknowledgement
-    of that message carries the flag MUTE, by which the other end mutes too. QUIET asks a muted link again now and then
-    (NO_LOOP ends the muting), and NEEDED takes it into use when an active link has ended.
+    LOOP comes with a message that carries the flag MUTE, or a mesh id of the owner of the lowest on this side of its
+    link, which shows that its sender is joined elsewhere (`rules.loop_shown`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED:
+    the node forgets what it told the neighbor, and tells it no interests and sends it no publications from then on. Its
+    acknowledgement of that message carries the flag MUTE, by which the other end mutes too. QUIET asks a muted link
+    again now and then (NO_LOOP ends the muting), and NEEDED takes it into use when an active link has ended.
 
 How every link ends
     In each state a message is outstanding, which is answered or LOST, or QUIET comes and sends one. So whoever has

@@ -7,7 +7,7 @@ Theory of operation
     end the neighbor is given up. The first acknowledgement of a link brings interests the other way, and is
     acknowledged in turn.
 
-    Each message carries a mesh id, the lowest that is known on this side of the link. The same lowest id from two
+    Each message carries a mesh id, the lowest that is known on this side of the link. An id of the same owner from two
     neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
     publications and no interests, and waits. An id that has changed is told soon, by a sign of life: while it is on its
     way links change, and it may come where it means nothing any more. When an active link is given up, a muted one is
@@ -37,6 +37,7 @@ from workbench.protocols.dps.automaton import (
     END,
     END_WAITS,
     GONE,
+    LINKING,
     MUTED,
     NEEDED,
     NOTHING,
@@ -49,11 +50,19 @@ from workbench.protocols.dps.automaton import (
     UNMUTING,
 )
 from workbench.protocols.dps.bloom import BitVector
-from workbench.protocols.dps.events import InterestsSet, LinkSet
+from workbench.protocols.dps.events import InterestsSet, LinkSet, MeshIdSet
 from workbench.protocols.dps.interests import Interests
-from workbench.protocols.dps.mesh_ids import MeshIds, number_of
+from workbench.protocols.dps.mesh_ids import MeshIds, number_of, owner_number
 from workbench.protocols.dps.outgoing import Outgoing
-from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, NO_MESH_ID, NO_NEEDS, SUBSCRIPTION, Remote
+from workbench.protocols.dps.remotes import (
+    ACKNOWLEDGEMENT,
+    NO_MESH_ID,
+    NO_NEEDS,
+    NOTHING_ANNOUNCED,
+    SUBSCRIPTION,
+    Remote,
+    owner_of,
+)
 
 _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT]
 
@@ -72,11 +81,14 @@ class Links:
         self._update_us = None
         self._ids_us = None  # when neighbors are told ids that have changed
         self._ids_wait = False  # whether one of them is told when what is outstanding there has been answered
+        self._has_news = False  # whether events may have to report something
+        self._announced, self._announced_owner = NOTHING_ANNOUNCED, -1
         self._out = Outgoing(node, self.interests, self.mesh_ids)
 
     def start(self, mesh_id):
         """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
         self.mesh_ids.own = number_of(mesh_id)
+        self._has_news = True
 
     def active(self):
         """The remotes that get publications."""
@@ -106,13 +118,13 @@ class Links:
     def subscribed(self, pair, now):
         """A subscription of this node's own begins: interests and needs."""
         self.interests.add(pair)
-        self._tell_sum()
+        self._has_news = True
         self.update(now)
 
     def unsubscribed(self, pair, now):
         """One of them ends."""
         self.interests.remove(pair)
-        self._tell_sum()
+        self._has_news = True
         self.update(now)
 
     def update(self, now):
@@ -159,6 +171,9 @@ class Links:
             self._come(remote, BEGUN, now)
         elif self._has_begun_anew(remote, message):
             self._come(remote, BEGUN, now)
+        if remote.state == LINKING:
+            # The neighbor is there, so it is not given up for what it missed before it was.
+            remote.ticks = rules.ticks_when_heard(remote.ticks, self.settings.retry_ticks)
         self._take(remote, message, None, now)
         if remote.pending is None:
             if remote.state == MUTED or remote.keep_alive_us is None:
@@ -174,7 +189,8 @@ class Links:
             message.sequence,
             remote.inbound_revision,
             remote.pending == ACKNOWLEDGEMENT,
-            remote.state == MUTED and self.mesh_ids.shows_loop(number_of(message.mesh_id), remote),
+            remote.state == MUTED and self.mesh_ids.shows_loop(_mesh_id_of(message), remote),
+            rules.is_settled(remote.state, remote.sends_all()),
         )
 
     def _take_unlink(self, remote, neighbor, message, now):
@@ -217,7 +233,7 @@ class Links:
             message.sequence,
             remote.inbound_revision,
             remote.is_delta and remote.vector.is_empty,
-            number_of(message.mesh_id) != remote.inbound_mesh_id,
+            owner_of(_mesh_id_of(message)) != owner_of(remote.inbound_mesh_id),
         )
 
     def _take(self, remote, message, acknowledged, now):
@@ -234,6 +250,9 @@ class Links:
         if message.flags & wire.SAK_REQUESTED:
             if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
                 self._drop(remote.address, name, message, "no_base")
+                if rules.is_settled(remote.state, remote.sends_all()):
+                    self._come(remote, RESTARTED, now)
+                    return False
                 return True
             needs_nothing = message.needs != NO_NEEDS and self._interests_by(remote, message).is_empty
             if rules.has_lost_base(message.flags, remote.state, needs_nothing):
@@ -241,7 +260,8 @@ class Links:
                 self._come(remote, RESTARTED, now)
                 return False
             remote.inbound_revision = message.sequence
-        mesh_id = number_of(message.mesh_id)
+        mesh_id = _mesh_id_of(message)
+        remote.counts_hops = bool(message.flags & wire.COUNTS_HOPS)
         self.mesh_ids.heard(mesh_id)
         was_muted = remote.state == MUTED
         if not message.flags & wire.UNMUTE:
@@ -249,7 +269,8 @@ class Links:
         elif not is_known:
             self._come(remote, UNMUTED, now)
         if mesh_id != remote.inbound_mesh_id:
-            remote.inbound_mesh_id = mesh_id
+            remote.note_mesh_id(mesh_id)
+            self._note_news(remote)
             self._tell_ids_later(now)
         if rules.tells_mute(self.node.is_crowded, was_muted, remote.state, message.flags):
             self._out.acknowledgement(remote, False, now)
@@ -259,7 +280,7 @@ class Links:
 
     def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
-        is_news = mesh_id != remote.inbound_mesh_id
+        is_news = owner_of(mesh_id) != owner_of(remote.inbound_mesh_id)
         is_reply = is_acknowledgement and remote.pending is not None
         what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
         if what != NOTHING:
@@ -280,11 +301,6 @@ class Links:
         interests = self._interests_by(remote, message)
         before = remote.inbound
         self._set_inbound(remote, None if interests.is_empty else (interests, message.needs))
-        if self.node.tells_all:
-            self.node.events.append(
-                InterestsSet(remote.address, _SUB, NOBODY, message.sequence, interests.popcount, _count(message.needs))
-            )
-            self._tell_sum()
         return remote.inbound != before
 
     def _interests_by(self, remote, message):
@@ -439,6 +455,7 @@ class Links:
 
     def _forget_mesh_id(self, remote, now):
         remote.inbound_mesh_id = NO_MESH_ID
+        self._note_news(remote)
 
     def _stop_waiting(self, remote, now):
         remote.settle(None)
@@ -448,6 +465,7 @@ class Links:
 
     def _new_mesh_id(self, remote, now):
         self.mesh_ids.go_below(self.node.random)
+        self._has_news = True
 
     def _send_retained(self, remote, now):
         if remote.takes_publications():
@@ -463,16 +481,16 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote, now):
-        """Take a muted link in place of one that has ended: one with the same mesh id behind it if there is one.
+        """Take a muted link in place of one that has ended: one whose mesh id has the same owner if there is one.
 
         Another active link with that id joins what this one joined, and nothing is needed.
         """
-        mesh_id = remote.inbound_mesh_id
+        owner = owner_of(remote.inbound_mesh_id)
         others = self.remotes.values()
-        if any([one.state in (ACTIVE, UNMUTING) and one.inbound_mesh_id == mesh_id for one in others]):
+        if any([one.state in (ACTIVE, UNMUTING) and owner_of(one.inbound_mesh_id) == owner for one in others]):
             return
         muted = [one for one in others if one.state == MUTED]
-        alike = [one for one in muted if one.inbound_mesh_id == mesh_id]
+        alike = [one for one in muted if owner_of(one.inbound_mesh_id) == owner]
         for other in (alike or muted)[:1]:
             self._come(other, NEEDED, now)
 
@@ -491,14 +509,44 @@ class Links:
         remote.inbound = pair
         if pair is not None:
             self.interests.add(pair)
+        self._note_news(remote)
 
-    # What is told
+    def _note_news(self, remote):
+        self._has_news = remote.has_news = True
 
-    def _tell_sum(self):
-        """What is asked for here and behind all links together."""
-        if self.node.tells_all:
-            interests, needs = self.interests.all_but(None)
-            self.node.events.append(InterestsSet(NOBODY, "", NOBODY, 0, interests.popcount, _count(needs)))
+    # Events
+
+    def announce(self):
+        """Report what has changed since the last report of interests and of owners of mesh ids, by events."""
+        if not self._has_news:
+            return
+        self._has_news = False
+        if not self.node.tells_all:
+            return
+        for remote in self.remotes.values():
+            if remote.has_news:
+                remote.has_news = False
+                self._announce_neighbor(remote)
+        interests, needs = self.interests.all_but(None)
+        announced = interests.popcount, _count(needs)
+        if announced != self._announced:
+            self._announced = announced
+            self.node.events.append(InterestsSet(NOBODY, "", NOBODY, 0, *announced))
+        owner = owner_number(self.mesh_ids.own)
+        if owner != self._announced_owner:
+            self._announced_owner = owner
+            self.node.events.append(MeshIdSet(NOBODY, "", NOBODY, 0, owner, ""))
+
+    def _announce_neighbor(self, remote):
+        announced, owner = NOTHING_ANNOUNCED, owner_number(remote.inbound_mesh_id)
+        if remote.inbound is not None:
+            announced = remote.inbound[0].popcount, _count(remote.inbound[1])
+        if announced != remote.announced:
+            remote.announced = announced
+            self.node.events.append(InterestsSet(remote.address, _SUB, NOBODY, remote.inbound_revision, *announced))
+        if owner != remote.announced_owner:
+            remote.announced_owner = owner
+            self.node.events.append(MeshIdSet(remote.address, "", NOBODY, 0, owner, ""))
 
     def _drop(self, neighbor, name, message, reason):
         self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
@@ -533,6 +581,12 @@ _ACTIONS = (
     Links._update,
     Links._update_soon,
 )
+
+
+def _mesh_id_of(message):
+    """The mesh id of a message; without hops if its sender counts none, as that passes ids on as they came."""
+    mesh_id = number_of(message.mesh_id)
+    return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
 def _count(needs):

@@ -5,16 +5,42 @@ Theory of operation
     told. Where the links are a tree, two neighbors cannot tell the same: it would have come to one of them through
     this node. So the same lowest id from two of them is a loop.
 
+    In a loop of active links the id of a node that is no longer behind any of them would go round for ever: each node
+    takes it for the lowest of the one before it, and muted links compare it to no end. So the lowest byte of an id
+    counts its hops. An id that only goes round comes from farther each time; when it has done so `MOST_RISES` times in
+    turn over a link, it counts for nothing there, and so it does after `MOST_ID_HOPS`. The other bytes are the owner's:
+    two ids of one owner show a loop, however far they have come.
+
+    A C node's id has a random byte there, and C nodes pass an id on unchanged and compare all of it. So ids that count
+    hops have a mark, bytes 1 and 2, and all others are compared whole and pass unchanged. A C node is told an id
+    without its hops, else it would take one id that came two ways for two; the flag COUNTS_HOPS of a message shows
+    which neighbors are not C nodes. The last byte of an id, which counts most, is 0 if it has the mark: so the lowest
+    id in a mesh is one that counts its hops, if any node makes such.
+
 This file is written in MicroPython's subset of Python.
 """
 
-from workbench.protocols.dps.remotes import NO_MESH_ID
-from workbench.protocols.dps.rules import joins, takes_publications
+from workbench.protocols.dps.remotes import NO_MESH_ID, owner_of
+from workbench.protocols.dps.rules import MARK, hop_to_add, joins, takes_publications
+
+_MARKED_BITS = 24  # hops and mark
+_UNNUMBERED_BITS = 65  # 63 are left
+_TOP = 1 << 120  # ids of this project's nodes are below this, and nearly all others above
 
 
 def number_of(mesh_id):
     """A mesh id as ids are compared: the last of its bytes counts most."""
     return int.from_bytes(mesh_id, "little")
+
+
+def owner_number(mesh_id):
+    """Return the number of a mesh id's owner in events, -1 for NO_MESH_ID: the leading bits, which hops never reach."""
+    return -1 if mesh_id >= NO_MESH_ID else mesh_id >> _UNNUMBERED_BITS
+
+
+def marked(mesh_id):
+    """Return a mesh id with the mark of this project's nodes, no hops, and 0 in the byte that counts most."""
+    return mesh_id % _TOP >> _MARKED_BITS << _MARKED_BITS | MARK
 
 
 class MeshIds:
@@ -29,17 +55,23 @@ class MeshIds:
         """An id has come; one that is made later will be below it."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
+    def counts_hops(self):
+        """Return whether this node's own id has the mark, by which other nodes count its hops."""
+        return hop_to_add(self.own) != 0
+
     def lowest_but(self, remote):
         """The lowest id on this side of a link."""
         lowest = self.own
         for other in self._remotes.values():
-            if other is not remote and joins(other.state) and other.inbound_mesh_id < lowest:
-                lowest = other.inbound_mesh_id
+            if other is not remote and joins(other.state):
+                lowest = min(lowest, other.mesh_id_here())
         return lowest
 
     def shows_loop(self, mesh_id, remote):
-        """Whether an id from a neighbor is this node's own, or the lowest that another neighbor has told."""
-        return mesh_id in (self.own, self.lowest_but(remote))
+        """Return whether a neighbor's id has the owner of this node's own, or of the lowest of other neighbors."""
+        if hop_to_add(mesh_id) < 0:
+            return False
+        return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_but(remote)))
 
     def told_otherwise(self):
         """The active remotes that were told another id than they would be told now."""
@@ -48,19 +80,25 @@ class MeshIds:
         for one in self._remotes.values():
             if not joins(one.state):
                 continue
-            if one.inbound_mesh_id < lowest:
-                lowest, second, source = one.inbound_mesh_id, lowest, one
-            elif one.inbound_mesh_id < second:
-                second = one.inbound_mesh_id
+            mesh_id = one.mesh_id_here()
+            if mesh_id < lowest:
+                lowest, second, source = mesh_id, lowest, one
+            elif mesh_id < second:
+                second = mesh_id
         active = [one for one in self._remotes.values() if takes_publications(one.state)]
-        return [one for one in active if one.told_mesh_id != min(self.own, second if one is source else lowest)]
+        own = self.own
+        return [
+            one
+            for one in active
+            if one.told_mesh_id != one.mesh_id_there(min(own, second if one is source else lowest))
+        ]
 
     def go_below(self, random):
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""
-        lowest, by = min(self._lowest_seen, self.own), random.bits() + 1
-        if by > lowest:
+        below = (min(self._lowest_seen, self.own) >> _MARKED_BITS) - random.bits() - 1
+        if below < 0:
             # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
-            self._lowest_seen = self.own = random.bits() << 64 | random.bits()
+            self._lowest_seen = self.own = marked(random.bits() << 64 | random.bits())
             return
-        self.own = lowest - by
+        self.own = below << _MARKED_BITS | MARK
         self.heard(self.own)

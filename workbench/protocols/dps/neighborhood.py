@@ -2,7 +2,8 @@
 
 Theory of operation
     The link layer reports neighbors and their delivery ratios. A node with at most ``crowd`` neighbors links with all
-    of them; of two the one with the lower address asks, the other one where that does not.
+    of them; of two the one with the lower address asks, the other one where that does not, at first and when a link has
+    ended.
 
     In a *crowd*, with more neighbors, a node asks the best ``best_links`` of them. Tenths of delivery ratios count, and
     among equals *hubs*: about the root of the number of neighbors are hubs, by a hash of the address that everybody
@@ -75,16 +76,24 @@ class Neighborhood:
         self._ask_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor, now):
-        """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
-        if neighbor not in self._wanted:
-            return
+        """A link has ended: the same neighbor is asked again later, in a crowd the next one.
+
+        A neighbor that should ask by itself is asked, too, if it does not: it may be in a crowd, and have better ones.
+        """
+        is_wanted = neighbor in self._wanted
+        after_us = 0 if is_wanted else rules.ask_late_us(self._settings.relink_s)
         if self._node.is_crowded:
+            if not is_wanted:
+                return
             self._wanted.discard(neighbor)
             neighbor = self._next()
             if neighbor is None:
                 return
             self._wanted.add(neighbor)
-        self._ask_at_us[neighbor] = now + rules.relink_after_us(self._settings.relink_s, self._node.random.uniform())
+        elif neighbor not in self._qualities:
+            return
+        after_us += rules.relink_after_us(self._settings.relink_s, self._node.random.uniform())
+        self._ask_at_us[neighbor] = now + after_us
 
     def _count(self):
         node, neighbors = self._node, len(self._qualities)
@@ -116,7 +125,6 @@ class Neighborhood:
         for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
             del self._ask_at_us[neighbor]
             if neighbor not in self._node.links.remotes:
-                self._wanted.add(neighbor)
                 self._ask(neighbor, now)
 
     def next_due_us(self):

@@ -9,6 +9,7 @@ from workbench.protocols.contract import NOBODY, Node, Originated
 from workbench.protocols.dps import events, mapping, rules, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.links import Links
+from workbench.protocols.dps.mesh_ids import marked, number_of
 from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
@@ -52,7 +53,9 @@ class DPSNode(Node):
         """Begin, with a mesh id of its own."""
         Node.start(self, now, boot)
         self._series = self.first_number
-        self.links.start(self._random_bytes() + self._random_bytes())
+        mesh_id = marked(number_of(self._random_bytes() + self._random_bytes()))
+        self.links.start(mesh_id.to_bytes(fields.ID_B, "little"))
+        self._finish()
 
     def neighbor_of(self, previous_hop, port):
         """The neighbor that a message is from, by where it came from and the port that it names (None: it names none).
@@ -73,18 +76,18 @@ class DPSNode(Node):
     def link(self, neighbor, now):
         """Ask a neighbor for a link; nothing if there is one. ParameterError if there are ``max_links``."""
         self.links.link(neighbor, now)
-        self._plan_wake()
+        self._finish()
 
     def unlink(self, neighbor, now):
         """End a link; nothing if there is none."""
         self.neighborhood.forget(neighbor)
         self.links.unlink(neighbor, now)
-        self._plan_wake()
+        self._finish()
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """On a radio the links are with the neighbors that work well enough both ways, or the best of them."""
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
-        self._plan_wake()
+        self._finish()
 
     def link_ended(self, remote, now):
         """A link has ended; on a radio this neighbor or another is asked later (called by `Links`)."""
@@ -125,14 +128,14 @@ class DPSNode(Node):
         if subscription.request.pair is not None:
             self.links.subscribed(subscription.request.pair, now)
         self.publications.give_retained(subscription, now)
-        self._plan_wake()
+        self._finish()
         return subscription
 
     def unsubscribe(self, subscription, now):
         """End a subscription of either kind. Ending one that has ended does nothing."""
         if self.subscriptions.end(subscription) and subscription.request.pair is not None:
             self.links.unsubscribed(subscription.request.pair, now)
-        self._plan_wake()
+        self._finish()
 
     # Publications
 
@@ -217,7 +220,7 @@ class DPSNode(Node):
             self._published += 1
             self.events.append(Originated(NOBODY, NAME, origin, sequence, number, ""))
         self.publications.send_own(message, frame, plain, is_multicast, now)
-        self._plan_wake()
+        self._finish()
 
     def acknowledge(self, arrival, payload, now):
         """Answer an Arrival with a payload (bytes); ParameterError if its publisher has not asked for answers."""
@@ -245,7 +248,7 @@ class DPSNode(Node):
             self.acknowledgements.take(message, bytes(frame), neighbor)
         elif kind is wire.Publication:
             self.publications.take(message, neighbor, now)
-            self._plan_wake()
+            self._finish()
         elif broadcast:
             self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
         else:
@@ -253,7 +256,7 @@ class DPSNode(Node):
                 self.links.take_subscription(neighbor, message, now)
             else:
                 self.links.take_acknowledgement(neighbor, message, now)
-            self._plan_wake()
+            self._finish()
 
     # Time
 
@@ -264,9 +267,11 @@ class DPSNode(Node):
         self.links.wake(now)
         self.publications.wake(now)
         self.neighborhood.wake(now)
-        self._plan_wake()
+        self._finish()
 
-    def _plan_wake(self):
+    def _finish(self):
+        """Report what has changed, and plan when to wake up."""
+        self.links.announce()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         times = [time for time in times if time is not None]

@@ -75,7 +75,9 @@ class Outgoing:
             self.subscription(remote, now)
 
     def _send(self, remote, kind, flags, needs, vector, rest):
-        remote.told_mesh_id = lowest = self._mesh_ids.lowest_but(remote)
-        mesh_id = lowest.to_bytes(ID_B, "little")
+        remote.told_mesh_id = remote.mesh_id_there(self._mesh_ids.lowest_but(remote))
+        mesh_id = remote.told_mesh_id.to_bytes(ID_B, "little")
+        if self._mesh_ids.counts_hops():
+            flags |= wire.COUNTS_HOPS
         message = kind(self._node.port, None, remote.revision, flags, mesh_id, needs, vector, *rest)
         self._node.outbox.append((remote.address, wire.encode(message)))

@@ -5,14 +5,22 @@ This file is written in MicroPython's subset of Python.
 
 from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
-from workbench.protocols.dps.rules import takes_publications
+from workbench.protocols.dps.rules import goes_round, hop_to_add, hops_of, rises_after, takes_publications
 
 NO_NEEDS = bytes(FUZZY_HASH_B)
 # Above every mesh id: what a neighbor is taken to have sent before it has sent anything.
 NO_MESH_ID = 1 << 128
 
+# Bits and needs of no interests, as events have them.
+NOTHING_ANNOUNCED = 0, "0"
+
 # What an answer is outstanding to.
 SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
+
+
+def owner_of(mesh_id):
+    """Return a mesh id as its owner made it, before any hop; equal for two ids of one owner."""
+    return mesh_id - hops_of(mesh_id)
 
 
 class Remote:
@@ -20,7 +28,11 @@ class Remote:
 
     __slots__ = (
         "address",
+        "announced",
+        "announced_owner",
         "asked",
+        "counts_hops",
+        "has_news",
         "inbound",
         "inbound_mesh_id",
         "inbound_revision",
@@ -33,6 +45,7 @@ class Remote:
         "pending",
         "resend_us",
         "revision",
+        "rises",
         "state",
         "tick_us",
         "ticks",
@@ -62,10 +75,35 @@ class Remote:
         self.inbound = None  # (interests, needs), None if there are no interests
         self.inbound_mesh_id = NO_MESH_ID
         self.inbound_revision = 0
+        self.announced = NOTHING_ANNOUNCED  # bits and needs of its interests, as events have them
+        self.announced_owner = -1
+        self.has_news = False  # whether events may have to report others
+        self.counts_hops = False  # whether it counts hops in mesh ids, as its last message has shown
+        self.rises = 0  # how often in turn its mesh id has come from farther
 
     def takes_publications(self):
         """Whether publications go to this neighbor, if it asks for them."""
         return takes_publications(self.state) and self.inbound is not None
+
+    def note_mesh_id(self, mesh_id):
+        """Note a mesh id that has come from this neighbor, and whether it has come from farther than before."""
+        before = self.inbound_mesh_id
+        is_same = owner_of(mesh_id) == owner_of(before)
+        self.rises = rises_after(self.rises, is_same, hops_of(mesh_id), hops_of(before))
+        self.inbound_mesh_id = mesh_id
+
+    def mesh_id_there(self, mesh_id):
+        """Return a mesh id as this neighbor is told it: without hops, if it would pass on and compare these, too."""
+        return mesh_id if self.counts_hops else owner_of(mesh_id)
+
+    def mesh_id_here(self):
+        """Return what this neighbor's mesh id counts for here: one hop more, or NO_MESH_ID if it only goes round."""
+        more = hop_to_add(self.inbound_mesh_id)
+        return NO_MESH_ID if more < 0 or goes_round(self.rises) else self.inbound_mesh_id + more
+
+    def sends_all(self):
+        """Return whether a subscription with all interests is outstanding."""
+        return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length):
         """From now on what goes out is told against no interests at all."""

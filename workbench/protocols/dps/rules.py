@@ -22,6 +22,11 @@ CALM = 32  # so many neighbors may give signs of life and ask muted links as oft
 EXCHANGE_US = 40000  # what a crowd leaves each neighbor for making a link: some frames, and as long again idle
 FORWARD_US = 80000  # by then a publication is forwarded; the frames of those that got it at once take a tenth of that
 IDS_SHARE = 20  # of update_s: without a crowd a mesh id that has changed waits no longer
+MARK = 0x425700  # "WB", bytes 1 and 2 of the mesh ids that this project's nodes make: their byte 0 counts hops
+MARKED = 0xFFFFFF  # the bytes of the hops and the mark
+_MARK_MASK = 0xFFFF00
+MOST_ID_HOPS = 255  # an id that has come farther counts for nothing
+MOST_RISES = 4  # so many times in turn an id may come from farther than before
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
 # Derived from the settings. update_us: how long what was learnt waits, and what is retained is not sent again;
@@ -117,14 +122,25 @@ def opens_link(flags):
     return (flags & DELTA) == 0 or (flags & UNMUTE) != 0
 
 
-def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted):
+def is_settled(state, sends_all):
+    """Return whether a link is active, and this end is not sending all its interests over it.
+
+    ``sends_all``: a subscription with all interests is outstanding. A neighbor's subscription may cross that.
+    """
+    return state == ACTIVE and not sends_all
+
+
+def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted, settled):
     """Whether a neighbor with a link has given it up, or has restarted: its interests come in full, and not again.
 
     ``is_acknowledging``: the acknowledgement with interests that it may not have got is what is outstanding here;
-    ``stays_muted``: the link is muted, and the neighbor's mesh id shows that it has to be.
+    ``stays_muted``: the link is muted, and the neighbor's mesh id shows that it has to be; ``settled``: see
+    `is_settled`. First interests over a settled link show that this end alone has held it for active.
     """
-    if (flags & (DELTA | UNMUTE | MUTE)) != 0 or newest == 0 or stays_muted:
+    if (flags & (DELTA | UNMUTE | MUTE)) != 0 or stays_muted:
         return False
+    if newest == 0:
+        return settled
     if 1 < revision < newest:
         return False  # Who has restarted begins with 1: it was overtaken by what has been told since.
     return revision != newest or not is_acknowledging
@@ -146,14 +162,42 @@ def has_restarted(flags, revision, newest, is_sign, is_news):
     return (is_sign or is_news) if brings_interests else (is_sign and is_news)
 
 
+# Mesh ids, as numbers; of an id its lowest three bytes are enough
+
+
+def hops_of(mesh_id):
+    """Return how many hops a mesh id has come; 0 for an id without the mark, which counts no hops."""
+    return (mesh_id & 0xFF) if (mesh_id & _MARK_MASK) == MARK else 0
+
+
+def hop_to_add(mesh_id):
+    """Return by how much a mesh id grows where a node takes it: 1, or 0 without the mark; -1 if it has come too far."""
+    if (mesh_id & _MARK_MASK) != MARK:
+        return 0
+    return 1 if (mesh_id & 0xFF) < MOST_ID_HOPS else -1
+
+
+def rises_after(rises, is_same_owner, hops, hops_before):
+    """Return how many times in turn the same owner's id has come over a link from farther than before."""
+    if not is_same_owner or hops < hops_before:
+        return 0
+    return min(rises + 1, MOST_RISES) if hops > hops_before else rises
+
+
+def goes_round(rises):
+    """Return whether an id only goes round a loop: it has come from farther each time, and counts for nothing."""
+    return rises >= MOST_RISES
+
+
 # Loops
 
 
 def loop_shown(flags, state, is_reply, is_lowest, is_news):
     """What a message shows of loops: LOOP, NO_LOOP or NOTHING.
 
-    ``is_lowest``: its mesh id is the lowest on this side of the link, so its sender is joined elsewhere; what the
-    neighbor has told before is no news. A muted link asks now and then: only the reply to that says anything of it.
+    ``is_lowest``: its mesh id is of the owner of the lowest on this side of the link, so its sender is joined
+    elsewhere; an owner that the neighbor has told before is not news. A muted link asks now and then: only the
+    reply to that says anything of it.
     """
     if state == MUTED:
         if not is_reply:
@@ -171,6 +215,11 @@ def tells_mute(is_crowded, was_muted, state, flags):
 
 
 # Waiting
+
+
+def ticks_when_heard(ticks, retry_ticks):
+    """Return the ticks that count once the neighbor was heard: the next one repeats what is not answered."""
+    return min(ticks, retry_ticks - 1)
 
 
 def after_tick(ticks, retry_ticks, retries):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from workbench import array_draws, draws, purposes
+from workbench.notice import Notice
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
@@ -56,7 +55,8 @@ from workbench.sim.radio import Radio
 
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.
 _EVENTS = 1_000_000
-_LONG_S = 2.0  # loading takes less
+_COMPILING = "compiling the engine for this protocol, which takes up to a minute; the next process finds it on disk ..."
+_WAITING = "another process compiles the engine for this protocol; waiting for it ..."
 _ROWS = 8_000  # of the trace, before they are handed over: so many stay in the processor's cache
 _SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
 _RING_WITH_TIMERS_US = 1 << 17  # retries of some ten milliseconds are most of what a twin with timers plans
@@ -154,17 +154,31 @@ def _ended(core: Core, end_us: int) -> Core:
 
 
 def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
-    """Have the machine code: from this process, from disk, or compiled, which takes so long that it is said."""
-    text = "compiling the engine for this protocol; the next process finds it on disk ..."
-    timer = threading.Timer(_LONG_S, print, (text,), {"file": sys.stderr})
-    timer.start()
-    try:
-        # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
-        with kept.loading(), kept.alone(twin):
-            loop(core, state, *needs, 0)
-    finally:
-        timer.cancel()
+    """Load the machine code from disk, or compile it, which is announced: it takes a minute or so."""
+    # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
+    with (
+        Notice() as notice,
+        kept.loading(),
+        kept.alone(twin, partial(notice.show, _WAITING)),
+        _announce_compiling(loop, partial(notice.show, _COMPILING)),
+    ):
+        loop(core, state, *needs, 0)
     kept.note(twin, loop.stats.cache_path, loop.__qualname__)
+
+
+def _announce_compiling(loop: Any, announce: Callable[[], None]) -> Any:
+    """Return a context in which ``announce`` is called when the loop is compiled, and not when it comes from disk."""
+    from numba.core import event
+
+    class OnCompiling(event.Listener):
+        def on_start(self, event: Any) -> None:
+            if event.data["dispatcher"] is loop:
+                announce()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    return event.install_listener("numba:compile", OnCompiling())
 
 
 def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:

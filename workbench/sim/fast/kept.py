@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 try:
     import fcntl
@@ -77,8 +78,11 @@ def note(twin: str, folder: str | None, name: str) -> None:
 
 
 @contextmanager
-def alone(twin: str) -> Iterator[None]:
-    """Wait until no other process compiles this twin. The lock ends with its process, however that ends."""
+def alone(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
+    """Wait until no other process compiles this twin; ``on_wait`` is called before that takes time.
+
+    The lock ends with its process, however that ends.
+    """
     if is_kept(twin):
         yield
         return
@@ -91,7 +95,12 @@ def alone(twin: str) -> Iterator[None]:
         return
     with file:
         if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # another process has it, or the file system cannot say so
+                if on_wait is not None:
+                    on_wait()
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

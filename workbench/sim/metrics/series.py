@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.errors import ParameterError
+from workbench.sim.metrics.shown import shown_metrics
 from workbench.suggestion import meant
 
 
@@ -17,11 +18,17 @@ class UnknownMetric(ParameterError, KeyError):
 
 
 class Metrics(pd.Series):
-    """Numbers by the names of metrics. What is computed of it, or cut out of it, is a plain series."""
+    """Numbers by the names of metrics. What is computed of it, or cut out of it, is a plain series.
+
+    Its text leaves out a coverage that the protocol does not have; ``metrics["coverage"]`` is NaN then.
+    """
 
     @property
     def _constructor(self) -> type[pd.Series]:
         return pd.Series
+
+    def __repr__(self) -> str:
+        return shown_metrics(self).to_string(float_format="{:,.6g}".format)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str) and key not in self.index:

@@ -34,11 +34,22 @@ SHOWN = {
     "transmissions": Shown("frames sent", "", False, "frames, with those sent again"),
     "receptions": Shown("frames received", "", None, "frames that nodes received"),
     "bytes_sent": Shown("bytes sent", "B", False, "without the radio's overhead"),
-    "energy_mJ": Shown("energy", "mJ", False, "of sending, and of hearing what was received or collided"),
+    "energy_mJ": Shown(
+        "energy",
+        "mJ",
+        False,
+        "of sending, and of hearing what was received or collided; neither overhearing nor idle listening",
+    ),
     "lost": Shown("frames lost", "", False, "receptions that failed"),
     "wrong_deliveries": Shown("wrong", "", False, "samples handed to who did not ask, altered, or never published"),
     "duplicate_deliveries": Shown("repeated", "", False, "samples handed to the same subscription again"),
 }
+
+
+def shown_metrics(metrics: Any) -> Any:
+    """Return a series of metrics without those that its protocol does not have: a coverage that is not a number."""
+    absent = [name for name in ("coverage", *public_names.METRICS) if name in metrics.index and metrics.isna()[name]]
+    return metrics.drop(absent)
 
 
 def shown_as(name: str, protocol: Any = None) -> Shown:

@@ -40,10 +40,10 @@ from workbench.protocols.dps.fast.links import (
     update,
     wake_links,
 )
-from workbench.protocols.dps.fast.mesh_ids import stream_bits, swapped
+from workbench.protocols.dps.fast.mesh_ids import OWN_HIGH, marked, stream_bits, swapped
 from workbench.protocols.dps.fast.names import EVENTS, REASONS
 from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
-from workbench.protocols.dps.fast.outgoing import tell_sum
+from workbench.protocols.dps.fast.outgoing import announce
 from workbench.protocols.dps.fast.publications import (
     give_retained,
     publish_content,
@@ -101,9 +101,17 @@ def start(core, state, i, now):
     """Draw a mesh id, and when to ask neighbors for a link."""
     i = np.int64(i)
     node = state.nodes[i]
-    node.mesh_low = swapped(stream_bits(core, i))
-    node.mesh_high = swapped(stream_bits(core, i))
+    node.mesh_low = marked(swapped(stream_bits(core, i)))
+    node.mesh_high = swapped(stream_bits(core, i)) & OWN_HIGH
+    node.has_news = 1
     welcome_all(core, state, i, now)
+    _finish(core, state, i, now)
+
+
+@inlined
+def _finish(core, state, i, now):
+    """Report what has changed, and plan when to wake up."""
+    announce(core, state, i, now)
     _plan_wake(core, state, i)
 
 
@@ -162,7 +170,7 @@ def _change_own(core, state, i, what, asks, now):
             one = np.int64(core.subscriptions[one].next)
         node.own = keep_filter(state)
         node.own_needs = keep_needs(state)
-    tell_sum(core, state, i, now)
+    node.has_news = 1
     update(core, state, i, now)
 
 
@@ -172,7 +180,7 @@ def subscribe(core, state, i, what, now):
     i = np.int64(i)
     _change_own(core, state, i, what, 1, now)
     give_retained(core, state, i, what, now)
-    _plan_wake(core, state, i)
+    _finish(core, state, i, now)
 
 
 @inlined
@@ -181,7 +189,7 @@ def unsubscribe(core, state, i, what, now):
     i = np.int64(i)
     if state.asks[what]:
         _change_own(core, state, i, what, 0, now)
-    _plan_wake(core, state, i)
+    _finish(core, state, i, now)
 
 
 # Messages
@@ -214,7 +222,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         take_subscription(core, state, i, link, message, now)
     else:
         take_acknowledgement(core, state, i, link, message, now)
-    _plan_wake(core, state, i)
+    _finish(core, state, i, now)
 
 
 # Time
@@ -241,7 +249,7 @@ def wake(core, state, i, now):
     if node.scout_us != NONE and node.scout_us <= now:
         _send_scout(core, state, i, now)
     _ask_neighbors(core, state, i, now)
-    _plan_wake(core, state, i)
+    _finish(core, state, i, now)
 
 
 @inlined
@@ -271,7 +279,6 @@ def _ask_neighbors(core, state, i, now):
             it.is_asked = 0
             remove_behind(asked, state.askings, before, link)
             if state.links[link].state == GONE:
-                state.links[link].wanted = 1
                 ask(core, state, i, link, now)
         else:
             before = link

@@ -27,6 +27,7 @@ from workbench.protocols.dps.automaton import (
     GONE,
     INPUT_NAMES,
     KEEP,
+    LINKING,
     MUTED,
     NEEDED,
     NEW_MESH_ID,
@@ -57,38 +58,40 @@ from workbench.protocols.dps.fast.mesh_ids import (
     forget_mesh,
     go_below,
     heard,
+    is_same_owner,
     lowest_two,
+    note_mesh_id,
     shows_loop,
     was_told_otherwise,
 )
-from workbench.protocols.dps.fast.names import INTERESTS_SET, NO_BASE, STALE, UNKNOWN
+from workbench.protocols.dps.fast.names import NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
+    note_news,
     send_acknowledgement,
     send_again,
     send_subscription,
     send_unlink,
     tell_in_full,
     tell_nothing,
-    tell_sum,
 )
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
-from workbench.protocols.dps.fast.state import SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import add_row, drop
+from workbench.sim.fast.record import drop
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import remove
 
 is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
 opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
 has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_lost_base)
-tells_mute = inlined(rules.tells_mute)
+tells_mute, is_settled = inlined(rules.tells_mute), inlined(rules.is_settled)
 loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
+ticks_when_heard = inlined(rules.ticks_when_heard)
 ask_muted_after_us = inlined(rules.ask_muted_after_us)
 
 _INPUTS = len(INPUT_NAMES)
@@ -161,20 +164,22 @@ def _do(core, state, i, link, action, now):
         settle(it, _next_sign_us(core, state, i, link, now))
     elif action == NEW_MESH_ID:
         go_below(core, state, i)
+        state.nodes[i].has_news = 1
     elif action == REMOVE:
         remove(state.nodes[i].links, state.links, link)
-        _set_inbound(it, NONE, EMPTY)
+        _set_inbound(state, i, link, NONE, EMPTY)
     elif action == ASK_LATER:
         link_ended(core, state, i, link, now)
     elif action == UPDATE_LATER:
         _update_later(state, i, now)
     else:
-        _note(state, i, it, action)
+        _note(state, i, link, action)
 
 
 @inlined
-def _note(state, i, it, action):
+def _note(state, i, link, action):
     """Do an action that changes what is known of the neighbor."""
+    it = state.links[link]
     if action == ANSWER_IN_FULL:
         it.owes_all = 1
     elif action == TELL_AGAINST_NOTHING:
@@ -186,14 +191,15 @@ def _note(state, i, it, action):
         forget_outbound(it)
         it.is_delta = 0
     elif action == FORGET_HEARD:
-        _set_inbound(it, NONE, EMPTY)
+        _set_inbound(state, i, link, NONE, EMPTY)
     elif action == FORGET_MUTED:
         if not _counts_muted(state, i):
-            _set_inbound(it, NONE, EMPTY)
+            _set_inbound(state, i, link, NONE, EMPTY)
     elif action == FORGET_REVISION:
         it.inbound_revision = 0
     elif action == FORGET_MESH_ID:
         forget_mesh(it)
+        note_news(state, i, link)
     elif action == STOP_WAITING:
         settle(it, NONE)
     elif action == END_LATER:
@@ -225,7 +231,7 @@ def _to_replace(state, i, link):
     other = np.int64(state.nodes[i].links.first)
     while other != NONE:
         it = state.links[other]
-        alike = it.mesh_high == ended.mesh_high and it.mesh_low == ended.mesh_low
+        alike = is_same_owner(it.mesh_high, it.mesh_low, ended.mesh_high, ended.mesh_low)
         if alike and (it.state == ACTIVE or it.state == UNMUTING):
             return np.int64(NONE)
         if it.state == MUTED and (chosen == NONE or (alike and not is_alike)):
@@ -236,9 +242,10 @@ def _to_replace(state, i, link):
 
 
 @inlined
-def _set_inbound(it, interests, needs):
-    it.inbound = interests
-    it.inbound_needs = needs
+def _set_inbound(state, i, link, interests, needs):
+    state.links[link].inbound = interests
+    state.links[link].inbound_needs = needs
+    note_news(state, i, link)
 
 
 # What the node asks for
@@ -297,6 +304,8 @@ def take_subscription(core, state, i, link, message, now):
         come(core, state, i, link, np.int64(BEGUN), now)
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
+    if it.state == LINKING:
+        it.ticks = ticks_when_heard(it.ticks, state.retry_ticks)
     _take(core, state, i, link, message, False, now)
     if not it.pending:
         if it.state == MUTED or it.keep_alive_us == NONE:
@@ -322,7 +331,13 @@ def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
     stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
-    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted)
+    settled = is_settled(it.state, _sends_all(it))
+    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
+
+
+@inlined
+def _sends_all(it):
+    return it.pending == SUBSCRIPTION and not it.is_delta
 
 
 @outlined
@@ -353,7 +368,7 @@ def _has_restarted(core, state, link, message):
     if it.state != ACTIVE or it.pending != SUBSCRIPTION:
         return False
     is_sign = it.is_delta != 0 and it.vector == EMPTY
-    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
@@ -369,6 +384,9 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     if flags & SAK_REQUESTED:
         if lacks_base(flags, it.state, revision, newest):
             drop(core, now, i, address_of(core, state, link), message, NO_BASE)
+            if is_settled(it.state, _sends_all(it)):
+                come(core, state, i, link, np.int64(RESTARTED), now)
+                return False
             return True
         base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
         if has_lost_base(flags, it.state, letter.needs != EMPTY and letter.vector == base):
@@ -376,6 +394,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
             come(core, state, i, link, np.int64(RESTARTED), now)
             return False
         it.inbound_revision = revision
+    it.counts_hops = 1
     heard(state, i, letter.mesh_high, letter.mesh_low)
     is_crowded, was_muted = state.nodes[i].is_crowded != 0, it.state == MUTED
     if not flags & UNMUTE:
@@ -383,7 +402,8 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     elif not is_known:
         come(core, state, i, link, np.int64(UNMUTED), now)
     if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
-        it.mesh_high, it.mesh_low = letter.mesh_high, letter.mesh_low
+        note_mesh_id(it, letter.mesh_high, letter.mesh_low)
+        note_news(state, i, link)
         _tell_ids_later(state, i, now)
     if tells_mute(is_crowded, was_muted, it.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
@@ -395,7 +415,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
 @inlined
 def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
-    is_news = letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low
+    is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     is_reply = is_acknowledgement and it.pending != 0
     what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
@@ -404,7 +424,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
 
 @inlined
 def _take_interests(core, state, i, link, message, is_known, now):
-    is_changed = not is_known and _apply(core, state, i, link, message, now)
+    is_changed = not is_known and _apply(state, i, link, message)
     _acknowledge(core, state, i, link, now)
     if is_changed:
         send_retained(core, state, i, link, now)
@@ -413,7 +433,7 @@ def _take_interests(core, state, i, link, message, is_known, now):
 
 
 @outlined
-def _apply(core, state, i, link, message, now):
+def _apply(state, i, link, message):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
     if it.state == MUTED and not _counts_muted(state, i):
@@ -422,12 +442,7 @@ def _apply(core, state, i, link, message, now):
     interests = np.int64(letter.vector)
     if letter.flags & DELTA and it.inbound != NONE:
         interests = change_between(state, interests, np.int64(it.inbound))
-    _set_inbound(it, NONE if interests == EMPTY else interests, letter.needs)
-    if core.traces:
-        peer, revision = address_of(core, state, link), core.messages[message].sequence
-        value, detail = state.filter_ones[interests], state.first_text + state.needs_ones[letter.needs]
-        add_row(core, now, i, INTERESTS_SET, peer, SUBSCRIPTION_MESSAGE, NONE, revision, 0, value, detail)
-        tell_sum(core, state, i, now)
+    _set_inbound(state, i, link, NONE if interests == EMPTY else interests, letter.needs)
     return it.inbound != before or (before != NONE and it.inbound_needs != before_needs)
 
 

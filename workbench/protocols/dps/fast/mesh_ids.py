@@ -5,19 +5,23 @@ An id of 128 bits is two words; that of a neighbor which has told none has all b
 
 import numpy as np
 
+from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.state import NO_MESH
-from workbench.protocols.dps.rules import joins as _joins
-from workbench.protocols.dps.rules import takes_publications as _takes_publications
 from workbench.sim.fast.draws import bits
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.reference import inlined
 
-joins, takes_publications = inlined(_joins), inlined(_takes_publications)
+joins, takes_publications = inlined(rules.joins), inlined(rules.takes_publications)
+hops_of, hop_to_add = inlined(rules.hops_of), inlined(rules.hop_to_add)
+goes_round, rises_after = inlined(rules.goes_round), inlined(rules.rises_after)
 
 _UNTOLD = np.uint64(NO_MESH)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
 _BYTES = np.uint64(0x00FF00FF00FF00FF)
 _PAIRS = np.uint64(0x0000FFFF0000FFFF)
+_MARK, _MARKED = np.uint64(rules.MARK), np.uint64(rules.MARKED)
+OWN_HIGH = np.uint64(0x00FFFFFFFFFFFFFF)  # the byte that counts most is 0
+_MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 
 
 @inlined
@@ -42,10 +46,66 @@ def is_less(high, low, than_high, than_low):
 
 
 @inlined
+def marked(low):
+    """The low word of an id with the mark, and no hops."""
+    return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
+
+
+@inlined
+def _marks_of(low):
+    """The bytes of an id by which rules decide: its hops and its mark."""
+    return np.int64(low & _MARKED)
+
+
+@inlined
+def owner_low(low):
+    """The low word of an id as its owner made it."""
+    return low - np.uint64(hops_of(_marks_of(low)))
+
+
+@inlined
+def is_same_owner(high, low, other_high, other_low):
+    """Whether two ids have one owner."""
+    return high == other_high and owner_low(low) == owner_low(other_low)
+
+
+@inlined
+def note_mesh_id(it, high, low):
+    """Note a mesh id that has come from a neighbor, and whether it has come from farther than before."""
+    is_same = is_same_owner(high, low, it.mesh_high, it.mesh_low)
+    it.rises = rises_after(np.int64(it.rises), is_same, hops_of(_marks_of(low)), hops_of(_marks_of(it.mesh_low)))
+    it.mesh_high, it.mesh_low = high, low
+
+
+@inlined
+def low_there(it, low):
+    """The low word of an id as a neighbor is told it: without hops until it has shown that it counts these."""
+    return low if it.counts_hops else owner_low(low)
+
+
+@inlined
+def mesh_id_here(it):
+    """What a neighbor's mesh id counts for here: one hop more, or no id if it only goes round."""
+    more = hop_to_add(_marks_of(it.mesh_low))
+    if more < 0 or goes_round(np.int64(it.rises)):
+        return _UNTOLD, _UNTOLD
+    return it.mesh_high, it.mesh_low + np.uint64(more)
+
+
+@inlined
 def _below(high, low, by):
-    """The mesh id that is ``by`` and one below another."""
-    borrow = _ONE if low <= by else _NOTHING
-    return high - borrow, low - by - _ONE
+    """The marked id that is ``by`` and one below another, not counting the bytes of hops and mark."""
+    low, by_high, by_low = (low >> _MARKED_BITS) << _MARKED_BITS, by >> _OTHER_BITS, by << _MARKED_BITS
+    high = high - by_high - (_ONE if low < by_low else _NOTHING)
+    low = low - by_low
+    step = _ONE << _MARKED_BITS
+    return high - (_ONE if low < step else _NOTHING), (low - step) | _MARK
+
+
+@inlined
+def owner_number(high, low):
+    """The number of an id's owner in events, NONE without an id."""
+    return np.int64(NONE) if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
 
 
 @inlined
@@ -70,20 +130,23 @@ def lowest_but(state, i, but):
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
-        counts = link != but and joins(it.state)
-        if counts and is_less(it.mesh_high, it.mesh_low, high, low):
-            high, low = it.mesh_high, it.mesh_low
+        if link != but and joins(it.state):
+            here_high, here_low = mesh_id_here(it)
+            if is_less(here_high, here_low, high, low):
+                high, low = here_high, here_low
         link = np.int64(it.next)
     return high, low
 
 
 @inlined
 def shows_loop(state, i, link, message):
-    """Whether a message from a neighbor has this node's own mesh id, or the lowest that another neighbor has told."""
+    """Whether a message's mesh id is of the owner of this node's own, or of the lowest but that neighbor's."""
     letter, node = state.letters[message], state.nodes[i]
+    if hop_to_add(_marks_of(letter.mesh_low)) < 0:
+        return False
     high, low = lowest_but(state, i, link)
-    is_own = letter.mesh_high == node.mesh_high and letter.mesh_low == node.mesh_low
-    return is_own or (letter.mesh_high == high and letter.mesh_low == low)
+    is_own = is_same_owner(letter.mesh_high, letter.mesh_low, node.mesh_high, node.mesh_low)
+    return is_own or is_same_owner(letter.mesh_high, letter.mesh_low, high, low)
 
 
 @inlined
@@ -94,11 +157,12 @@ def lowest_two(state, i):
     while link != NONE:
         it = state.links[link]
         if joins(it.state):
-            if is_less(it.mesh_high, it.mesh_low, high, low):
+            here_high, here_low = mesh_id_here(it)
+            if is_less(here_high, here_low, high, low):
                 source, second_high, second_low = link, high, low
-                high, low = it.mesh_high, it.mesh_low
-            elif is_less(it.mesh_high, it.mesh_low, second_high, second_low):
-                second_high, second_low = it.mesh_high, it.mesh_low
+                high, low = here_high, here_low
+            elif is_less(here_high, here_low, second_high, second_low):
+                second_high, second_low = here_high, here_low
         link = np.int64(it.next)
     return source, high, low, second_high, second_low
 
@@ -112,7 +176,7 @@ def was_told_otherwise(state, i, link, ids):
         high, low = second_high, second_low
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
-    return takes_publications(it.state) and (it.told_high != high or it.told_low != low)
+    return takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
 
 
 @inlined
@@ -129,10 +193,12 @@ def go_below(core, state, i):
     node = state.nodes[i]
     heard(state, i, node.mesh_high, node.mesh_low)
     by = stream_bits(core, i)
-    if node.lowest_high == _NOTHING and node.lowest_low <= by:
+    by_high, by_low = by >> _OTHER_BITS, by << _MARKED_BITS
+    lowest_low = (node.lowest_low >> _MARKED_BITS) << _MARKED_BITS
+    if not is_less(by_high, by_low, node.lowest_high, lowest_low):
         # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
-        node.mesh_high = stream_bits(core, i)
-        node.mesh_low = stream_bits(core, i)
+        node.mesh_high = stream_bits(core, i) & OWN_HIGH
+        node.mesh_low = marked(stream_bits(core, i))
         node.lowest_high, node.lowest_low = node.mesh_high, node.mesh_low
         return
     node.mesh_high, node.mesh_low = _below(node.lowest_high, node.lowest_low, by)

@@ -6,11 +6,13 @@ EVENTS = (
     "link_set",
     "interests_set",
     "acknowledged",
+    "mesh_id_set",
 )
 (
     LINK_SET,
     INTERESTS_SET,
     ACKNOWLEDGED,
+    MESH_ID_SET,
 ) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
 
 REASONS = (

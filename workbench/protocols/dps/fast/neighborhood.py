@@ -33,15 +33,19 @@ def welcome_all(core, state, i, now):
 @outlined
 def link_ended(core, state, i, link, now):
     """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
-    if not state.links[link].wanted:
-        return
+    after_us = np.int64(0) if state.links[link].wanted else np.int64(ask_late_us(state.relink_s))
     if state.nodes[i].is_crowded:
+        if not state.links[link].wanted:
+            return
         state.links[link].wanted = 0
         link = next_neighbor(state, i)
         if link == NONE:
             return
         state.links[link].wanted = 1
-    ask_at(state, i, link, now + relink_after_us(state.relink_s, stream_uniform(core, i)))
+    elif not state.links[link].works:
+        return
+    after_us += relink_after_us(state.relink_s, stream_uniform(core, i))
+    ask_at(state, i, link, now + after_us)
 
 
 @outlined

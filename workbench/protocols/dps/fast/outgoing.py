@@ -15,16 +15,16 @@ from workbench.protocols.dps.fast.filters import (
     more_B,
     ones_of,
 )
-from workbench.protocols.dps.fast.mesh_ids import lowest_but
-from workbench.protocols.dps.fast.names import INTERESTS_SET
-from workbench.protocols.dps.fast.remotes import await_answer, forget_outbound
+from workbench.protocols.dps.fast.mesh_ids import low_there, lowest_but, owner_number
+from workbench.protocols.dps.fast.names import INTERESTS_SET, MESH_ID_SET
+from workbench.protocols.dps.fast.remotes import address_of, await_answer, forget_outbound
 from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import acknowledgement_flags as _acknowledgement_flags
 from workbench.protocols.dps.rules import subscription_flags as _subscription_flags
 from workbench.protocols.dps.wire import SAK_REQUESTED, UNLINK
 from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.layout import NONE
+from workbench.sim.fast.layout import NO_REASON, NONE
 from workbench.sim.fast.record import add_row
 from workbench.sim.fast.reference import inlined, outlined
 
@@ -51,14 +51,51 @@ def _sum_all_but(state, i, but):
     end_sum(state, entries)
 
 
+@inlined
+def note_news(state, i, link):
+    """Events may have to report other interests, or another owner of a mesh id."""
+    state.links[link].has_news = 1
+    state.nodes[i].has_news = 1
+
+
 @outlined
-def tell_sum(core, state, i, now):
-    """What is asked for here and behind all links together, if a trace is kept."""
-    if core.traces:
-        _sum_all_but(state, i, NONE)
-        value = ones_of(state.filters, state.numbers[FILTERS])
-        detail = state.first_text + ones_of(state.needs, state.numbers[NEEDS])
-        add_row(core, now, i, INTERESTS_SET, NONE, 0, NONE, 0, 0, value, detail)
+def announce(core, state, i, now):
+    """Report what has changed since the last report, if a trace is kept."""
+    node = state.nodes[i]
+    if not core.traces or not node.has_news:
+        return
+    node.has_news = 0
+    link = np.int64(node.links.first)
+    while link != NONE:
+        if state.links[link].has_news:
+            state.links[link].has_news = 0
+            _announce_neighbor(core, state, i, link, now)
+        link = np.int64(state.links[link].next)
+    _sum_all_but(state, i, NONE)
+    bits, needs = ones_of(state.filters, state.numbers[FILTERS]), ones_of(state.needs, state.numbers[NEEDS])
+    if bits != node.announced_bits or needs != node.announced_needs:
+        node.announced_bits, node.announced_needs = bits, needs
+        add_row(core, now, i, INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)
+    owner = owner_number(node.mesh_high, node.mesh_low)
+    if owner != node.announced_owner:
+        node.announced_owner = owner
+        add_row(core, now, i, MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, NO_REASON)
+
+
+@inlined
+def _announce_neighbor(core, state, i, link, now):
+    it, peer = state.links[link], address_of(core, state, link)
+    bits, needs = np.int32(0), np.int32(0)
+    if it.inbound != NONE:
+        bits, needs = state.filter_ones[it.inbound], state.needs_ones[it.inbound_needs]
+    if bits != it.announced_bits or needs != it.announced_needs:
+        it.announced_bits, it.announced_needs = bits, needs
+        detail = state.first_text + needs
+        add_row(core, now, i, INTERESTS_SET, peer, SUBSCRIPTION_MESSAGE, NONE, it.inbound_revision, 0, bits, detail)
+    owner = owner_number(it.mesh_high, it.mesh_low)
+    if owner != it.announced_owner:
+        it.announced_owner = owner
+        add_row(core, now, i, MESH_ID_SET, peer, 0, NONE, 0, 0, owner, NO_REASON)
 
 
 @outlined
@@ -89,6 +126,7 @@ def find_changes(state, i, link):
 def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
+    low = low_there(it, low)
     it.told_high, it.told_low = high, low
     if name == SUBSCRIPTION_MESSAGE:
         size_B = state.subscription_B

@@ -79,6 +79,12 @@ def add_link(state, i, link, asked):
     it.inbound = NONE
     it.inbound_revision = 0
     it.unlinks = 0
+    it.rises = 0
+    it.has_news = 0
+    it.counts_hops = 0
+    it.announced_bits = 0
+    it.announced_needs = 0
+    it.announced_owner = NONE
     forget_mesh(it)
     forget_told(it)
 

@@ -46,7 +46,7 @@ _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
 # A neighbor. Times are NONE if nothing is due; filters and needs are NONE if there are none. ``next`` and ``previous``
 # link those with a link. ``asked``: the link that there is was asked for by this node. ``works``: it is good enough
-# for a link; ``wanted``: the neighbor is asked again when that ends.
+# for a link; ``wanted``: the neighbor is asked again when that ends. ``announced_``: what events have reported last.
 LINK = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -77,6 +77,12 @@ LINK = np.dtype(
         ("works", np.int16),
         ("wanted", np.int16),
         ("unlinks", np.int16),
+        ("rises", np.int16),
+        ("has_news", np.int16),
+        ("counts_hops", np.int16),
+        ("announced_bits", np.int32),
+        ("announced_needs", np.int32),
+        ("announced_owner", np.int64),
     ],
     align=True,
 )
@@ -110,6 +116,10 @@ NODE = np.dtype(
         ("recheck_s", np.float64),
         ("ids_after_us", np.int64),
         ("ids_wait", np.int64),
+        ("has_news", np.int64),
+        ("announced_owner", np.int64),
+        ("announced_bits", np.int32),
+        ("announced_needs", np.int32),
         ("links", LIST),
         ("asked", LIST),
         ("seen", LIST),
@@ -124,6 +134,7 @@ NODE = np.dtype(
     align=True,
 )
 _NEW_NODE = {
+    "announced_owner": NONE,
     "lowest_high": NO_MESH,
     "lowest_low": NO_MESH,
     "update_us": NONE,
@@ -285,10 +296,10 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 def _link_sizes_B() -> tuple[int, int, int]:
     """Bytes of a subscription and of its acknowledgement, without interests; what these take without the filter."""
-    mesh, needs, vector = bytes(16), bytes(FUZZY_HASH_B), BitVector(WORD)
-    bare = len(wire.encode(wire.Subscription(PORT, None, 0, 0, mesh, None, None)))
-    acknowledging = len(wire.encode(wire.SubscriptionAcknowledgement(PORT, None, 0, 0, mesh, None, None, 0)))
-    full = len(wire.encode(wire.Subscription(PORT, None, 0, 0, mesh, needs, vector)))
+    start, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
+    bare = len(wire.encode(wire.Subscription(*start, None, None)))
+    acknowledging = len(wire.encode(wire.SubscriptionAcknowledgement(*start, None, None, 0)))
+    full = len(wire.encode(wire.Subscription(*start, needs, vector)))
     return bare, acknowledging, full - bare - len(vector.encode())
 
 
@@ -355,9 +366,9 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
     return (
         Needs(0, 0, 0),
-        Needs(16 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
+        Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
-            12 + deliveries * (1 + retained) + ended + degree * (4 + retained) + waiting,
+            16 + deliveries * (1 + retained) + ended + degree * (6 + retained) + waiting,
             frames + degree * (retained + waiting),
             frames + 2 + degree * retained + waiting,
         ),

@@ -70,14 +70,22 @@ WAY = (
     _CROSS._replace(said="in vain: out of range"),
 )
 
-LINKS = Section("Links", (("to", "peer", "node"), ("state", "look", "word"), ("was told over it", "text", "word")))
+LINKS = Section(
+    "Links",
+    (
+        ("to", "peer", "node"),
+        ("state", "look", "word"),
+        ("was told over it", "text", "word"),
+        ("lowest mesh id of", "origin", "node"),
+    ),
+)
 FILTER = Section("Filter", (("bits", "value", "number"), ("fill", "text", "word"), ("needs", "sequence", "number")))
 
 
 def layers(recorded: Recorded) -> list[Part]:
     """What a run of DPS has to show."""
     protocol, columns = recorded.run.scenario.protocol, recorded.columns
-    seen = mesh_in(columns, protocol.filter_bits, recorded.duration_us, protocol.count_muted)
+    seen = mesh_in(columns, protocol.filter_bits, recorded.duration_us)
     published = published_in(columns, MOST_PATHS)
     found = steps_of(columns, published)
     return [
@@ -140,7 +148,7 @@ def _scale(seen: Mesh, said: str) -> Scale:
 def sights_layer(seen: Mesh) -> Layer:
     """For the inspector: links as each end sees them, with what it was told in words."""
     sights = dict(seen.sights)
-    bits, needs = np.maximum(sights.pop("value"), 0), sights.pop("sequence")
+    bits, needs = sights.pop("value"), sights.pop("sequence")
     scale = int(needs.max(initial=0)) + 1
     told, text = _numbered(bits * scale + needs)
     words = [f"{one // scale} bits, {one % scale} needs" if one else "nothing" for one in told.tolist()]

@@ -4,9 +4,9 @@
     mesh(trace, filter_bits, duration_us) the same from a trace; mesh_in(columns, ...) from its columns
 
 Theory of operation
-    ``link_set`` rows tell how a node sees a link, ``interests_set`` rows what a neighbor has told it, and what all that
-    is asked for here and behind the links comes to. Each row ends what the one before it began. When a link is gone, so
-    is what was told over it.
+    ``link_set`` rows report how a node sees a link, ``interests_set`` rows what a neighbor asks for, and what all that
+    is asked for here and behind the links comes to, ``mesh_id_set`` rows whose mesh id is the lowest behind a link.
+    Each row ends what the one before it began. When a link is gone, so is what came over it.
 
     A link is seen from both ends. It is *muted* if one end says so: no publication goes over it, as it closes a loop.
     It is *active* if both say so; else it is on its way to be something.
@@ -23,11 +23,11 @@ Cost
 
 Limits
     A node that is down keeps its memory in a simulation, so its links and filters stand in the table while it is down.
-    Rows of a trace tell how many bits a filter has, not which. After a link has gone, a node tells its sum with the
-    next change: until then the sum shows what was.
+    Rows of a trace report how many bits a filter has, not which. In a trace of version 0.1 filters stand until the next
+    row about them, though a node may have forgotten them before, and no link has the owner of a mesh id.
 
 Reference
-    Events LinkSet and InterestsSet of `workbench.protocols.dps.events`.
+    Events LinkSet, InterestsSet and MeshIdSet of `workbench.protocols.dps.events`.
 """
 
 from __future__ import annotations
@@ -48,20 +48,21 @@ from workbench.views.sorting import order_of
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
 LOOKS = (ACTIVE, MUTED, PENDING)
-UNTOLD = -1  # in place of bits: the neighbor has told nothing
+UNKNOWN = -1  # in place of a node: no id has come, or nobody has had it
+LINK, INTERESTS, MESH_ID = range(3)  # kinds of rows
 
 
 class Rows(NamedTuple):
-    """What a trace tells of links and filters, in order of time; each array of shape (rows,).
+    """The rows of a trace about links, filters and mesh ids, in order of time; each array of shape (rows,).
 
-    peer: -1 for all that is asked for at a node and behind its links. is_link: value is a state of `automaton`; else it
-    is how many bits of a filter are set, and needs how many of its needs.
+    peer: -1 for all that is asked for at a node and behind its links. kind: of a LINK value is a state of `automaton`;
+    of INTERESTS how many bits of a filter are set, and needs how many of its needs; of a MESH_ID whose id it is.
     """
 
     time_us: np.ndarray
     node: np.ndarray
     peer: np.ndarray
-    is_link: np.ndarray
+    kind: np.ndarray
     value: np.ndarray
     needs: np.ndarray
 
@@ -77,7 +78,7 @@ class Ends(NamedTuple):
     """How links stood after each row that changed one; shape (rows,), or (2, rows) for its lower and higher end.
 
     Rows are in order of pairs and then of time; begins: the first row of a pair. state: how the end sees the link;
-    bits, needs: what it was told over it, `UNTOLD` if nothing.
+    bits, needs: of the filter that came over it; owner: the node that has the lowest mesh id behind it, or `UNKNOWN`.
     """
 
     time_us: np.ndarray
@@ -86,6 +87,7 @@ class Ends(NamedTuple):
     state: np.ndarray
     bits: np.ndarray
     needs: np.ndarray
+    owner: np.ndarray
 
     @property
     def look(self) -> np.ndarray:
@@ -122,10 +124,10 @@ class Mesh:
 
     @cached_property
     def sights(self) -> Table:
-        """Links as each end sees them; look: a state, value and sequence: bits and needs of what it was told."""
-        return self._of_ends(
-            lambda side: [values[side] for values in (self.ends.state, self.ends.bits, self.ends.needs)]
-        )
+        """Links as each end sees them; look: a state, value and sequence: bits and needs of the filter that came over
+        it; origin: the owner of the mesh id."""
+        ends = self.ends
+        return self._of_ends(lambda side: [values[side] for values in (ends.state, ends.bits, ends.needs, ends.owner)])
 
     @cached_property
     def shade_of(self) -> np.ndarray:
@@ -135,7 +137,7 @@ class Mesh:
     @cached_property
     def halves(self) -> Table:
         """Active links, a row for each end; look: the shade of what it was told over the link."""
-        found = np.where(self.ends.look == 0, self.shade_of[np.maximum(self.ends.bits, 0)], -1)
+        found = np.where(self.ends.look == 0, self.shade_of[self.ends.bits], -1)
         return self._of_ends(lambda side: [found[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
@@ -145,14 +147,15 @@ class Mesh:
         return dict(sorted(zip(ends, [LOOKS[look] for look in self.links["look"][rows].tolist()], strict=True)))
 
     def filters_at(self, time_us: int) -> dict[tuple[int, int], Filter]:
-        """(node, neighbor) -> what the neighbor has told the node."""
+        """(node, neighbor) -> what the neighbor asks for, where it asks for anything."""
         rows = self._alive(self.sights, time_us)
-        rows = rows[self.sights["value"][rows] != UNTOLD]
+        rows = rows[self.sights["value"][rows] > 0]
         return dict(zip(_pairs(self.sights, rows), _filters(self.sights, rows), strict=True))
 
     def sums_at(self, time_us: int) -> dict[int, Filter]:
         """node -> all that is asked for there and behind its links; nodes that know of nothing are left out."""
         rows = self._alive(self.sums, time_us)
+        rows = rows[self.sums["value"][rows] > 0]
         return dict(zip(self.sums["node"][rows].tolist(), _filters(self.sums, rows), strict=True))
 
     def fill(self, bits: int) -> float:
@@ -177,7 +180,7 @@ class Mesh:
     def _of_ends(self, values_of: Any) -> Table:
         """What one end sees, and then the other: the runs of some values, of which the first tells what there is.
 
-        The values become ``look``, ``value`` and ``sequence``.
+        The values become ``look``, ``value``, ``sequence`` and ``origin``.
         """
         found: dict[str, list[np.ndarray]] = {}
         for side in (0, 1):
@@ -187,7 +190,7 @@ class Mesh:
             at, until = at[kept], until[kept]
             made = {"node": self.ends.node[side][at], "peer": self.ends.node[1 - side][at], "until_us": until}
             made |= {"from_us": self.ends.time_us[at]}
-            made |= dict(zip(("look", "value", "sequence"), [value[at] for value in values], strict=False))
+            made |= dict(zip(("look", "value", "sequence", "origin"), [value[at] for value in values], strict=False))
             for name, column in made.items():
                 found.setdefault(name, []).append(column)
         return {name: np.concatenate(columns) for name, columns in found.items()}
@@ -213,72 +216,77 @@ def protocol_of(run: Any) -> DPS:
 def mesh_of(run: Any) -> Mesh:
     """The mesh of a run. ParameterError if its protocol is not DPS, ScenarioError if the run kept no trace."""
     protocol = protocol_of(run)
-    return mesh(run.trace, protocol.filter_bits, round(run.scenario.duration_s * 1e6), protocol.count_muted)
+    return mesh(run.trace, protocol.filter_bits, round(run.scenario.duration_s * 1e6))
 
 
-def mesh(trace: pa.Table, filter_bits: int, duration_us: int, count_muted: bool = True) -> Mesh:
-    """The mesh from a trace of DPS with filters of that length; ``count_muted`` as in `DPS`.
-
-    DataError if the table is no trace.
-    """
-    return mesh_in(read(trace), filter_bits, duration_us, count_muted)
+def mesh(trace: pa.Table, filter_bits: int, duration_us: int) -> Mesh:
+    """Return the mesh from a trace of DPS with filters of that length; DataError if the table is not a trace."""
+    return mesh_in(read(trace), filter_bits, duration_us)
 
 
-def mesh_in(columns: Columns, filter_bits: int, duration_us: int, count_muted: bool = True) -> Mesh:
+def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
     """The mesh from the columns of a trace; see `mesh`."""
-    rows = columns.where(event=("link_set", "interests_set"))
+    rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
     rows = rows[columns["time_us"][rows] < duration_us]
     needs = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
-    told = Rows(
-        columns["time_us"][rows],
-        columns["node"][rows],
-        columns["peer"][rows],
-        columns.says("event", rows, "link_set"),
-        columns["value"][rows].astype(np.int32),
-        needs[columns.codes["detail"][rows]],
-    )
-    return standing(told, filter_bits, duration_us, count_muted)
+    is_link, is_filter = (columns.says("event", rows, event) for event in ("link_set", "interests_set"))
+    kind = np.where(is_link, LINK, np.where(is_filter, INTERESTS, MESH_ID))
+    time_us, node, peer, value = (columns[name][rows] for name in ("time_us", "node", "peer", "value"))
+    is_id = kind == MESH_ID
+    value[is_id] = _owners(node[is_id], peer[is_id], value[is_id])
+    needs = needs[columns.codes["detail"][rows]]
+    return standing(Rows(time_us, node, peer, kind, value.astype(np.int32), needs), filter_bits, duration_us)
 
 
-def standing(told: Rows, filter_bits: int, duration_us: int, count_muted: bool = True) -> Mesh:
-    """The mesh from what was told of it."""
-    links, sums = (
-        Rows(*(column[rows] for column in told)) for rows in map(np.flatnonzero, (told.peer >= 0, told.peer < 0))
-    )
-    return Mesh(filter_bits, _ends(links, count_muted), _sums(sums, duration_us), duration_us)
+def _owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """The nodes that have had ids with those numbers, by the rows of their own ids; `UNKNOWN` for others."""
+    is_own = peer < 0
+    if not is_own.any():
+        return np.full(len(number), UNKNOWN)
+    known, first = np.unique(number[is_own], return_index=True)
+    place = np.minimum(np.searchsorted(known, number), len(known) - 1)
+    return np.where(known[place] == number, node[is_own][first][place], UNKNOWN)
 
 
-def _ends(told: Rows, count_muted: bool) -> Ends:
+def standing(told: Rows, filter_bits: int, duration_us: int) -> Mesh:
+    """The mesh from the rows about it."""
+    is_sum = (told.peer < 0) & (told.kind == INTERESTS)
+    links, sums = (Rows(*(column[rows] for column in told)) for rows in (told.peer >= 0, is_sum))
+    return Mesh(filter_bits, _ends(links), _sums(sums, duration_us), duration_us)
+
+
+def _ends(told: Rows) -> Ends:
     """What both ends of a link see and have been told after each row, of rows at the same time after the last one."""
     low, high = np.minimum(told.node, told.peer), np.maximum(told.node, told.peer)
     order = order_of(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
-    time_us, node, peer, is_link, value, needs = (column[order] for column in told)
+    time_us, node, peer, kind, value, needs = (column[order] for column in told)
     low, high = np.minimum(node, peer), np.maximum(node, peer)
     begins = begin(low, high)
     numbers = np.arange(len(order), dtype=np.int32)
     first = np.maximum.accumulate(np.where(begins, numbers, 0))
     rows = settled(begins, time_us)
-    forgets = np.zeros(len(automaton.STATE_NAMES), bool)
-    forgets[[automaton.GONE, automaton.UNMUTING, *(() if count_muted else (automaton.MUTED,))]] = True
-    # What a neighbor told ends with its link; such a row tells of no bits.
-    tells = ~is_link
-    tells[is_link] = forgets[value[is_link]]
+    # What came over a link ends with it.
+    is_gone = (kind == LINK) & (value == automaton.GONE)
 
     def newest(which: np.ndarray) -> np.ndarray:
         """The last row of some in the pair up to each row that counts; -1 if there is none."""
         found = np.maximum.accumulate(np.where(which, numbers, -1))[rows]
         return np.where(found >= first[rows], found, -1)
 
-    state, bits, wanted = [], [], []
+    def last(which: np.ndarray, of: np.ndarray, without: int) -> np.ndarray:
+        """The value at the last row of some, or ``without`` if the link has gone since, or none came."""
+        row = newest(which | (is_gone & (node == end)))
+        return np.where((row >= 0) & ~is_gone[row], of[row], without)
+
+    state, bits, wanted, owner = [], [], [], []
     for end in (low, high):
-        is_mine = node == end
-        link, filter_ = newest(is_mine & is_link), newest(is_mine & tells)
-        is_told = (filter_ >= 0) & ~is_link[filter_]
-        state.append(np.where(link >= 0, value[link], automaton.GONE))
-        bits.append(np.where(is_told, value[filter_], UNTOLD))
-        wanted.append(np.where(is_told, needs[filter_], 0))
+        mine = [(node == end) & (kind == one) for one in (LINK, INTERESTS, MESH_ID)]
+        state.append(last(mine[LINK], value, automaton.GONE))
+        bits.append(last(mine[INTERESTS], value, 0))
+        wanted.append(last(mine[INTERESTS], needs, 0))
+        owner.append(last(mine[MESH_ID], value, UNKNOWN))
     ends = np.stack([low[rows], high[rows]])
-    return Ends(time_us[rows], begin(first[rows]), ends, np.stack(state), np.stack(bits), np.stack(wanted))
+    return Ends(time_us[rows], begin(first[rows]), ends, *(np.stack(one) for one in (state, bits, wanted, owner)))
 
 
 def _sums(told: Rows, duration_us: int) -> Table:

@@ -66,6 +66,7 @@ _FLAGS = (
     (wire.UNLINK, "unlink"),
     (wire.MUTE, "mute"),
     (wire.UNMUTE, "unmute"),
+    (wire.COUNTS_HOPS, "counts hops"),
 )
 _MAPS = ("unprotected map", "protected map", "last map")
 _COSE = {16: "COSE_Encrypt0: encrypted", 18: "COSE_Sign1: signed", 96: "COSE_Encrypt: encrypted for recipients"}

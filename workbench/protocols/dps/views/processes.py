@@ -15,7 +15,7 @@ from workbench.protocols.dps.automaton import STATE_NAMES
 from workbench.protocols.dps.views.filters import WIDTH, named, noted
 from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
 from workbench.protocols.dps.views.looks import IN_VAIN
-from workbench.protocols.dps.views.mesh import Mesh, Rows, standing
+from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, standing
 from workbench.views.drawing import Drawing
 from workbench.views.ground import lay_out
 from workbench.views.layers import Layer, Seen, table
@@ -75,15 +75,15 @@ def _now(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
 def standing_now(state: Mapping[int, Any], filter_bits: int) -> Mesh:
     """The state of a mesh of processes, as that of a run at time 0."""
     told = [
-        (node, peer, True, STATE_NAMES.index(said))
+        (node, peer, LINK, STATE_NAMES.index(said))
         for node, one in state.items()
         for peer, said in one["links"].items()
     ]
-    told += [(node, peer, False, bits) for node, one in state.items() for peer, bits in one["told"].items()]
-    told += [(node, -1, False, one["bits"]) for node, one in state.items()]
-    node, peer, is_link, value = np.array(told, np.int64).reshape(-1, 4).T
+    told += [(node, peer, INTERESTS, bits) for node, one in state.items() for peer, bits in one["told"].items()]
+    told += [(node, -1, INTERESTS, one["bits"]) for node, one in state.items()]
+    node, peer, kind, value = np.array(told, np.int64).reshape(-1, 4).T
     nothing = np.zeros(len(node), np.int64)
-    return standing(Rows(nothing, node, peer, is_link == 1, value, nothing), filter_bits, 1)
+    return standing(Rows(nothing, node, peer, kind, value, nothing), filter_bits, 1)
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:

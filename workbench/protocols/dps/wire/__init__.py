@@ -25,7 +25,8 @@ Theory of operation
     in an acknowledgement. Bytes behind the array are ignored, and so is what is in a map that should be empty.
 
 Differs from the message layout that the project's documentation draws
-    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4.
+    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4. 32 is
+                        this project's: the sender counts hops in mesh ids. The C implementation ignores it.
     unlink              it has flags and mesh id; needs and interests alone are missing.
     subscription ack    it has sequence, flags and mesh id, and may have needs and interests.
     acknowledgement     its data is never missing; an empty payload is an empty byte string.
@@ -55,7 +56,7 @@ NAMES = {
     SUBSCRIPTION_ACKNOWLEDGEMENT: "subscription ack",
 }
 # Flags of a subscription and its acknowledgement.
-DELTA, SAK_REQUESTED, UNLINK, MUTE, UNMUTE = 1, 2, 4, 8, 16
+DELTA, SAK_REQUESTED, UNLINK, MUTE, UNMUTE, COUNTS_HOPS = 1, 2, 4, 8, 16, 32
 
 VERSION = 1
 NOBODY = -1

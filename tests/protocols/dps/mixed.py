@@ -1,0 +1,69 @@
+"""A mesh of this project's nodes and of C nodes: here the latter are ours with a C node's ids, and its rules on them.
+
+A C node's mesh id is random to the last byte, has no mark, goes on unchanged and is compared whole.
+"""
+
+from contextlib import contextmanager
+
+from workbench.protocols.dps import DPS, mesh_ids, node, rules
+from workbench.protocols.dps.node import DPSNode
+
+_NO_MARK = -1  # which no id has
+_CALLS = ("start", "receive", "wake", "link", "unlink", "link_quality", "subscribe", "unsubscribe", "publish")
+
+
+@contextmanager
+def plain_ids():
+    """Until the end of the block all ids are compared whole, count no hops, and are made without the mark."""
+    patched = [(rules, "MARK", _NO_MARK), (node, "marked", lambda mesh_id: mesh_id)]
+    before = [(module, name, getattr(module, name)) for module, name, _ in patched]
+    try:
+        for module, name, value in patched:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+class PlainMeshIds(mesh_ids.MeshIds):
+    """The ids of a node that marks none of its own."""
+
+    def go_below(self, random):
+        self.own = min(self._lowest_seen, self.own) - random.bits() - 1
+        self.heard(self.own)
+
+
+class PlainNode(DPSNode):
+    """A node without marks."""
+
+    def __init__(self, address, settings, random):
+        DPSNode.__init__(self, address, settings, random)
+        links = self.links
+        links.mesh_ids = links._out._mesh_ids = PlainMeshIds(links.remotes)
+
+
+def _plain(name):
+    def call(self, *arguments, **more):
+        with plain_ids():
+            return getattr(DPSNode, name)(self, *arguments, **more)
+
+    return call
+
+
+for _name in _CALLS:
+    setattr(PlainNode, _name, _plain(_name))
+
+
+class MixedDPS(DPS):
+    """DPS, where some nodes are C nodes: those in the set ``plain``, of the class or of a subclass."""
+
+    plain = frozenset()
+
+    def make_node(self, address, random):
+        return (PlainNode if address in self.plain else DPSNode)(address, self, random)
+
+
+def mixed(plain):
+    """A protocol with these C nodes."""
+    return type("MixedDPS", (MixedDPS,), {"plain": frozenset(plain)})()

@@ -1,0 +1,78 @@
+"""Attributes from a mapping of keys to values: {"TEMP": 25} -> TEMP IS 25.
+
+``workbench.attributes`` itself can be called, which is the same: ``wb.attributes(TEMP=25, HUMIDITY=40)``.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from numbers import Integral, Real
+from types import ModuleType
+from typing import Any
+
+from workbench.attributes.keys import BLOB, Key, key_of, make
+from workbench.attributes.model import APP, IS, Attribute
+from workbench.attributes.text import APPLICATION_TYPES
+from workbench.errors import AttributeFormatError
+from workbench.suggestion import meant
+
+
+def describe(values: Mapping[str | int, Any] | None = None, /, **more: Any) -> tuple[Attribute, ...]:
+    """Return the IS attributes that describe data, from keys (names or numbers) and values in the key's unit.
+
+    A blob takes bytes or text, APP an application type. AttributeFormatError for an unknown key or a wrong value.
+
+    >>> describe(TEMP=26.5)
+    (Attribute(key=51, operator=1, value=2650),)
+    """
+    if values is not None and not isinstance(values, Mapping):
+        raise AttributeFormatError(
+            f'{values!r:.60} is not a mapping; write attributes(TEMP=25), or parse("TEMP IS 25") for text'
+        )
+    pairs = [*(values or {}).items(), *more.items()]
+    return tuple(_describe(name, value) for name, value in pairs)
+
+
+def _describe(name: Any, value: Any) -> Attribute:
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise AttributeFormatError(f"key is {name!r:.60}; it must be a name, as in {{'TEMP': 25}}, or a number")
+    key = key_of(name)
+    return make(key.number, IS, _plain(key, value))
+
+
+def _plain(key: Key, value: Any) -> Any:
+    """The value as `make` takes it: text of a blob as bytes, an application type by its number, numpy's numbers."""
+    if isinstance(value, str):
+        return _from_text(key, value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return operator.index(value) if isinstance(value, Integral) else float(value)
+
+
+def _from_text(key: Key, value: str) -> Any:
+    if key.type == BLOB:
+        return value.encode(errors="surrogatepass")
+    numbers = {name.lower(): number for name, number in APPLICATION_TYPES.items()} if key.number == APP else {}
+    if value.lower() in numbers:
+        return numbers[value.lower()]
+    raise AttributeFormatError(
+        f"{key.name} is {value!r:.60}{meant(value, sorted(APPLICATION_TYPES) if numbers else ())}; it must be a number"
+        + (" or an application type" if numbers else "")
+    )
+
+
+class _CallableModule(ModuleType):
+    """A module that can be called. It is pickled by its name, as other modules are by cloudpickle."""
+
+    __call__ = staticmethod(describe)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
+
+def make_callable(module: str) -> None:
+    """Have the calls of a module be calls of `describe`."""
+    sys.modules[module].__class__ = _CallableModule

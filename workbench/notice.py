@@ -1,0 +1,52 @@
+"""A line that explains why something takes long. A notebook shows it only meanwhile, so it is in no saved output.
+
+with Notice() as notice:
+    notice.show("compiling ...")
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+
+def notebook_kernel() -> Any:
+    """Return the IPython kernel that runs this process's code; None in a terminal and in plain Python."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None)
+
+
+class Notice:
+    """A line on standard error; in a notebook an output of the cell, which is empty once the block has ended."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __enter__(self) -> Notice:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        if self._handle is not None:
+            # With no data at all, nbconvert warns that it cannot represent the output.
+            self._handle.update({"text/html": ""}, raw=True)
+
+    def show(self, text: str) -> None:
+        """Show a line, in a notebook in place of the one before."""
+        kernel = notebook_kernel()
+        if kernel is None:
+            print(text, file=sys.stderr, flush=True)
+            return
+        if kernel.session.pid != os.getpid():
+            return  # The fork of a kernel cannot display, and its standard error would stay in the notebook.
+        from IPython.display import DisplayHandle
+
+        if self._handle is None:
+            self._handle = DisplayHandle()
+            self._handle.display({"text/plain": text}, raw=True)
+        else:
+            self._handle.update({"text/plain": text}, raw=True)
