@@ -38,8 +38,8 @@ def whole(tmp_path_factory):
 
 def numbers(path):
     """All numbers of two questions, as text."""
-    found = ask(COUNTS, trace=path).sort_values(["node", "event"]).to_csv()
-    return found + load_per_node(traces(path.parent)).to_csv() if path.name.startswith("traces-") else found
+    found = ask(COUNTS, trace=path).sort_values(["node", "event"]).to_csv(index=False)
+    return found + load_per_node(traces(path.parent)).to_csv(index=False) if path.name.startswith("traces-") else found
 
 
 def outcomes(path, folder, flips):
