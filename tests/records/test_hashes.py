@@ -12,19 +12,19 @@ import pytest
 from tests.golden import renew
 
 HASHES = {
-    "coded-diffusion-grid": "8a6aedf08a2ad087b24b60161ee4cbc2e45afce60a6db579fefc63878887b755",
-    "diffusion-grid": "e2097d08ec5510c4bc57a5e8d8336cbab41e5760a16143c053def92b6514f243",
-    "diffusion-lossy": "d883b6e17e300c5d620e90b6b1901d9eab7e173b312ce260478fbdc1d090c7ec",
-    "diffusion-motes": "0f441febcc092014b10493710358e6d0f57c524b7a25f47ac390f9d380e72482",
-    "dps-grid": "48da43a811b244c36d2baa32cf045091927a8a0c0ec4ea4d854806342e3add9b",
-    "dps-retained": "363326b05af2ad48f4cab67748eb875428f76cb050f9bc1e533661be8db6c187",
+    "coded-diffusion-grid": "fa1afa32bf8f788155b1563336132e5745c2e74370c59588c5a70e90a2c0a950",
+    "diffusion-grid": "6d66b47d28521e31d4724d75d7a663f3218f6bc8e4903473d2877b4a4154afba",
+    "diffusion-lossy": "4d000262b82a33b459655982bba0ccceb0d5c2ca79bbc4e463bebed21571dfac",
+    "diffusion-motes": "a9262913b61bf8d6b040d1d7cd2b9193dbede33160d772162f2ef1fbe0af3dff",
+    "dps-grid": "4abd329351f9e3a20b29f33a8a4ce5c116673ae67e53a46a385c93508dddeb43",
+    "dps-retained": "c0b510a8239629864ad5791faaf5d7ce35b0763e23b27df7f1af6035b091a683",
     "flooding-disc": "64053ebbb8ea450b0f294da72bbb38b3898fa17569d152f2fbcd33ffdfaca068",
     "gossip-disc": "8501d4d96fedaa2c2402e8424cc67cfce17cd463379210051643f44e28363981",
     "gossip-pieces-disc": "3351183e7f7286c8e14d78efe20f83cc6ac99eb3a24b4b9d5b24d72e001081fc",
-    "pub2sub-grid": "19132638f8cc81ff654ca310a336d0a8b1a01847d72388c3f8616529ec2bb74f",
-    "tinymq-own": "90b75f27d77961ec4bc52928dbd14b5025fc089337d631a8a4e92f90ccffd83d",
-    "tinymq-printed": "68b65eb844953267d642311e9ebb50ae2e8d0dc5c82dbc86861b6524fb519a3b",
-    "tinymq-repair": "195b43d04c796dcc74910dc9c3efa7cf791264a2636a8b3fe9f9819726e370ae",
+    "pub2sub-grid": "5fdf61cea2d3f295475df7d9692b3a16c6a1cf3f2274837f859acf5636f4ceb2",
+    "tinymq-own": "dcd4583fc4b99c387fa7bb1810939d0c29011e7bdaa78290d47732177bf8c32b",
+    "tinymq-printed": "3aecc6b165e043e69e02476acd18b685ac8457eb1a1fe39b6c4b301c4b335260",
+    "tinymq-repair": "ae21adc6eb47cb6097badec00aed8a3c532f2831d626d981555155e368413a78",
 }
 WITHOUT_TWIN = {"tinymq-printed"}
 

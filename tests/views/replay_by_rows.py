@@ -140,13 +140,8 @@ def state_rows(columns: Columns) -> Iterator[Row]:
 
 def generation_sizes(columns: Columns) -> dict[Event, int]:
     """m of each event of which an innovative packet came, by (origin, sequence)."""
-    decoded, innovative = columns.where(event="decoded"), columns.where(event="innovative")
-    told = dict(zip(_events(columns, decoded), columns["value"][decoded].tolist(), strict=True))
-    usual = max(told.values(), default=1)
-    least: dict[Event, int] = {}
-    for event, pivot in zip(_events(columns, innovative), columns.text("detail", innovative).tolist(), strict=True):
-        least[event] = max(least.get(event, usual), int(pivot) + 1)
-    return {**least, **told}
+    begun = columns.where(event="generation_begun")
+    return dict(zip(_events(columns, begun), columns["value"][begun].tolist(), strict=True))
 
 
 def decoding_spans(columns: Columns, duration_us: int) -> list[Span]:

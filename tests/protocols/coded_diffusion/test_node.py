@@ -10,7 +10,7 @@ from workbench.attributes.text import parse
 from workbench.coding import rlnc
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.protocols.coded_diffusion import CodedDiffusion, wire
-from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.coded_diffusion.events import Decoded, GenerationBegun, Innovative
 from workbench.protocols.contract import NOBODY, Delivered, Dropped, Forwarded, Held, Originated
 
 SECOND = 1000000
@@ -189,6 +189,8 @@ def test_intermediate_node_decodes_from_what_is_innovative(order, generation_siz
     frames = packets(generation_size, attributes=attributes, generation_size=generation_size, order=order, hops=6)
     for rank, frame in enumerate(frames, 1):
         events = hear(node, [frame, frame])
+        if rank == 1:
+            assert events.pop(0) == GenerationBegun(4, "coded", 9, 0, generation_size, "")
         repeated = "decoded" if rank == generation_size else "not_innovative"
         assert events[0] == Innovative(4, "coded", 9, 0, rank, str(rank - 1))
         assert events[-1] == Dropped(4, "coded", 9, 0, 0, repeated)
@@ -485,7 +487,14 @@ def test_id_is_forgotten_when_it_has_been_quiet_and_not_before():
     for now in (SECOND, 3 * SECOND - 1, 5 * SECOND - 2):
         assert reasons(hear(node, frames[0], now)) == ["decoded"]
     assert len(wanted.take()) == 1
-    assert kinds(hear(node, frames, 7 * SECOND - 2)) == [Innovative, Innovative, Decoded, Held, Delivered]
+    assert kinds(hear(node, frames, 7 * SECOND - 2)) == [
+        GenerationBegun,
+        Innovative,
+        Innovative,
+        Decoded,
+        Held,
+        Delivered,
+    ]
 
 
 def test_id_is_kept_as_long_as_neighbors_may_collect():
@@ -495,19 +504,19 @@ def test_id_is_kept_as_long_as_neighbors_may_collect():
     wake(node, COLLECTING_US)
     node.take_events()
     assert reasons(hear(node, frames[0], 7 * COLLECTING_US - 1)) == ["decoded"]
-    assert kinds(hear(node, frames[0], 13 * COLLECTING_US - 1)) == [Innovative]
+    assert kinds(hear(node, frames[0], 13 * COLLECTING_US - 1)) == [GenerationBegun, Innovative]
 
 
 def test_further_event_is_refused_where_all_matrices_are_in_use_until_one_is_free():
     node = make_node(max_events=2)
     halves = [packets(1, sequence=sequence)[0] for sequence in range(3)]
-    assert kinds(hear(node, halves)) == [Innovative, Innovative, Dropped]
+    assert kinds(hear(node, halves)) == [GenerationBegun, Innovative, GenerationBegun, Innovative, Dropped]
     assert reasons(hear(node, halves[2])) == ["full"]
     assert kinds(hear(node, event(sequence=5))) == [Held, Forwarded]  # a bootstrap node needs no matrix
     hear(node, packets(2, sequence=0)[1])
     wake(node, COLLECTING_US)
     node.take_events()
-    assert kinds(hear(node, halves[2], COLLECTING_US)) == [Innovative]
+    assert kinds(hear(node, halves[2], COLLECTING_US)) == [GenerationBegun, Innovative]
 
 
 def test_matrix_of_an_event_that_went_quiet_makes_room():
@@ -518,6 +527,7 @@ def test_matrix_of_an_event_that_went_quiet_makes_room():
     assert reasons(hear(node, halves[2], SECOND - 1)) == ["full"]
     assert hear(node, halves[2], SECOND) == [
         Dropped(NOBODY, "coded", 9, 0, 0, "expired"),
+        GenerationBegun(4, "coded", 9, 2, 2, ""),
         Innovative(4, "coded", 9, 2, 1, "0"),
     ]
     assert sorted(node.generations) == [(9, 1), (9, 2)]
@@ -575,9 +585,13 @@ def test_packet_of_another_generation_under_the_same_id_begins_anew(other):
     node = make_node()
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
     first, second, third = packets(3)
-    assert kinds(hear(node, forged(**other))) == [Innovative]
+    assert kinds(hear(node, forged(**other))) == [GenerationBegun, Innovative]
     events = hear(node, first, 10)
-    assert events == [Dropped(4, "coded", 9, 0, 0, "corrupt"), Innovative(4, "coded", 9, 0, 1, "0")]
+    assert events == [
+        Dropped(4, "coded", 9, 0, 0, "corrupt"),
+        GenerationBegun(4, "coded", 9, 0, 2, ""),
+        Innovative(4, "coded", 9, 0, 1, "0"),
+    ]
     assert kinds(hear(node, second, 20)) == [Innovative, Decoded, Held, Delivered]
     # What is decoded nobody changes any more.
     assert reasons(hear(node, [forged(**other), third], 30)) == ["decoded", "decoded"]
@@ -592,7 +606,8 @@ def test_generation_with_a_forged_packet_is_dropped_whole_and_collected_anew(ord
     size_B = wire.information_B(len(wire.event_bytes(HOT)), 2, order)
     forgery = wire.encode_coded(wire.Coded(9, 0, 1, 2, order, len(wire.event_bytes(HOT)), (1, 1), bytes(size_B)))
     events = hear(node, [forgery, packets(2, order=order)[0]])
-    assert kinds(events) == [Innovative, Innovative, Dropped] and reasons(events) == ["corrupt"]
+    assert kinds(events) == [GenerationBegun, Innovative, Innovative, Dropped, GenerationBegun]
+    assert reasons(events) == ["corrupt"]
     assert wanted.take() == [] and node.next_wake is None  # what is suspect is not sent on
     [generation] = node.generations.values()
     assert generation.decoder.rank == 0

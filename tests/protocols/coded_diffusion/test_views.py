@@ -56,14 +56,6 @@ def seen_of(trace, duration_us=100):
     ]
 
 
-def sizes_of(trace):
-    """m of each event, (origin, sequence)."""
-    columns = read(trace)
-    rows = columns.where(event="innovative")
-    events = zip(columns["origin"][rows].tolist(), columns["sequence"][rows].tolist(), strict=True)
-    return dict(zip(events, ranks.generation_sizes(columns, rows).tolist(), strict=True))
-
-
 @pytest.fixture(scope="module")
 def run():
     """Two events from the middle of a grid, in generations of four."""
@@ -131,15 +123,20 @@ def test_events_of_one_node_are_told_apart():
     assert seen_of(trace) == [(1, 1, "0", 10, 100), (1, 1, "1", 20, 100)]
 
 
-def test_the_generation_size_is_what_decoders_tell_else_that_of_other_events_else_what_pivots_need():
-    told = trace_of(
+def test_the_generation_size_is_that_with_which_the_node_began_its_matrix():
+    begun = trace_of(
+        (10, 1, "generation_begun", 5, ""),
         (10, 1, "innovative", 1, "0"),
-        (20, 2, "decoded", 5, ""),
-        (30, 1, "innovative", 1, "1", {"sequence": 1}),
-        (40, 1, "innovative", 1, "6", {"sequence": 2}),
+        (20, 2, "generation_begun", 3, "", {"sequence": 1}),
+        (20, 2, "innovative", 1, "2", {"sequence": 1}),
+        (40, 1, "innovative", 2, "4"),
+        (50, 1, "dropped", 0, "corrupt"),
+        (50, 1, "generation_begun", 2, ""),
+        (50, 1, "innovative", 1, "1"),
     )
-    assert sizes_of(told) == {(9, 0): 5, (9, 1): 5, (9, 2): 7}
-    assert sizes_of(trace_of((10, 1, "innovative", 1, "3"))) == {(9, 0): 4}
+    lasting = ranks.lasting(read(begun))
+    assert lasting.size.tolist() == [5, 3, 5, 2] and lasting.follows.tolist() == [False, False, True, False]
+    assert seen_of(begun) == [(1, 1, "0", 10, 40), (2, 1, "2", 20, 100), (1, 2, "0 4", 40, 50), (1, 1, "1", 50, 100)]
 
 
 def test_a_node_is_shaded_by_the_newest_event_of_an_origin_until_that_makes_the_next():

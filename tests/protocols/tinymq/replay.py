@@ -1,45 +1,58 @@
 """TinyMQ's overlay, zones and routes, replayed row by row: an oracle for the arrays of the views.
 
-replayed(...)     (places, orphans, stored queries, outages), as tuples
-zones_of(...)     the zones of all trees in time
+replayed(...)     (places, orphans, stored queries, intervals of zones, outages), as tuples
+zones_of(...)     the zones of all trees in time, with the keys of their nodes
 boxes_of(...)     which parts of them belong to stored queries
 travelled(...)    the hops and marks of queries and events
 """
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from workbench.attributes.text import parse
 from workbench.protocols.tinymq.views.overlay import OrphanSpan, PlaceSpan, StoredSpan
 from workbench.protocols.tinymq.views.routes import Hop, Mark
 from workbench.protocols.tinymq.views.zones import strings_of
-from workbench.protocols.tinymq.zones import ROOT_KEY, intersect, parent_key, zone
+from workbench.protocols.tinymq.zones import intersect
 from workbench.views.player.columns import read
 
 KINDS = {"query": ("query",), "event": ("event", "notification")}
 KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}
-LOOKS = {"query_stored": "stored", "held": "matched", "delivered": "delivered", "dropped": "dropped"}
+LOOKS = {"query_stored": "stored", "event_matched": "matched", "delivered": "delivered", "dropped": "dropped"}
 QUIET = ("repeated", "duplicate")
 
 
 def replayed(trace, roots, duration_us, nodes=(), every_tree=False):
-    replay = Replay(duration_us, every_tree)
+    replay = Replay(duration_us)
     replay.run(read(trace))
     failures_us = sorted({from_us for _, from_us, _ in replay.failed})
     places = marked(replay.places, failures_us, every_tree)
     everybody = sorted({*nodes, *(place.node for place in places)})
     orphans = orphans_of(places, replay.failed, everybody, len(roots) if every_tree else 1, duration_us)
-    return places, orphans, replay.stored, replay.failed
+    return places, orphans, replay.stored, replay.zones, replay.failed
+
+
+class Interval(NamedTuple):
+    """A node stores the strings low ... high of a tree."""
+
+    node: int
+    tree: int
+    low: int
+    high: int
+    from_us: int
+    until_us: int
 
 
 class Replay:
-    """One pass over the rows: places, stored queries and failures, closed as they end."""
+    """One pass over the rows: places, zones, stored queries and failures, closed as they end."""
 
-    EVENTS = ("key_set", "query_stored", "failed", "recovered")
+    EVENTS = ("key_set", "zone_set", "query_stored", "failed", "recovered")
 
-    def __init__(self, duration_us, every_tree):
+    def __init__(self, duration_us):
         self.duration_us = duration_us
-        self.every_tree = every_tree
         self.places = []
+        self.zones = []
+        self._zones = {}
         self.stored = []
         self.failed = []
         self._places = {}
@@ -56,7 +69,11 @@ class Replay:
                 key = detail if value >= 0 else None
                 self._key_set(PlaceSpan(node, origin, peer, key or "", time_us, self.duration_us), key is not None)
             elif event == "query_stored":
-                self._query_stored(StoredSpan(node, origin, sequence, detail, time_us, self.duration_us), bool(value))
+                tree = abs(value) - 1
+                query = StoredSpan(node, origin, sequence, detail, time_us, self.duration_us, tree)
+                self._query_stored(query, value > 0)
+            elif event == "zone_set":
+                self._zone_set(Interval(node, origin, sequence, value, time_us, self.duration_us))
             elif event == "failed":
                 self._fail(node, time_us)
             else:
@@ -65,19 +82,26 @@ class Replay:
             self._close(self.places, place, self.duration_us)
         for query in self._stored.values():
             self._close(self.stored, query, self.duration_us)
+        for interval in self._zones.values():
+            self._close(self.zones, interval, self.duration_us)
         for node in list(self._down):
             self._end_failure(node, self.duration_us)
 
     def _key_set(self, place, has_key):
-        # A node of TinyMQ that takes a key in one tree has left the other, though no row says so.
-        left = [at for at in self._places if at[0] == place.node and (at[1] == place.tree or not self.every_tree)]
-        for at in left:
-            self._close(self.places, self._places.pop(at), place.from_us)
+        if (place.node, place.tree) in self._places:
+            self._close(self.places, self._places.pop((place.node, place.tree)), place.from_us)
         if has_key:
             self._places[place.node, place.tree] = place
 
+    def _zone_set(self, interval):
+        if interval.high >= 0:
+            self._zones[interval[:4]] = interval
+            return
+        for at in [at for at in self._zones if at[:2] == interval[:2]]:
+            self._close(self.zones, self._zones.pop(at), interval.from_us)
+
     def _query_stored(self, query, is_stored):
-        at = query.node, query.sink, query.number
+        at = query.node, query.tree, query.sink, query.number
         if is_stored:
             self._stored.setdefault(at, query)
         elif at in self._stored:
@@ -98,7 +122,7 @@ class Replay:
                 kept[at] = kept[at]._replace(from_us=time_us)
 
     def _kept(self):
-        return (self.places, self._places), (self.stored, self._stored)
+        return (self.places, self._places), (self.zones, self._zones), (self.stored, self._stored)
 
     def _end_failure(self, node, time_us):
         since_us = self._down.pop(node, time_us)
@@ -171,49 +195,30 @@ def joined(spans):
     return joined
 
 
-def zones_of_tree(places, tree, key_bits, duration_us):
-    changes = defaultdict(list)
-    for place in places:
-        if place.tree == tree:
-            changes[place.from_us].append((True, place))
-            changes[place.until_us].append((False, place))
-    here = {}
-    children = defaultdict(dict)
-    holders = defaultdict(set)  # key -> the nodes that claim it
-    held = {}  # node -> (zone, key, since when)
-    spans = []
-    for time_us in sorted(changes):
-        touched = set()
-        for begins, place in sorted(changes[time_us], key=lambda change: change[0]):
-            above = parent_key(place.key) if place.key != ROOT_KEY else None
-            touched |= {place.node} | (holders[above] if above is not None else set())
-            if begins:
-                here[place.node] = place
-                holders[place.key].add(place.node)
-                if above is not None:
-                    children[above][place.node] = place.key
-            else:
-                here.pop(place.node, None)
-                holders[place.key].discard(place.node)
-                if above is not None:
-                    children[above].pop(place.node, None)
-        for node in sorted(touched):
-            now = here.get(node)
-            region = zone(now.key, sorted(set(children[now.key].values())), key_bits) if now else ()
-            before = held.get(node)
-            if before is not None and now is not None and before[:2] == (region, now.key):
-                continue
-            if before is not None:
-                spans += [(tree, node, before[1], low, high, before[2], time_us) for low, high in before[0]]
-            held[node] = (region, now.key if now else "", time_us)
-    for node, (region, key, since_us) in held.items():
-        spans += [(tree, node, key, low, high, since_us, duration_us) for low, high in region]
-    return [span for span in spans if span[5] < span[6]]
-
-
-def zones_of(places, trees, key_bits, duration_us):
+def zones_of(places, intervals):
     """(tree, node, key, low, high, from_us, until_us), sorted."""
-    return sorted(span for tree in range(trees) for span in zones_of_tree(places, tree, key_bits, duration_us))
+    found = []
+    for node, tree, low, high, begin, end in intervals:
+        for key, placed_us, left_us in keys_of(places, node, tree):
+            from_us, until_us = max(begin, placed_us), min(end, left_us)
+            if from_us < until_us:
+                found.append((tree, node, key, low, high, from_us, until_us))
+    return sorted(found)
+
+
+def keys_of(places, node, tree):
+    """[[key, from_us, until_us], ...] of a node in a tree; equal keys that follow on each other are one."""
+    keys = []
+    for place in sorted(place for place in places if (place.node, place.tree) == (node, tree)):
+        keys.append([place.key, place.from_us, place.until_us])
+    keys.sort(key=lambda one: one[1])
+    joined = []
+    for key, from_us, until_us in keys:
+        if joined and joined[-1][0] == key and joined[-1][2] == from_us:
+            joined[-1][2] = until_us
+        else:
+            joined.append([key, from_us, until_us])
+    return joined
 
 
 def boxes_of(stored, zones, mapping):
@@ -223,13 +228,13 @@ def boxes_of(stored, zones, mapping):
         region = strings_of(mapping, mapping.query_box(parse(query.text)))
         for tree, node, _, low, high, begin, end in zones:
             from_us, until_us = max(begin, query.from_us), min(end, query.until_us)
-            if node == query.node and from_us < until_us:
+            if (node, tree) == (query.node, query.tree) and from_us < until_us:
                 for one in intersect(region, ((low, high),)):
                     found.append((tree, node, query.sink, query.number, *one, from_us, until_us))
     return sorted(found)
 
 
-def travelled(run, zones):
+def travelled(run):
     """{(kind, node, number): ([Hop, ...], [Mark, ...])}, each sorted."""
     rows = run.trace.to_pylist()
     hops, marks = defaultdict(dict), defaultdict(dict)
@@ -237,16 +242,6 @@ def travelled(run, zones):
         if row["message"] in KIND_OF:
             what = KIND_OF[row["message"]], row["origin"], row["sequence"]
             follow(row, hops[what], marks[what])
-    mapping = run.scenario.protocol.mapping
-    texts = {(row["node"], row["sequence"]): row["detail"] for row in rows if row["event"] == "published"}
-    for row in rows:
-        text = texts.get((row["node"], row["value"])) if row["event"] == "originated" else None
-        if text and row["message"] == "event":
-            region = strings_of(mapping, mapping.event_box(parse(text)))
-            for _, node, _, low, high, begin, end in zones:
-                if node == row["node"] and begin <= row["time_us"] < end and intersect(region, ((low, high),)):
-                    mark = Mark(node, "matched", row["time_us"])
-                    marks["event", row["origin"], row["sequence"]].setdefault((node, "matched"), mark)
     return {what: (sorted(hops[what].values()), sorted(marks[what].values())) for what in {*hops, *marks}}
 
 
@@ -259,7 +254,7 @@ def follow(row, hops, marks):
         if not hop.arrived:
             hops[peer, node, message] = hop._replace(arrived_us=time_us, arrived=True)
     elif event in LOOKS:
-        is_told = (event != "query_stored" or row["value"] == 1) and (event != "dropped" or row["detail"] not in QUIET)
-        if is_told and (event != "held" or (message == "event" and peer >= 0)):
+        is_told = (event != "query_stored" or row["value"] > 0) and (event != "dropped" or row["detail"] not in QUIET)
+        if is_told:
             text = row["detail"] if event == "dropped" else ""
             marks.setdefault((node, LOOKS[event]), Mark(node, LOOKS[event], time_us, text))

@@ -60,6 +60,7 @@ def protocols(draw, count, **fixed):
         "lease_s": draw(st.sampled_from([150.0, 8.0])),
         "retries": draw(st.sampled_from([10, 2, 1, 0])),
         "retry_ms": draw(st.sampled_from([50.0, 3.0, 0.1])),
+        "acks": draw(st.sampled_from(["radio", "radio", "own"])),
         # Memories so small that queries are refused, messages dropped, and frames taken for new ones.
         "max_queries": draw(st.sampled_from([500, 500, 6])),
         "max_waiting": draw(st.sampled_from([50, 1, 3])),

@@ -111,7 +111,7 @@ def test_many_queries_are_counted_string_by_string_in_key_spaces_of_any_width(ke
         box
         for box in as_spans(
             overlay_zones.BoxSpan,
-            overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen, key_bits), protocol.mapping),
+            overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen), protocol.mapping),
         )
         if box.until_us == 4 * SECOND
     ]

@@ -76,7 +76,7 @@ def assert_like_the_replay(run):
     protocol, duration_us = run.scenario.protocol, round(run.scenario.duration_s * 1e6)
     mapping, nodes = protocol.mapping, sorted(run.scenario.topology)
     seen = overlay_of(run)
-    places, orphans, stored, failed = replay.replayed(
+    places, orphans, stored, intervals, failed = replay.replayed(
         run.trace, protocol.roots, duration_us, nodes, protocol.node.every_tree
     )
     assert sorted(seen.places) == sorted(places)
@@ -84,12 +84,12 @@ def assert_like_the_replay(run):
     assert sorted(seen.stored) == sorted(stored)
     outages = zip(*(seen.outages[name].tolist() for name in ("node", "from_us", "until_us")), strict=True)
     assert sorted(outages) == sorted(failed)
-    table = zone_table(seen, mapping.key_bits)
-    zones = replay.zones_of(places, len(seen.roots), mapping.key_bits, duration_us)
+    table = zone_table(seen)
+    zones = replay.zones_of(places, intervals)
     assert sorted(tuple(span[:-1]) for span in as_spans(ZoneSpan, table, seen.words)) == zones
     boxes = as_spans(BoxSpan, stored_boxes(seen, table, mapping))
     assert sorted(map(tuple, boxes)) == replay.boxes_of(stored, zones, mapping)
-    travelled = replay.travelled(run, zones)
+    travelled = replay.travelled(run)
     for what in routes.routed(run.trace):
         way = routes.route(run, what)
         assert (sorted(way.hops), sorted(way.marks)) == travelled.get(what, ([], []))
@@ -204,7 +204,7 @@ def test_the_inspector_tells_zone_and_stored_queries_in_words(run, parts):
     zones = told[overlay_layers.ZONE]
     words = sorted(
         (z.node, f"{z.low:06b} – {z.high:06b}")
-        for z in as_spans(ZoneSpan, zone_table(overlay_of(run), 6), overlay_of(run).words)
+        for z in as_spans(ZoneSpan, zone_table(overlay_of(run)), overlay_of(run).words)
         if z.from_us <= 5 * SECOND < z.until_us
     )
     assert shown(zones, 5 * SECOND, "node", "text") == words
@@ -266,7 +266,7 @@ def test_of_many_strips_those_are_shown_that_last_longest_and_a_note_says_so(run
     zones = [part for part in seen_of(run) if isinstance(part, Layer) and part.panel and part.notes]
     assert [one.name for one in zones] == ["zones", "queries"] or [one.name for one in zones] == ["zones"]
     assert zones[0].notes[0].endswith("zones the 10 are shown that last longest.") and len(zones[0]) == 10
-    every = zone_table(overlay_of(run), 6)
+    every = zone_table(overlay_of(run))
     longest = np.sort(every["until_us"] - every["from_us"])[-10:]
     assert np.sort(zones[0].column("until_us") - zones[0].column("from_us")).tolist() == longest.tolist()
 

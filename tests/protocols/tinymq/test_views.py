@@ -57,6 +57,13 @@ LOST = {"origin": 0, "value": -1}
 ROOT = (0, 0, "key_set", key("", -1))
 
 
+def zone(low, high, tree=0):
+    return {"origin": tree, "sequence": low, "value": high}
+
+
+NO_ZONE = {"origin": 0, "value": -1}
+
+
 def overlay(*rows, roots=(0,), nodes=(), every_tree=False):
     return overlays.overlay(trace_of(*rows), roots, 100, nodes, every_tree)
 
@@ -82,9 +89,10 @@ def test_a_key_is_held_until_the_next_one_and_lost_with_a_row_that_has_none():
     assert [tuple(one) for one in seen.orphans] == [(1, 0, 10, False), (1, 60, 100, True)]
 
 
-def test_a_node_that_joins_another_tree_has_left_its_own_but_not_where_all_nodes_are_in_all_trees():
+def test_a_node_that_joins_another_tree_has_lost_its_own_place_but_not_where_all_nodes_are_in_all_trees():
     rows = (ROOT, (0, 5, "key_set", key("", -1, 1)), (10, 1, "key_set", key("1")), (40, 1, "key_set", key("1", 5, 1)))
-    assert places(overlay(*rows, roots=(0, 5)))[1:3] == [(1, 0, "1", 10, 40, False), (1, 1, "1", 40, 100, False)]
+    left = overlay(*rows[:3], (30, 1, "key_set", LOST), rows[3], roots=(0, 5))
+    assert places(left)[1:3] == [(1, 0, "1", 10, 30, False), (1, 1, "1", 40, 100, False)]
     everywhere = overlay(*rows, roots=(0, 5), every_tree=True)
     assert places(everywhere)[1:3] == [(1, 0, "1", 10, 100, False), (1, 1, "1", 40, 100, False)]
     assert [tuple(one) for one in everywhere.orphans if one.node == 1] == [(1, 0, 40, False)]
@@ -127,7 +135,7 @@ def test_rekeyed_is_who_has_another_key_than_before_the_last_failure():
 
 def test_a_query_is_stored_until_it_is_removed_and_not_while_its_node_is_down():
     query = {"origin": 4, "sequence": 2, "detail": "TEMP GE 20"}
-    stored, removed = {**query, "value": 1}, query
+    stored, removed = {**query, "value": 1}, {**query, "value": -1}
     seen = overlay(
         ROOT, (10, 0, "query_stored", stored), (30, 0, "failed"), (40, 0, "recovered"), (90, 0, "query_stored", removed)
     )
@@ -137,27 +145,57 @@ def test_a_query_is_stored_until_it_is_removed_and_not_while_its_node_is_down():
     ]
 
 
+def test_a_query_of_two_trees_is_stored_in_each_until_it_is_removed_there():
+    query = {"origin": 4, "sequence": 2, "detail": "TEMP GE 20"}
+    values = ((10, 2), (20, 3), (50, -2), (70, -3))
+    rows = [(time_us, 0, "query_stored", {**query, "value": value}) for time_us, value in values]
+    seen = overlay(ROOT, *rows, roots=(0, 5, 6), every_tree=True)
+    assert [(s.tree, s.from_us, s.until_us) for s in seen.stored] == [(1, 10, 50), (2, 20, 70)]
+
+
 # Zones
 
 
-def zones_of(seen, key_bits):
-    return as_spans(overlay_zones.ZoneSpan, overlay_zones.zone_table(seen, key_bits), seen.words)
+def zones_of(seen):
+    return as_spans(overlay_zones.ZoneSpan, overlay_zones.zone_table(seen), seen.words)
 
 
-def test_zones_are_cut_when_children_come_and_grown_together_when_they_go():
-    seen = overlay(ROOT, (10, 1, "key_set", key("1")), (40, 2, "key_set", key("11", 1)), (60, 2, "key_set", LOST))
-    spans = [(z.node, z.low, z.high, z.from_us, z.until_us) for z in zones_of(seen, 2)]
+def test_zones_are_those_that_nodes_log_with_the_keys_that_they_had():
+    seen = overlay(
+        ROOT,
+        (0, 0, "zone_set", zone(0, 7)),
+        (9, 0, "zone_set", NO_ZONE),
+        (9, 0, "zone_set", zone(0, 3)),
+        (10, 1, "key_set", key("1")),
+        (10, 1, "zone_set", zone(4, 7)),
+        (40, 1, "zone_set", NO_ZONE),
+        (40, 1, "zone_set", zone(4, 4)),
+        (40, 1, "zone_set", zone(6, 7)),
+        (60, 1, "key_set", key("01")),
+        (60, 1, "zone_set", NO_ZONE),
+        (60, 1, "zone_set", zone(2, 3)),
+        (60, 1, "zone_set", NO_ZONE),
+        (60, 1, "zone_set", zone(2, 2)),
+        (70, 1, "failed"),
+        (80, 1, "recovered"),
+        (90, 1, "key_set", LOST),
+        (90, 1, "zone_set", NO_ZONE),
+    )
+    spans = [(z.node, z.key, z.low, z.high, z.from_us, z.until_us) for z in zones_of(seen)]
     assert spans == [
-        (0, 0, 3, 0, 10),
-        (0, 0, 1, 10, 100),
-        (1, 2, 3, 10, 40),
-        (1, 2, 2, 40, 60),
-        (2, 3, 3, 40, 60),
-        (1, 2, 3, 60, 100),
+        (0, "", 0, 7, 0, 9),
+        (0, "", 0, 3, 9, 100),
+        (1, "1", 4, 7, 10, 40),
+        (1, "1", 4, 4, 40, 60),
+        (1, "1", 6, 7, 40, 60),
+        (1, "01", 2, 2, 60, 70),
+        (1, "01", 2, 2, 80, 90),
     ]
+    zones = overlay_zones.zone_table(seen)["zone"].tolist()
+    assert zones[3] == zones[4] and len(set(zones)) == 6
 
 
-@given(where=graphs_with_roots(), seed=st.integers(0, 99), key_bits=st.integers(1, 9), time_s=st.integers(0, 5))
+@given(where=graphs_with_roots(), seed=st.integers(0, 99), key_bits=st.integers(1, 9), time_s=st.integers(3, 5))
 @settings(max_examples=40)
 def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where, seed, key_bits, time_s):
     graph, roots = where
@@ -166,7 +204,7 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
     recorder = Recorder()
     nodes = play(scenario, recorder)
     seen = overlays.overlay(recorder.table(), roots, 5 * SECOND, graph.nodes)
-    at = overlay_zones.zones_at(seen, overlay_zones.zone_table(seen, key_bits), time_s * SECOND)
+    at = overlay_zones.zones_at(seen, overlay_zones.zone_table(seen), time_s * SECOND)
     for tree in range(len(roots)):
         found = sorted((zone.low, zone.high) for zone in at if zone.tree == tree)
         strings = [string for low, high in found for string in range(low, high + 1)]
@@ -178,8 +216,13 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
 
 
 def test_of_two_nodes_that_claim_a_string_the_deeper_one_comes_last():
-    seen = overlay(ROOT, (10, 1, "key_set", key("1")), (10, 2, "key_set", key("11", 1)), (50, 1, "key_set", LOST))
-    at = overlay_zones.zones_at(seen, overlay_zones.zone_table(seen, 2), 60)
+    seen = overlay(
+        ROOT,
+        (0, 0, "zone_set", zone(0, 3)),
+        (10, 2, "key_set", key("11", 1)),
+        (10, 2, "zone_set", zone(3, 3)),
+    )
+    at = overlay_zones.zones_at(seen, overlay_zones.zone_table(seen), 60)
     assert [(zone.node, zone.low, zone.high) for zone in at] == [(0, 0, 3), (2, 3, 3)]
 
 
@@ -187,11 +230,13 @@ def test_stored_boxes_are_what_a_zone_and_a_query_have_in_common_while_both_last
     seen = overlay(
         ROOT,
         (10, 1, "key_set", key("1")),
+        (10, 0, "zone_set", zone(0, 7)),
+        (10, 1, "zone_set", zone(8, 15)),
         (20, 0, "query_stored", {"origin": 4, "value": 1, "detail": "TEMP GE 4, TEMP LE 11"}),
         (50, 1, "query_stored", {"origin": 4, "value": 1, "detail": "TEMP GE 4, TEMP LE 11"}),
     )
     mapping = wb.TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
-    found = overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen, 4), mapping)
+    found = overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen), mapping)
     boxes = [(b.node, b.low, b.high, b.from_us) for b in as_spans(overlay_zones.BoxSpan, found)]
     assert boxes == [(0, 4, 7, 20), (1, 8, 11, 50)]
 
@@ -249,6 +294,7 @@ def test_marks_tell_where_an_event_was_matched_delivered_and_given_up():
         (5, 9, "originated", SENT),
         (5, 9, "held", SENT),
         (20, 4, "held", {**SENT, "peer": 5}),
+        (20, 4, "event_matched", {**SENT, "peer": 5, "value": 0}),
         (30, 2, "held", {**SENT, "peer": 3, "message": "notification"}),
         (30, 2, "delivered", {**SENT, "peer": 3, "message": "notification"}),
         (40, 3, "dropped", {**SENT, "detail": "repeated"}),

@@ -21,6 +21,7 @@ from workbench.protocols.tinymq.wire import (
     Notification,
     Probe,
     Query,
+    Refusal,
 )
 
 # (bytes, number or None, message, what the trace calls it)
@@ -46,6 +47,7 @@ GOLDEN = [
     ("41 0201", None, Ack(0x0102), ("ack", NOBODY, 0)),
     ("4a 0100 03", 1, Join(3), ("join", NOBODY, 0)),
     ("50 0100", 1, Probe(), ("probe", NOBODY, 0)),
+    ("52 0201", None, Refusal(0x0102), ("refusal", NOBODY, 0)),
     ("47 ffff 03 02000000 0800 01", U16, Grant(3, 2, "00000001"), ("grant", NOBODY, 0)),
     (
         "51 0200 01 04030201 05000000 fe ffff 0300 02 0200 40 08 02 00 0f 20 ff  02  33 05 c409 33 07 b80b",
@@ -85,6 +87,8 @@ NAMES_NOBODY = bytes.fromhex("49 00 00")  # what is left of an info whose neighb
 def encode(number, message, way=wire.OPEN):
     if isinstance(message, Info):
         return wire.encode_info(message)
+    if isinstance(message, Refusal):
+        return wire.encode_refusal(message.number)
     return wire.encode_ack(message.number) if isinstance(message, Ack) else wire.encode(number, message, way)
 
 
@@ -118,6 +122,21 @@ def test_no_other_type_has_such_a_bit_and_none_has_both(first):
     for frame in frames:
         with pytest.raises(DecodeError):
             wire.decode(bytes((first,)) + frame[1:])
+
+
+@pytest.mark.parametrize("frame", [frame for frame in FRAMES if wire.number_of(frame) is not None])
+def test_frame_that_wants_no_ack_has_another_type_and_is_the_same_message(frame):
+    silent = wire.without_ack(frame)
+    assert silent == bytes((frame[0] & 0xBF,)) + frame[1:] != frame
+    assert wire.wants_ack(frame) and not wire.wants_ack(silent)
+    assert wire.decode(silent) == wire.decode(frame) and wire.way_of(silent) == wire.way_of(frame)
+    assert wire.number_of(silent) == wire.number_of(frame) == wire.decode(frame)[0]
+    assert wire.describe(silent) == wire.describe(frame)
+
+
+@pytest.mark.parametrize("frame", [b"", b"\x4a", b"\x4a\x01", b"\x41\x01\x02", b"\x52\x01\x02", b"\x49\x00\x00"])
+def test_frames_without_a_number_of_their_own_have_none(frame):
+    assert wire.number_of(frame) is None
 
 
 def test_info_that_names_no_neighbor_has_no_count_of_them():
@@ -154,7 +173,8 @@ def assert_decodes_to_itself_or_not_at_all(frame):
         assert str(error)
     else:
         way = wire.way_of(frame) if number is not None else wire.OPEN
-        assert encode(number, message, way) == frame
+        again = encode(number, message, way)
+        assert (again if number is None or wire.wants_ack(frame) else wire.without_ack(again)) == frame
 
 
 @given(

@@ -12,4 +12,7 @@ Innovative = namedtuple("Innovative", FIELDS)
 # The event ``origin``, ``sequence`` was decoded. value: its generation size.
 Decoded = namedtuple("Decoded", FIELDS)
 
-EVENTS = (Innovative, Decoded)
+# This node has a matrix without rows for the event ``origin``, ``sequence``, or has emptied it. value: generation size.
+GenerationBegun = namedtuple("GenerationBegun", FIELDS)
+
+EVENTS = (Innovative, Decoded, GenerationBegun)

@@ -7,7 +7,7 @@ from workbench.attributes.model import check_publication, with_payload
 from workbench.coding.rlnc import Decoder, Recoder, join, split
 from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import events, rules, wire
-from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.coded_diffusion.events import Decoded, GenerationBegun, Innovative
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 
 
@@ -131,6 +131,7 @@ class CodedDiffusionNode(Node):
                 return
             generation = Generation(_header(coded))
             self._add(event_id, generation)
+            self._log_begin(event_id, generation, previous_hop)
         elif generation.header != _header(coded):
             # Which of the two is the event's cannot be told; where it was the first, nothing would ever come of it.
             self._begin_again(event_id, generation, _header(coded), previous_hop, now)
@@ -217,7 +218,12 @@ class CodedDiffusionNode(Node):
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
         generation.is_suspect = True
+        self._log_begin(event_id, generation, previous_hop)
         self._plan_request(generation, now)
+
+    def _log_begin(self, event_id, generation, previous_hop):
+        event = GenerationBegun(previous_hop, "coded", event_id[0], event_id[1], generation.header[0], "")
+        self.events.append(event)
 
     # What is known
 

@@ -17,7 +17,8 @@ Messages (protocols/tinymq/wire.py)
     query, event    towards a tree, then by key: box, region that it has still to come to, attributes
     notification    to the sink: event
     probe           to a neighbor that has been silent for long: an answer is wanted
-    ack             for each message but info, unless the receiver is not what the sender takes it for
+    ack             for each message but info that asks for one, unless the receiver is not what the sender takes it for
+    refusal         from such a receiver, for a message that asks for no ack
 
 Where each rule stands
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
@@ -28,7 +29,8 @@ Where each rule stands
     which links work both ways                 `Overlay.take_info`, `Overlay.answered`
     whom an info names                         `Overlay.named`; `rules.most_named`, `rules.namings_owed`
     whose message a node does not take         `routing.is_astray`; `routing.leads_to` says where it goes instead
-    how many frames a call sends               `rules.MOST_AT_ONCE`, `rules.PACE_US`
+    how many frames a call sends               `rules.most_frames`, `rules.PACE_US`
+    how long an unanswered join is not repeated `rules.join_pause_us`
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
     how long to wait for an answer             `rules.retry_wait_us`; for a grant `rules.times`
     how long a query lasts                     `rules.asked_lease_s`, `rules.lease_left_s`
@@ -54,6 +56,12 @@ Limits
     -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
         not acknowledged, ``retries`` times.
     -   With ``info_s=0`` the overlay is built once and not repaired, and each link is taken to work both ways.
+    -   Where the channel is nearly saturated, messages wait in their nodes for seconds: readings are late, not lost.
+    -   The neighbors of a node that sends and does not receive ask it again to be their parent, after 1, 2, 4, up to 64
+        epochs.
+    -   A radio's report is taken for the neighbor's ack. What its radio took and its node did not is lost.
+    -   With ``acks="own"``, or a radio that reports nothing, repetitions do not react to load: on a saturated channel
+        they are most of the load, and delivery collapses.
     -   With ``retries=0`` a message that a neighbor does not take is lost, and no silent neighbor is asked.
     -   A message whose way changes while a node has it may come to a node that it has passed: a notification whose sink
         moves, an event whose rendezvous node gets another key. It is sent on by what is true then, and does not circle.
@@ -84,6 +92,9 @@ Differs from the original in
          pending.
     --   a parent, child or next hop that is silent for half of ``lost_after`` is asked for an answer (a probe, and its
          ack): infos are lost on poor links, and a neighbor that was taken for lost cost its subtree all keys.
+    --   where a node's radio reports acknowledgements, its frames ask for no ack. The radio has one of them at a time,
+         and the next one follows the report: own acks were half of all frames, and repeated what still waited in a
+         busy radio. With ``acks="own"``, and without such a radio, it is as below.
     --   a call of a node sends no more than eight frames; the rest follows every 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
@@ -130,6 +141,14 @@ PARAMETERS = (
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
     Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
     Parameter("retries", 10, 0, 30, "frames", "at 30 % loss each way one hop in 1,600 fails; 0: no acknowledgements"),
+    Parameter(
+        "acks",
+        "radio",
+        ("radio", "own"),
+        None,
+        "",
+        "a radio that reports outcomes spares half of the frames, and sets the pace; own: frames of the nodes' own",
+    ),
     Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
     Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
     Parameter("max_waiting", 50, 1, 65535, "messages", "what a node without a key keeps for later"),
@@ -160,6 +179,7 @@ class TinyMQ(Protocol):
 
     node = TinyMQNode
     parameters = PARAMETERS
+    added = ("acks",)
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
     frame = "workbench.protocols.tinymq.frame"

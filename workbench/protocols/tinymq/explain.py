@@ -41,7 +41,7 @@ def _is_unmatched(trace: Rows, missing: Missing) -> np.ndarray:
     """
     stored: dict[tuple[int, int], int] = {}  # (sink, node) -> when a query was stored first
     for row in trace.of("query_stored"):
-        if row["value"] == 1:
+        if row["value"] > 0:
             stored.setdefault((row["origin"], row["node"]), row["time_us"])
     had: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # event -> node -> when it had it last
     for name in ("held", "received", "forwarded"):

@@ -9,9 +9,11 @@ from workbench.protocols.tinymq import wire
 _MOST_BITS = 64  # of a key, in words
 _WAYS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
 # The first byte of a frame -> which message it begins, in words.
-_TYPES = {wire.INFO: "info", wire.ACK: "ack"} | {
-    byte: wire.NAMES[kind] + _WAYS[way] for byte, (kind, way) in wire.KINDS.items()
+_TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
+    byte: wire.NAMES[kind] + _WAYS[way] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
+    for byte, (kind, way) in wire.KINDS.items()
 }
+_NUMBERS = {wire.ACK: "number acknowledged", wire.REFUSAL: "number refused"}
 _TREE: tuple[str, Say] = ("tree", "{}")
 _SEQUENCE: tuple[str, Say] = ("sequence", "{}")
 
@@ -26,7 +28,7 @@ def _read(cutter: Cutter) -> None:
     kind, _ = wire.KINDS.get(byte, (byte, wire.OPEN))
     cutter.number("type", "<B", _TYPES[byte])
     if kind != wire.INFO:
-        cutter.number("number acknowledged" if kind == wire.ACK else "number", "<H", "{} at its sender")
+        cutter.number(_NUMBERS.get(kind, "number"), "<H", "{} at its sender")
     _BODIES[kind](cutter)
 
 
@@ -60,7 +62,7 @@ def _parent(address: int) -> str:
 
 
 def _ack(cutter: Cutter) -> None:
-    """Its number is all that it has."""
+    """Cut nothing: an ack and a refusal have a number alone."""
 
 
 def _join(cutter: Cutter) -> None:
@@ -122,6 +124,7 @@ def _by_key(flag: int) -> str:
 _BODIES: dict[int, Callable[[Cutter], None]] = {
     wire.INFO: _info,
     wire.ACK: _ack,
+    wire.REFUSAL: _ack,
     wire.JOIN: _join,
     wire.GRANT: _grant,
     wire.QUERY: _query,

@@ -198,7 +198,7 @@ def _stores(rows: pa.Table) -> Iterator[tuple[int, tuple[int, int], int]]:
             arrived[node, peer, query] = _next(flying[peer, node, query])
         elif event == "lost":
             _next(flying[peer, node, query])
-        elif value == 1:
+        elif value > 0:
             yield node, query, _hops(arrived, node, peer, query)
         else:
             raise _lost_track()

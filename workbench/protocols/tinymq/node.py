@@ -159,20 +159,36 @@ class TinyMQNode(Node):
         elif isinstance(message, wire.Ack):
             self.overlay.answered(previous_hop, now)
             self.unicast.acknowledged(previous_hop, message.number)
+        elif isinstance(message, wire.Refusal):
+            self.overlay.answered(previous_hop, now)
+            self.unicast.refused(previous_hop, message.number, now)
         else:
             self.overlay.answered(previous_hop, now)
-            self._take_unicast(number, message, wire.way_of(frame), previous_hop, now)
+            self._take_unicast(number, message, wire.way_of(frame), wire.wants_ack(frame), previous_hop, now)
         self._plan_wake()
 
-    def _take_unicast(self, number, message, way, previous_hop, now):
+    def sent(self, destination, frame, ok, now):
+        """Learn the outcome of a unicast frame: a radio that acknowledges shows that its node hears this one."""
+        number = wire.number_of(frame)
+        if number is None or not self.unicast.uses_reports:
+            return
+        self.unicast.reported(destination, number, ok, now)
+        if ok:
+            self.overlay.heard(destination, now)
+            self.overlay.answered(destination, now)
+        self._plan_wake()
+
+    def _take_unicast(self, number, message, way, wants_ack, previous_hop, now):
         if not self.unicast.is_new(previous_hop, number):
-            self.unicast.take(previous_hop, number)
+            self.unicast.take(previous_hop, number, wants_ack)
             self.drop_message(message, previous_hop, "repeated")
         elif way != wire.OPEN and is_astray(self.overlay, message, way, previous_hop, self.mapping.key_bits):
             self.drop_message(message, previous_hop, "astray")
+            if not wants_ack:
+                self.unicast.refuse(previous_hop, number)
             self.overlay.info_soon(now)  # So that the sender hears where this node is.
         else:
-            self.unicast.take(previous_hop, number)
+            self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
 
     def _check(self, message):
@@ -180,7 +196,7 @@ class TinyMQNode(Node):
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
             wrong = any([place.tree >= trees for place in message.places])
-        elif isinstance(message, (wire.Ack, wire.Probe)):
+        elif isinstance(message, (wire.Ack, wire.Refusal, wire.Probe)):
             wrong = False
         else:
             wrong = message.tree >= trees
@@ -388,6 +404,8 @@ class TinyMQNode(Node):
                 self._ask(own, now)
 
     def _plan_wake(self):
+        """Do what every call ends with: log zones that it changed, and find out when something is due."""
+        self.overlay.log_zones()
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():

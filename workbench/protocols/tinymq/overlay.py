@@ -33,11 +33,13 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.contract import NOBODY
+from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.events import KeySet
+from workbench.protocols.tinymq.events import KeySet, ZoneSet
 from workbench.protocols.tinymq.place import Place
 from workbench.protocols.tinymq.rules import (
     FIRST_REPEAT_US,
+    WIDEST_LOGGED,
     is_awaited,
     is_better_parent,
     is_better_way,
@@ -47,11 +49,13 @@ from workbench.protocols.tinymq.rules import (
     is_late,
     is_repeated,
     is_silent,
+    join_pause_us,
     longest_slot,
     may_be_parent,
     most_named,
     namings_owed,
 )
+from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
 
 
@@ -107,6 +111,7 @@ class Overlay:
         self.distances = {}  # tree -> Distance
         self.left = {}  # tree -> the newest epoch of a place there that is given up
         self.joining = {}  # tree -> Joining
+        self._unanswered = RecentIds(MOST_NEIGHBORS)  # neighbor -> (joins in a row that failed, not again before)
         self.info_due_us = None
         self.tick_us = None
         self._repeat_us = None  # when the last info is due again
@@ -156,10 +161,10 @@ class Overlay:
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
-    def heard_us(self, neighbor):
-        """When a neighbor was last heard; None if it is unknown, or has been lost."""
+    def is_there(self, neighbor, since_us):
+        """Return whether a neighbor that is known to hear this node was heard after a time."""
         known = self.neighbors.get(neighbor)
-        return None if known is None else known.heard_us
+        return known is not None and self.is_two_way(known) and known.heard_us > since_us
 
     def neighbors_in(self, tree):
         """[(address, key)] of the neighbors that are in a tree and hear this node, by address."""
@@ -352,6 +357,8 @@ class Overlay:
         """Join at the best of the neighbors in these trees that may be the parent, if there is one."""
         first = None
         for address, neighbor in self.neighbors.items():
+            if address in self._unanswered and now < self._unanswered.get(address)[1]:
+                continue
             for tree in trees:
                 place = neighbor.places.get(tree)
                 if place is None or not self._may_join(tree, place):
@@ -408,6 +415,8 @@ class Overlay:
             return False
         if joining is not None:
             del self.joining[tree]
+        if parent in self._unanswered:
+            self._unanswered.put(parent, (0, now))
         if is_correction:
             self._set_key(place, key, now)
             return True
@@ -446,12 +455,34 @@ class Overlay:
     def _tell_key(self, place):
         self.node.events.append(KeySet(place.parent, "grant", place.tree, place.epoch, len(place.key), place.key))
 
+    def log_zones(self):
+        """Log the zones that have changed since the last call."""
+        key_bits = self.node.settings.key_bits
+        if not self.node.tells_all or key_bits > WIDEST_LOGGED:
+            return
+        for tree in sorted(self.places):
+            place = self.places[tree]
+            if not place.is_changed:
+                continue
+            place.is_changed = False
+            zone = () if place.key is None else place.regions(key_bits)[1]
+            if zone == place.logged_zone:
+                continue
+            if place.logged_zone:
+                self.node.events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
+            for low, high in zone:
+                self.node.events.append(ZoneSet(NOBODY, "", tree, low, high, ""))
+            place.logged_zone = zone
+
     # Repair
 
     def lose(self, neighbor, now):
         """A neighbor is gone: as parent, as child, as next hop."""
         self.neighbors.pop(neighbor, None)
-        for tree in [tree for tree, joining in self.joining.items() if joining.neighbor == neighbor]:
+        joining = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
+        if any([self.joining[tree].send_us is None for tree in joining]):
+            self._pause_joins(neighbor, now)
+        for tree in joining:
             del self.joining[tree]
         for tree in sorted(self.distances):
             if self.distances[tree].next_hop == neighbor:
@@ -463,6 +494,12 @@ class Overlay:
             if place.parent == neighbor and place.key is not None:
                 self._lose_place(place, now)
         self.look_for_parent(now)
+
+    def _pause_joins(self, neighbor, now):
+        """Leave a neighbor alone that did not answer a join: it may send, and not receive."""
+        known = self._unanswered.get(neighbor)
+        failed = 1 if known is None else known[0] + 1
+        self._unanswered.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
 
     def _lose_place(self, place, now):
         self.node.events.append(KeySet(place.parent, "", place.tree, place.epoch, NOBODY, ""))
@@ -526,13 +563,13 @@ class Overlay:
             self.info_soon(now)
 
     def ask_silent(self, now):
-        """Ask the parents, children and next hops that have been silent for long for an answer: infos may be lost."""
+        """Ask parents, children and next hops that hear this node and have long been silent: infos may be lost."""
         if not self.node.settings.retries:
             return  # Nobody would answer.
         for neighbor in sorted(self.neighbors):
-            heard_us = self.neighbors[neighbor].heard_us
-            is_doubted = self._is_needed(neighbor) and is_in_doubt(heard_us, now, self.times.lost_after_us)
-            if is_doubted and not self.node.unicast.is_waiting_for(neighbor):
+            known = self.neighbors[neighbor]
+            is_doubted = is_in_doubt(known.heard_us, now, self.times.lost_after_us) and self.is_two_way(known)
+            if is_doubted and self._is_needed(neighbor) and not self.node.unicast.is_waiting_for(neighbor):
                 self.node.unicast.send(neighbor, wire.Probe(), now)
 
     def _is_needed(self, neighbor):

@@ -16,10 +16,13 @@ class Place:
         self.epoch_us = now
         self.key = key
         self.children = {}  # address -> slot
+        self.logged_zone = ()
+        self.is_changed = True  # since its zone was compared with the logged one
         self._regions = None
 
     def changed(self):
         """The key, or who the children are, has changed."""
+        self.is_changed = True
         self._regions = None
 
     def child_keys(self):

@@ -90,7 +90,7 @@ class QueryStore:
         expires_us = None if query.lease_s == wire.LEASE_FOREVER_S else now + query.lease_s * SECOND_US
         self._order = None
         if known is None:
-            event = QueryStored(previous_hop, "query", query.sink, query.query, 1, query.attributes)
+            event = QueryStored(previous_hop, "query", query.sink, query.query, query.tree + 1, query.attributes)
             self.node.events.append(event)
         else:
             query = wire.with_region(query, union(known.message.region, query.region))
@@ -107,7 +107,7 @@ class QueryStore:
         """Remove a query."""
         message = self.stored.pop(query_id).message
         self._order = None
-        event = QueryStored(NOBODY, "query", message.sink, message.query, 0, message.attributes)
+        event = QueryStored(NOBODY, "query", message.sink, message.query, -1 - message.tree, message.attributes)
         self.node.events.append(event)
 
     def ids(self):

@@ -14,6 +14,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.attributes.model import matching_samples
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.events import EventMatched
 from workbench.protocols.tinymq.zones import intersect, subtract
 
 
@@ -31,6 +32,9 @@ class Rendezvous:
             self.queries.store(message, previous_hop, now)
             return
         self.node.hold(message, "event", previous_hop)
+        self.node.events.append(
+            EventMatched(previous_hop, "event", message.publisher, message.sequence, message.tree, "")
+        )
         told = set()
         for query in self.queries.in_tree(message.tree, now):
             if query.sink not in told and matching_samples(query.attributes, message.attributes):

@@ -22,6 +22,8 @@ NAMED_AGAIN = 3  # infos that name a neighbor which has named this node: two of 
 MOST_NAMED = 16  # neighbors that an info names if it tells of a change, or repeats one that did
 FEW_NAMED = 4  # and if it tells of none
 MOST_DOUBLINGS = 3  # of retry_ms
+MOST_IN_RADIO = 1  # unicast frames of a node in a radio that reports their outcomes: the channel sets the pace
+MOST_PAUSE_DOUBLINGS = 6  # of the pause after a join that a neighbor did not answer
 
 # The settings as nodes compute with them: integers. refresh_us 0: queries are sent once.
 Times = namedtuple(
@@ -70,6 +72,11 @@ def may_be_parent(epoch, newest_epoch, is_child, key_length):
 def is_better_parent(since_us, address, best_since_us, best_address):
     """Whether a neighbor that may be the parent was heard in its tree before the best one so far."""
     return since_us < best_since_us or (since_us == best_since_us and address < best_address)
+
+
+def join_pause_us(failed, info_us):
+    """Return how long a node leaves a neighbor alone that has not answered ``failed`` joins in a row."""
+    return info_us << min(failed - 1, MOST_PAUSE_DOUBLINGS)
 
 
 def longest_slot(key_length):
@@ -161,8 +168,24 @@ def retry_wait_us(retry_us, sent):
     return retry_us << min(sent, MOST_DOUBLINGS)
 
 
+def longest_wait_us(retry_us):
+    """Return the longest time that a frame waits before it is sent again; a random half of it is added."""
+    return retry_us << MOST_DOUBLINGS
+
+
+def most_frames(reports, in_radio):
+    """Return how many unicast frames a call may hand to the radio, which has ``in_radio`` of them already.
+
+    ``reports``: whether the radio reports outcomes. A radio that does not is taken to be free.
+    """
+    return max(0, MOST_IN_RADIO - in_radio) if reports else MOST_AT_ONCE
+
+
 def is_given_up(sent, retries, is_heard):
-    """Whether a frame was sent often enough; ``is_heard``: the neighbor is there, so it is the link that is bad."""
+    """Whether a frame was sent often enough.
+
+    ``is_heard``: the neighbor was heard meanwhile and is known to hear this node, so the link is poor but not gone.
+    """
     return sent > retries * (PATIENCE if is_heard else 1)
 
 
@@ -195,6 +218,9 @@ def is_too_old(since_us, now, lost_after_us):
 
 
 # The key space
+
+
+WIDEST_LOGGED = 62  # bits of the key spaces whose zones are logged: a trace has 64-bit integers
 
 
 def last_string(first, length, key_bits):

@@ -11,6 +11,15 @@ Theory of operation
     goes when the node is woken: a key that changes, or an event that many ask for, makes hundreds of frames at once,
     which the radio could only queue.
 
+Radios that report
+    A radio may report whether a unicast frame was acknowledged by the neighbor's radio (`Node.sent`). From its first
+    report of an acknowledgement on, with ``acks="radio"``, frames ask for no ack of TinyMQ's own. The radio holds
+    `rules.MOST_IN_RADIO` of a node's unicast frames at a time. The next one follows its report, so that a node sends no
+    faster than a busy channel takes its frames, and never repeats a frame that its radio still has. A frame that the
+    radio gave up waits as one that is not acknowledged, and counts as sent. A frame that arrived is done with; if it
+    went UP or DOWN, it is kept until a refusal can no longer come. A report that does not come within the longest wait
+    (the node was down meanwhile) counts as a failure.
+
     The frames to each neighbor are numbered by themselves. In one row of numbers for all, a busy node's would come
     round while a neighbor that is sent few of them still remembers them, and takes a new frame for one it has had.
 
@@ -20,13 +29,15 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.rules import MOST_AT_ONCE, PACE_US, is_given_up, retry_wait_us
+from workbench.protocols.tinymq.rules import PACE_US, is_given_up, longest_wait_us, most_frames, retry_wait_us
 
 MOST_NEIGHBORS = 1000  # whose numbers are kept
+# What a frame waits for: its turn; the radio's report; an ack, or the time to be sent again; a refusal.
+TURN, REPORT, ACK, REFUSAL = range(4)
 
 
 class Pending:
-    """A frame that waits to be sent, or for its acknowledgement; way: what it takes the neighbor for."""
+    """A frame that waits; for: TURN, REPORT, ACK or REFUSAL; way: what it takes the neighbor for."""
 
     def __init__(self, neighbor, number, message, way, frame, now):
         self.neighbor = neighbor
@@ -37,6 +48,7 @@ class Pending:
         self.first_us = now
         self.sent = 0
         self.due_us = 0
+        self.waits_for = TURN
 
 
 class Unicast:
@@ -45,8 +57,10 @@ class Unicast:
     def __init__(self, node):
         self.node = node
         self.pending = []
-        self._left = MOST_AT_ONCE  # of the frames of this call
         self._retries = node.settings.retries
+        self.uses_reports = bool(self._retries) and node.settings.acks == "radio"
+        self._reports = False  # whether the radio has reported an acknowledgement
+        self._left = most_frames(False, 0)  # of the frames of this call
         self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
         # Not from 0: neighbors may remember the numbers before a restart.
@@ -55,7 +69,10 @@ class Unicast:
 
     def begin(self):
         """The node is called: what it sends counts from here."""
-        self._left = MOST_AT_ONCE
+        in_radio = 0
+        if self._reports:
+            in_radio = len([pending for pending in self.pending if pending.waits_for == REPORT])
+        self._left = most_frames(self._reports, in_radio)
 
     def send(self, neighbor, message, now, way=wire.OPEN):
         """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
@@ -76,40 +93,83 @@ class Unicast:
         if self._left:
             self._send(pending, now)
         else:
+            pending.waits_for = TURN
             pending.due_us = now + PACE_US
 
     def _send(self, pending, now):
         self._left -= 1
-        self.node.outbox.append((pending.neighbor, pending.frame))
+        frame = wire.without_ack(pending.frame) if self._reports else pending.frame
+        self.node.outbox.append((pending.neighbor, frame))
         if not self._retries:
             return
         if not pending.sent:
             pending.first_us = now
-        wait_us = retry_wait_us(self._retry_us, pending.sent)
-        pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
         pending.sent += 1
+        if self._reports:
+            self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
+        else:
+            self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+
+    def _wait_for(self, what, pending, wait_us, now):
+        pending.waits_for = what
+        pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
+
+    def reported(self, neighbor, number, ok, now):
+        """Note the radio's report of a frame, and send what waits for its turn."""
+        # A radio that asks for no acknowledgements reports failures alone.
+        self._reports = self._reports or ok
+        pending = self._find(neighbor, number)
+        if pending is not None and pending.waits_for == REPORT:
+            if not ok:
+                self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+            elif pending.way == wire.OPEN:
+                self.pending.remove(pending)
+            else:
+                self._wait_for(REFUSAL, pending, longest_wait_us(self._retry_us), now)
+        self.begin()
+        for pending in self.pending:
+            if self._left and pending.waits_for == TURN:
+                self._send(pending, now)
+
+    def refused(self, neighbor, number, now):
+        """A neighbor is not what a frame took it for: send it again later, unless its infos change its way before."""
+        pending = self._find(neighbor, number)
+        if pending is not None and pending.waits_for in (REPORT, REFUSAL):
+            self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+
+    def _find(self, neighbor, number):
+        """Return the frame of that number to a neighbor if it still waits, else None."""
+        for pending in self.pending:
+            if pending.neighbor == neighbor and pending.number == number:
+                return pending
+        return None
 
     def is_new(self, neighbor, number):
         """Whether a neighbor's frame has not been taken yet."""
         return not self._retries or (neighbor, number) not in self._heard
 
-    def take(self, neighbor, number):
-        """Acknowledge a neighbor's frame."""
+    def take(self, neighbor, number, wants_ack):
+        """Remember a neighbor's frame, and acknowledge it if that is wanted."""
         if self._retries:
-            self.node.outbox.append((neighbor, wire.encode_ack(number)))
+            if wants_ack:
+                self.node.outbox.append((neighbor, wire.encode_ack(number)))
             self._heard.put((neighbor, number))
+
+    def refuse(self, neighbor, number):
+        """Report to a neighbor that its frame, which wants no ack, was not taken."""
+        self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
     def acknowledged(self, neighbor, number):
         """An acknowledgement came; returns the message that it is for, None if nothing waits for it."""
-        for pending in self.pending:
-            if pending.neighbor == neighbor and pending.number == number:
-                self.pending.remove(pending)
-                return pending.message
-        return None
+        pending = self._find(neighbor, number)
+        if pending is None:
+            return None
+        self.pending.remove(pending)
+        return pending.message
 
     def is_waiting_for(self, neighbor):
         """Whether a neighbor has yet to acknowledge something."""
-        return any([pending.neighbor == neighbor for pending in self.pending])
+        return any([pending.neighbor == neighbor and pending.waits_for != REFUSAL for pending in self.pending])
 
     def is_granting(self, neighbor, tree):
         """Whether a neighbor has yet to acknowledge a key in a tree."""
@@ -122,7 +182,7 @@ class Unicast:
 
     def take_back(self, is_wrong):
         """Wait for some frames no longer; returns their messages. ``is_wrong`` is asked of each `Pending`."""
-        wrong = [pending for pending in self.pending if is_wrong(pending)]
+        wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
         if wrong:
             self.pending = [pending for pending in self.pending if pending not in wrong]
         return [pending.message for pending in wrong]
@@ -134,11 +194,11 @@ class Unicast:
     def wake(self, now):
         """Send again what is due; returns (neighbor, messages) of the neighbors that do not answer any more."""
         silent = []
+        self.pending = [one for one in self.pending if one.waits_for != REFUSAL or one.due_us > now]
         for pending in self.pending:
             if pending.due_us > now:
                 continue
-            heard_us = self.node.overlay.heard_us(pending.neighbor)
-            is_heard = heard_us is not None and heard_us > pending.first_us
+            is_heard = self.node.overlay.is_there(pending.neighbor, pending.first_us)
             if not pending.sent or not is_given_up(pending.sent, self._retries, is_heard):
                 self._send_or_wait(pending, now)
             elif pending.neighbor not in silent:
@@ -148,6 +208,8 @@ class Unicast:
         return [(neighbor, self._give_up(neighbor)) for neighbor in silent]
 
     def _give_up(self, neighbor):
-        given_up = [pending.message for pending in self.pending if pending.neighbor == neighbor]
+        given_up = [
+            pending.message for pending in self.pending if pending.neighbor == neighbor and pending.waits_for != REFUSAL
+        ]
         self.pending = [pending for pending in self.pending if pending.neighbor != neighbor]
         return given_up

@@ -18,9 +18,14 @@ Layout (little-endian, packed)
 
     probe         0x50  (nothing: all that is wanted is the ack)
 
+    refusal       0x52  number u16: the sender has not taken the frame of that number, which asked for no ack
+
     The type of a query, an event or a notification has a bit more where the sender goes by the receiver's place in the
     tree: 0x80 (UP) if it takes the receiver for its parent, 0x20 (DOWN) if it takes what is left of the region, or the
     sink's key, for a part of the receiver's universe. A receiver of which that is not true does not acknowledge.
+
+    Without 0x40 the type asks for no ack: the sender's radio reports whether the frame arrived. Then a receiver that
+    is not what the sender takes it for answers with a refusal.
 
     key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
@@ -39,7 +44,8 @@ from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.contract import NOBODY
 
 INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = 0x49, 0x41, 0x4A, 0x47, 0x51, 0x45, 0x4E
-PROBE = 0x50
+PROBE, REFUSAL = 0x50, 0x52
+_ACK_BIT = 0x40
 OPEN, UP, DOWN = 0, 1, 2  # what a sender takes its receiver for: nothing, its parent, a node of the target's branch
 _WAY_BITS = (0x00, 0x80, 0x20)
 NAMES = {
@@ -51,6 +57,7 @@ NAMES = {
     EVENT: "event",
     NOTIFICATION: "notification",
     PROBE: "probe",
+    REFUSAL: "refusal",
 }
 U8, U16, U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
 LEASE_FOREVER_S = U16
@@ -64,6 +71,7 @@ InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
 # heard: addresses of neighbors that the sender hears, some of them.
 Info = namedtuple("Info", ("places", "distances", "heard"))
 Ack = namedtuple("Ack", ("number",))
+Refusal = namedtuple("Refusal", ("number",))
 Join = namedtuple("Join", ("tree",))
 Probe = namedtuple("Probe", ())
 Grant = namedtuple("Grant", ("tree", "epoch", "key"))
@@ -157,6 +165,26 @@ def encode_ack(number):
     return _pack("<BH", ACK, number)
 
 
+def encode_refusal(number):
+    """Encode the refusal of a neighbor's frame of this number."""
+    return _pack("<BH", REFUSAL, number)
+
+
+def without_ack(frame):
+    """Return the same unicast frame, of `encode`, asking for no ack."""
+    return bytes((frame[0] & ~_ACK_BIT,)) + frame[1:]
+
+
+def wants_ack(frame):
+    """Return whether a frame that `decode` takes asks for an ack."""
+    return bool(frame[0] & _ACK_BIT)
+
+
+def number_of(frame):
+    """Return the number of a unicast frame; None for an info, an ack, a refusal, and for other bytes."""
+    return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
+
+
 def encode(number, message, way=OPEN):
     """The unicast frame of a message that is no Info and no Ack; EncodeError if a field is out of range.
 
@@ -246,11 +274,11 @@ def decode(frame):
     kind = frame[0] if len(frame) else 0
     if kind == INFO:
         return None, _decode_info(_Reader(frame, 1))
-    if kind == ACK:
+    if kind in (ACK, REFUSAL):
         reader = _Reader(frame, 1)
         (number,) = reader.take("<H")
         reader.end()
-        return None, Ack(number)
+        return None, Ack(number) if kind == ACK else Refusal(number)
     if kind not in KINDS:
         raise DecodeError("a frame that begins with %r is not one of TinyMQ's" % (bytes(frame[:1]),))
     reader = _Reader(frame, 1)
@@ -402,6 +430,8 @@ KINDS = {kind: (kind, OPEN) for kind in _DECODERS}
 for _kind in (QUERY, EVENT, NOTIFICATION):
     KINDS[_kind | _WAY_BITS[UP]] = _kind, UP
     KINDS[_kind | _WAY_BITS[DOWN]] = _kind, DOWN
+for _byte in list(KINDS):
+    KINDS[_byte & ~_ACK_BIT] = KINDS[_byte]
 
 # Where the origin and the sequence number stand in the frames that have them.
 _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}

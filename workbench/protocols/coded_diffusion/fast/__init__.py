@@ -19,6 +19,7 @@ from workbench.protocols.coded_diffusion.fast.names import (
     EVENTS,
     EXPIRED,
     FULL,
+    GENERATION_BEGUN,
     INNOVATIVE,
     NOT_AT_HAND,
     NOT_INNOVATIVE,
@@ -334,6 +335,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
             drop(core, now, i, peer, message, FULL)
             return
         generation = _begin(state, i, event)
+        tell(core, now, i, GENERATION_BEGUN, peer, message, state.generation_size, NO_REASON)
     _know(state, i, event, now)
     it = state.generations[generation]
     pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE

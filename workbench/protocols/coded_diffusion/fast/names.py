@@ -5,10 +5,12 @@ from workbench.sim.fast.layout import FIRST_EVENT, FIRST_REASON
 EVENTS = (
     "innovative",
     "decoded",
+    "generation_begun",
 )
 (
     INNOVATIVE,
     DECODED,
+    GENERATION_BEGUN,
 ) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
 
 REASONS = (

@@ -161,7 +161,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     # A node that is asked may send a whole generation.
     packets = generations * (protocol.generation_size if protocol.max_requests else int(sends(protocol).max()))
     return (
-        Needs(4 + deliveries + generations, protocol.bootstrap_factor, protocol.bootstrap_factor),
+        Needs(5 + deliveries + generations, protocol.bootstrap_factor, protocol.bootstrap_factor),
         Needs(1, 0, 0),
         Needs(2 + deliveries + generations, 1 + packets, 1 + packets),
     )

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.protocols.coded_diffusion.views.ranks import generation_sizes, lasting, pivots
+from workbench.protocols.coded_diffusion.views.ranks import lasting, pivots
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Scale, Section, table
 from workbench.views.player.columns import Columns
@@ -35,10 +35,9 @@ _FROM = ("last from", "peer", "node")
 def layers(recorded: Recorded) -> list[Layer]:
     """The ranks of nodes, as far as they do not hold an event yet."""
     columns = recorded.columns
-    rows, until, follows = lasting(columns)
+    rows, until, follows, size = lasting(columns)
     if not len(rows):
         return []
-    size = generation_sizes(columns, rows)
     found = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
     weight, numbers = found["value"] / size, np.arange(len(rows))
     start, newest = columns["time_us"][rows], _next_event_us(columns, rows)

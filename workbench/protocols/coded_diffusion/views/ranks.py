@@ -1,19 +1,19 @@
 """Ranks out of a trace: which rank each node had of an event, and where the rows of its matrix have their pivots.
 
-    lasting(columns)                when each innovative packet came, and how long its rank lasted
-    generation_sizes(columns, rows), pivots(columns, rows, ...)
+    lasting(columns)                when each innovative packet came, how long its rank lasted, the generation size
+    pivots(columns, rows, ...)      the columns of the pivots after each of them
     ranks(columns)                  the same as a list
     progress(trace, event)          how one event spread: ranks at a time, coverage at ages
 
 Theory of operation
-    An ``innovative`` row says that a node's rank of an event is ``value`` and that the new row of its matrix has its
-    pivot in the column ``detail``. The rank lasts until the next row about that node and event. ``held`` ends the
-    decoding: the node has the event. So does the row that says when it was given up (``dropped``, "expired") or its
-    packets did not belong together ("corrupt"), and then the node has nothing of it; a rank of 1 always begins anew.
+    A ``generation_begun`` row says that a node's matrix of an event is empty, and how large it will be. An
+    ``innovative`` row says that its rank is ``value`` and that its new row has its pivot in the column ``detail``. The
+    rank lasts until the next row about that node and event. ``held`` ends the decoding: the node has the event. So
+    does the row that says when it was given up (``dropped``, "expired") or its packets did not belong together
+    ("corrupt").
 
 Limits
-    A trace tells pivots, not coefficients. The generation size is told when somebody decodes; of an event that nobody
-    decoded it is that of the others, and at least what its own pivots need.
+    A trace tells pivots, not coefficients.
 
 Reference
     Rows and pivots are those of `workbench.coding.rlnc.Decoder`.
@@ -31,37 +31,40 @@ import pyarrow as pa
 from workbench.views.event import Event, chosen_event, of_event
 from workbench.views.player.columns import Columns, read
 from workbench.views.sorting import order_of
-from workbench.views.spans import FOREVER_US, groups, numbered, until_next
+from workbench.views.spans import FOREVER_US, groups, until_next
 
 MOST_CELLS = 6_000_000  # of all matrices after all packets
 MOST_WORDS = 20_000
 
 
-def lasting(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows of innovative packets, when the rank that they made ended, whether it was one more than a rank before)."""
+class Lasting(NamedTuple):
+    """Rows of innovative packets; until: when the rank that each made ended; follows: whether the node had a rank of
+    the event before; size: the event's generation size."""
+
+    rows: np.ndarray
+    until: np.ndarray
+    follows: np.ndarray
+    size: np.ndarray
+
+
+def lasting(columns: Columns) -> Lasting:
+    """Return the ranks of all nodes and events."""
     given_up = columns.where(event="dropped", detail=("expired", "corrupt"))
+    of_matrices = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
-    rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]), kind="stable")
+    rows = np.sort(np.concatenate([of_matrices, given_up]), kind="stable")
     key = groups(*(columns[name][rows] for name in ("node", "origin", "sequence")))
     order = order_of(key)
     until = until_next(key, columns["time_us"][rows], FOREVER_US, order)
     is_innovative = columns.says("event", rows, "innovative")
     follows = np.zeros(len(rows), bool)
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
-    follows &= columns["value"][rows] > 1
-    return rows[is_innovative], until[is_innovative], follows[is_innovative]
-
-
-def generation_sizes(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """m of the event that each row of an innovative packet is about; int64, shape (rows,)."""
-    told = columns.where(event="decoded")
-    usual = int(columns["value"][told].max(initial=1))
-    both = np.concatenate([told, rows])
-    event, events = numbered(groups(columns["origin"][both], columns["sequence"][both]))
-    size = np.full(events, usual)
-    np.maximum.at(size, event[len(told) :], columns_of_pivots(columns, rows) + 1)
-    size[event[: len(told)]] = columns["value"][told]
-    return size[event[len(told) :]]
+    # Each matrix begins with a row that has its size.
+    begins = columns.says("event", rows, "generation_begun")[order]
+    begun = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+    size = np.ones(len(rows), np.int64)
+    size[order] = columns["value"][rows[order[begun]]] if len(rows) else 1
+    return Lasting(*(one[is_innovative] for one in (rows, until, follows, size)))
 
 
 def pivots(
@@ -117,7 +120,7 @@ class Rank(NamedTuple):
 
 def ranks(columns: Columns) -> list[Rank]:
     """The ranks of all nodes and events, in the order in which they began."""
-    rows, until, follows = lasting(columns)
+    rows, until, follows, _ = lasting(columns)
     if not len(rows):
         return []
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
@@ -164,7 +167,5 @@ def progress(trace: pa.Table, event: Event | None = None) -> Progress:
     made, held = columns.where(event="originated"), columns.where(event="held")
     nodes, first = np.unique(columns["node"][held], return_index=True)
     held_us = dict(zip(nodes.tolist(), columns["time_us"][held[first]].tolist(), strict=True))
-    rows = whole.where(event="innovative")
-    mine = (whole["origin"][rows] == event[0]) & (whole["sequence"][rows] == event[1])
-    size = int(generation_sizes(whole, rows)[mine].max(initial=0))
+    size = int(lasting(columns).size.max(initial=0))
     return Progress(event, size, int(columns["time_us"][made[0]]), held_us, tuple(ranks(columns)))

@@ -33,6 +33,7 @@ from workbench.protocols.tinymq.fast.memory import (
     PROBE,
     PUBLISHED,
     QUERY,
+    REFUSAL,
     RENEW,
     WANTED,
     WRONG,
@@ -59,6 +60,7 @@ from workbench.protocols.tinymq.fast.overlay import (
     answered,
     heard,
     info_soon,
+    log_zones,
     lose,
     next_due_us,
     sooner,
@@ -87,10 +89,15 @@ from workbench.protocols.tinymq.fast.unicast import (
     free_pending,
     is_new,
     number_of,
+    refuse,
+    refused,
     repeat,
+    reported,
     take,
+    wants_ack,
     way_of,
 )
+from workbench.protocols.tinymq.unicast import REFUSAL as WAITS_FOR_REFUSAL
 from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast.air import let_go, take_message
 from workbench.sim.fast.draws import stream_below
@@ -156,6 +163,13 @@ def receive(core, state, i, sender, message, word, broadcast, now):
 
 
 @inlined
+def sent(core, state, i, receiver, message, word, ok, now):
+    """Learn the outcome of a unicast frame."""
+    if state.uses_reports:
+        _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(word), np.int64(ok), now)
+
+
+@inlined
 def wake(core, state, i, now):
     """Repeat, give up, join, refresh: whatever is due."""
     _wake(core, state, np.int64(i), now)
@@ -170,7 +184,7 @@ def _start(core, state, i, now):
     state.nodes[i].first_number = stream_below(core, i, U16 + 1)
     begin(state, i)
     start_overlay(core, state, i, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -184,7 +198,7 @@ def _publish(core, state, i, content, number, now):
     hold_event(core, state, i, NOBODY, event, now)
     send_to_trees(core, state, i, event, now)
     let_go(core, event)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -197,7 +211,7 @@ def _subscribe(core, state, i, what, now):
     state.nodes[i].own += 1
     if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
         ask(core, state, i, what, RENEW, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -209,7 +223,7 @@ def _unsubscribe(core, state, i, what, now):
         state.nodes[i].own -= 1
         if own.round >= 0:
             ask(core, state, i, what, END, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -225,22 +239,40 @@ def _receive(core, state, i, sender, message, word, now):
         answered(core, state, i, sender, link, now)
         if name == ACK:
             acknowledged(core, state, i, sender, word)
+        elif name == REFUSAL:
+            refused(core, state, i, sender, word, now)
         else:
             _take_unicast(core, state, i, sender, link, message, word, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
+
+
+@outlined
+def _sent(core, state, i, receiver, message, word, ok, now):
+    name = core.messages[message].name
+    if name in (ACK, REFUSAL):
+        return
+    reported(core, state, i, receiver, number_of(word), ok, now)
+    if ok:
+        link = link_from(state, i, receiver)
+        if link != NONE:
+            heard(state, link, now)
+            answered(core, state, i, receiver, link, now)
+    _plan_wake_up(core, state, i, now)
 
 
 @inlined
 def _take_unicast(core, state, i, sender, link, message, word, now):
     number, way = number_of(word), way_of(word)
     if not is_new(state, i, link, number):
-        acknowledge(core, state, i, sender, number, now)
+        acknowledge(core, state, i, sender, number, word, now)
         drop_message(core, state, i, sender, message, REPEATED, now)
     elif way != OPEN and is_astray(core, state, i, message, way, sender):
         drop_message(core, state, i, sender, message, ASTRAY, now)
+        if not wants_ack(word):
+            refuse(core, state, i, sender, number, now)
         info_soon(core, state, i, now)
     else:
-        take(core, state, i, sender, link, number, now)
+        take(core, state, i, sender, link, number, word, now)
         _take(core, state, i, sender, message, now)
 
 
@@ -277,7 +309,7 @@ def _wake(core, state, i, now):
     if first != NONE and is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
         send_what_waits(core, state, i, now)
     _ask_what_is_due(core, state, i, now)
-    _plan_wake_up(core, state, i)
+    _plan_wake_up(core, state, i, now)
 
 
 @outlined
@@ -292,7 +324,7 @@ def _give_up_silent(core, state, i, now):
             lost = neighbor
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
-        if name in (QUERY, EVENT, NOTIFICATION):
+        if it.waits_for != WAITS_FOR_REFUSAL and name in (QUERY, EVENT, NOTIFICATION):
             route(core, state, i, message, NOBODY, now)
         free_pending(core, state, row)
         row = behind
@@ -324,9 +356,11 @@ def _ask_what_is_due(core, state, i, now):
 
 
 @outlined
-def _plan_wake_up(core, state, i):
-    """Note when something is due, and the room that it may take."""
+def _plan_wake_up(core, state, i, now):
+    """Log zones that the call changed; note when something is due, and the room that it may take."""
     node = state.nodes[i]
+    if node.is_changed:
+        log_zones(core, state, i, now)
     due_us = sooner(next_due_us(state, i), node.next_expiry_us)
     pending = node.pending.first
     while pending != NONE:

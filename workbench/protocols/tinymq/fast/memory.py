@@ -29,8 +29,8 @@ from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.rows import LIST, NO_ROWS
 
 # A message's name in the kernel is its number in MESSAGES.
-MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification", "probe")
-INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION, PROBE = range(1, 9)
+MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification", "probe", "refusal")
+INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION, PROBE, REFUSAL = range(1, 10)
 
 # Nobody as an argument: a function is compiled anew for each plain number that it is given.
 NOBODY = np.int64(NONE)
@@ -45,7 +45,8 @@ LONGEST_KEY = 4096  # bits
 MOST_INTERVALS = 32  # of a region
 
 # Times are NONE where the node has None. ``heard``, ``events`` and ``paths`` count what went into its memories of
-# recent ids; ``may_send``: how many unicast frames this call may still send.
+# recent ids; ``may_send``: how many unicast frames this call may still send; ``reports``: whether the radio has
+# reported an acknowledgement; ``is_changed``: whether keys or children have changed since zones were logged.
 NODE = np.dtype(
     [
         ("ask_again_us", np.int64),
@@ -64,6 +65,8 @@ NODE = np.dtype(
         ("events", np.int64),
         ("paths", np.int64),
         ("may_send", np.int64),
+        ("is_changed", np.int64),
+        ("reports", np.int64),
     ],
     align=True,
 )
@@ -72,7 +75,8 @@ NODE = np.dtype(
 _TIMES = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
 _LISTS = ("pending", "waiting", "stored")
 
-# A place in a tree; ``children``: their links, in the order of their slots.
+# A place in a tree; ``children``: their links, in the order of their slots; ``has_zone``, ``zone_low``, ``zone_taken``:
+# the zone that was logged last, its lowest string, and the sum of the sizes of the children's universes.
 PLACE = np.dtype(
     [
         ("epoch", np.int64),
@@ -82,6 +86,9 @@ PLACE = np.dtype(
         ("key", np.int64),
         ("children", LIST),
         ("is_used", np.int64),
+        ("has_zone", np.int64),
+        ("zone_low", np.int64),
+        ("zone_taken", np.int64),
     ],
     align=True,
 )
@@ -111,13 +118,16 @@ DISTANCE = np.dtype(
 )
 
 # ``numbered``: frames to this neighbor that were given a number; ``hears_us``: whether it is known to hear this node;
-# ``named_us``: when an info of this node last named it; ``owed``: how many infos still are to name it.
+# ``named_us``: when an info of this node last named it; ``owed``: how many infos still are to name it;
+# ``unanswered``: joins in a row that it did not answer; ``join_after_us``: it is sent none before.
 NEIGHBOR = np.dtype(
     [
         ("heard_us", np.int64),
         ("named_us", np.int64),
         ("owed", np.int64),
         ("numbered", np.int64),
+        ("unanswered", np.int64),
+        ("join_after_us", np.int64),
         ("is_known", np.int32),
         ("hears_us", np.int32),
     ],
@@ -193,6 +203,7 @@ PENDING = np.dtype(
         ("message", np.int64),
         ("way", np.int64),
         ("sent", np.int64),
+        ("waits_for", np.int64),
         ("next", np.int64),
     ],
     align=True,
@@ -253,6 +264,7 @@ FIELDS: Fields = {
     "publishes_to_all": GIVEN,
     "shortcuts": GIVEN,
     "retries": GIVEN,
+    "uses_reports": GIVEN,
     "max_queries": GIVEN,
     "max_waiting": GIVEN,
     "max_known": GIVEN,

@@ -20,6 +20,7 @@ from workbench.protocols.tinymq.fast.memory import (
     PROBE,
     QUERY,
     RECENTS,
+    REFUSAL,
     TOO_LITTLE_ROOM,
     WRONG,
 )
@@ -78,6 +79,14 @@ def make_join(core, state, tree):
 def make_probe(core):
     """A probe."""
     return take_message(core, PROBE, NONE, 0, NONE, 0, 0)
+
+
+@inlined
+def make_refusal(core, state):
+    """Make a refusal."""
+    message = take_message(core, REFUSAL, NONE, 0, NONE, 0, 0)
+    measure(core, state, message)
+    return message
 
 
 @inlined

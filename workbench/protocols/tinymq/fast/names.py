@@ -5,10 +5,14 @@ from workbench.sim.fast.layout import FIRST_EVENT, FIRST_REASON
 EVENTS = (
     "key_set",
     "query_stored",
+    "zone_set",
+    "event_matched",
 )
 (
     KEY_SET,
     QUERY_STORED,
+    ZONE_SET,
+    EVENT_MATCHED,
 ) = range(FIRST_EVENT, FIRST_EVENT + len(EVENTS))
 
 REASONS = (

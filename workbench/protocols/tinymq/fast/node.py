@@ -26,7 +26,7 @@ from workbench.protocols.tinymq.fast.messages import (
     make_notification,
     make_query,
 )
-from workbench.protocols.tinymq.fast.names import FULL, NO_SINK, NO_ZONE, STALE, WAITED
+from workbench.protocols.tinymq.fast.names import EVENT_MATCHED, FULL, NO_SINK, NO_ZONE, STALE, WAITED
 from workbench.protocols.tinymq.fast.places import (
     is_attached,
     is_known_tree,
@@ -41,13 +41,14 @@ from workbench.protocols.tinymq.fast.recent import event_id, find, put
 from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, leads_to, split, way_to
 from workbench.protocols.tinymq.fast.rules import asked_lease_s, is_too_old, next_round
 from workbench.protocols.tinymq.fast.unicast import free_pending, send_to
+from workbench.protocols.tinymq.unicast import REFUSAL
 from workbench.protocols.tinymq.wire import DOWN, OPEN
 from workbench.sim.fast.air import hold_message, let_go
-from workbench.sim.fast.layout import DUPLICATE, NONE
+from workbench.sim.fast.layout import DUPLICATE, NO_REASON, NONE
 from workbench.sim.fast.matching import deliver as hand_over
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.record import tell_forwarded, tell_held
+from workbench.sim.fast.record import tell, tell_forwarded, tell_held
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
@@ -142,6 +143,7 @@ def _match(core, state, i, event, previous_hop, now):
     """An event is in this node's zone: match it with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
+    tell(core, now, i, EVENT_MATCHED, address_of(core, previous_hop), event, tree, NO_REASON)
     told = NONE
     row = state.nodes[i].stored.first
     while row != NONE:
@@ -256,7 +258,7 @@ def send_elsewhere(core, state, i, now):
     before, row = NONE, np.int64(pending.first)
     while row != NONE:
         it = state.pendings[row]
-        if it.way == OPEN or leads_to(core, state, i, it.message, it.way, it.neighbor):
+        if it.way == OPEN or it.waits_for == REFUSAL or leads_to(core, state, i, it.message, it.way, it.neighbor):
             before, row = row, np.int64(it.next)
             continue
         behind = remove_behind(pending, state.pendings, before, row)

@@ -5,7 +5,7 @@ What a seat of node i has is in row i * seats + seat: see `memory`.
 
 import numpy as np
 
-from workbench.protocols.tinymq.fast.keys import child_key
+from workbench.protocols.tinymq.fast.keys import child_key, has_universe
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
 from workbench.protocols.tinymq.fast.messages import (
     address_of,
@@ -16,7 +16,7 @@ from workbench.protocols.tinymq.fast.messages import (
     make_probe,
     set_size,
 )
-from workbench.protocols.tinymq.fast.names import KEY_SET
+from workbench.protocols.tinymq.fast.names import KEY_SET, ZONE_SET
 from workbench.protocols.tinymq.fast.node import child_added, key_changed, tree_found
 from workbench.protocols.tinymq.fast.places import (
     add_child,
@@ -42,6 +42,7 @@ from workbench.protocols.tinymq.fast.rules import (
     is_late,
     is_repeated,
     is_silent,
+    join_pause_us,
     longest_slot,
     may_be_parent,
     most_named,
@@ -70,6 +71,7 @@ def start(core, state, i, now):
         it.epoch = 1
         it.epoch_us = now
         it.key = ROOT_KEY
+        state.nodes[i].is_changed = 1
         distance.epoch = 1
         distance.hops = 0
         distance.next_hop = NONE
@@ -378,7 +380,8 @@ def _join_first_heard(core, state, i, seat, now):
     first = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         told = state.told_places[link, seat]
-        if not (state.neighbors[link].is_known and told.is_there and _may_join(state, i, told)):
+        it = state.neighbors[link]
+        if not (it.is_known and told.is_there and now >= it.join_after_us and _may_join(state, i, told)):
             continue
         if first == NONE or is_better_parent(
             told.since_us, state.senders[link], state.told_places[first, seat].since_us, state.senders[first]
@@ -450,6 +453,8 @@ def take_grant(core, state, i, parent, message, now):
         return False
     if is_joining:
         joining.is_used = 0
+    state.neighbors[link_from(state, i, parent)].unanswered = 0
+    state.neighbors[link_from(state, i, parent)].join_after_us = now
     if is_correction:
         _set_key(core, state, i, own_place, key, now)
         return True
@@ -495,6 +500,7 @@ def _set_key(core, state, i, place, key, now):
     if key == state.places[place].key:
         return
     state.places[place].key = key
+    state.nodes[i].is_changed = 1
     _tell_key(core, state, i, place, now)
     _tell_change(core, state, i, now)
     key_changed(core, state, i, place, now)
@@ -506,6 +512,50 @@ def _tell_key(core, state, i, place, now):
         it = state.places[place]
         length, text = state.keys[it.key].length, state.first_text + it.key
         add_row(core, now, i, KEY_SET, address_of(core, it.parent), GRANT, it.tree, it.epoch, 0, length, text)
+
+
+@outlined
+def log_zones(core, state, i, now):
+    """Log the zones that have changed since the last call."""
+    state.nodes[i].is_changed = 0
+    if not core.traces or not core.kept[ZONE_SET]:
+        return
+    for seat in range(state.seats):
+        it = state.places[i * state.seats + seat]
+        if not it.is_used:
+            continue
+        has_zone, low, size, taken = 0, 0, 0, 0
+        if it.key != NO_KEY and has_universe(state, state.keys[it.key].length):
+            low, length = state.keys[it.key].low, state.keys[it.key].length
+            has_zone, size = 1, 1 << (state.key_bits - length)
+            link = it.children.first
+            while link != NONE:
+                # A child's universe begins that far behind this node's lowest string, and is as large.
+                bits = state.key_bits - length - 1 - state.children[link, seat].slot
+                taken |= 1 << bits if bits >= 0 else 0
+                link = state.children[link, seat].next
+        if has_zone == it.has_zone and (not has_zone or (low == it.zone_low and taken == it.zone_taken)):
+            continue
+        if it.has_zone:
+            _log_zone(core, now, i, it.tree, 0, NONE)
+        it.has_zone = has_zone
+        it.zone_low = low
+        it.zone_taken = taken
+        if has_zone:
+            first, bit = low, 1
+            while bit < size:
+                if taken & bit:
+                    if first < low + bit:
+                        _log_zone(core, now, i, it.tree, first, low + bit - 1)
+                    first = low + 2 * bit
+                bit <<= 1
+            if first < low + size:
+                _log_zone(core, now, i, it.tree, first, low + size - 1)
+
+
+@inlined
+def _log_zone(core, now, i, tree, low, high):
+    add_row(core, now, i, ZONE_SET, NONE, 0, tree, low, 0, high, NO_REASON)
 
 
 # Repair
@@ -520,12 +570,18 @@ def lose(core, state, i, neighbor, now):
     state.neighbors[link].named_us = NONE
     state.neighbors[link].owed = 0
     _forget_distances(state, link)
+    is_unanswered = False
     for seat in range(state.seats):
         state.told_places[link, seat].is_there = 0
         state.told_places[link, seat].was_told = 0
         joining = state.joinings[i * state.seats + seat]
         if joining.is_used and joining.neighbor == neighbor:
+            is_unanswered |= joining.send_us == NONE
             joining.is_used = 0
+    if is_unanswered:
+        it = state.neighbors[link]
+        it.unanswered += 1
+        it.join_after_us = now + join_pause_us(it.unanswered, state.info_us)
     for tree in range(state.trees):
         if state.distances[i, tree].next_hop == neighbor:
             _break(core, state, i, tree, now)
@@ -547,6 +603,7 @@ def _lose_place(core, state, i, place, now):
     if core.kept[KEY_SET]:
         add_row(core, now, i, KEY_SET, address_of(core, it.parent), 0, it.tree, it.epoch, 0, NONE, NO_REASON)
     it.key = NO_KEY
+    state.nodes[i].is_changed = 1
     look_for_parent(core, state, i, now)
 
 
@@ -639,7 +696,8 @@ def _ask_silent(core, state, i, now):
     """Ask the parents, children and next hops that have been silent for long for an answer."""
     for link in range(state.in_first[i], state.in_first[i + 1]):
         it = state.neighbors[link]
-        if not (it.is_known and is_in_doubt(it.heard_us, now, state.lost_after_us) and _is_needed(state, i, link)):
+        is_doubted = it.is_known and it.hears_us and is_in_doubt(it.heard_us, now, state.lost_after_us)
+        if not (is_doubted and _is_needed(state, i, link)):
             continue
         neighbor = state.senders[link]
         if not is_waiting_for(state, i, neighbor):

@@ -102,6 +102,7 @@ def remove_child(state, place, i, link):
         before, other = other, rows[other].next
     remove_behind(children, rows, before, link)
     rows[link].slot = NONE
+    state.nodes[i].is_changed = 1
 
 
 @outlined
@@ -115,6 +116,7 @@ def add_child(state, place, i, link, slot):
         before, behind = behind, rows[behind].next
     rows[link].slot = slot
     append_behind(children, rows, before, link)
+    state.nodes[i].is_changed = 1
 
 
 @inlined

@@ -99,7 +99,8 @@ def store(core, state, i, query, previous_hop, now):
         _unite_with_inside(core, state, state.storeds[row].message, copy)
     else:
         save(state, INSIDE, copy)
-        tell(core, now, i, QUERY_STORED, address_of(core, previous_hop), query, 1, core.subscriptions[it.what].detail)
+        detail = core.subscriptions[it.what].detail
+        tell(core, now, i, QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
         row = take_free(state.storeds, state.numbers, FREE_STORED)
         append_behind(node.stored, state.storeds, before, row)
     state.storeds[row].message = copy
@@ -122,7 +123,7 @@ def forget(core, state, i, before, row, now):
     """Remove a stored query; ``before``: the one in front of it, or NONE."""
     it = state.storeds[row]
     detail = core.subscriptions[state.fields[it.message].what].detail
-    tell(core, now, i, QUERY_STORED, NONE, it.message, 0, detail)
+    tell(core, now, i, QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
     let_go(core, it.message)
     remove_behind(state.nodes[i].stored, state.storeds, before, row)
     give_back(state.storeds, state.numbers, FREE_STORED, row)

@@ -32,6 +32,7 @@ from workbench.protocols.tinymq.fast.memory import (
     PROBE,
     QUERY,
     RECENTS,
+    REFUSAL,
     WANTED,
     WIDEST_KEY_SPACE,
     WRONG,
@@ -64,6 +65,7 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
     sizes_B[INFO] = _info_B()
     sizes_B[PROBE] = len(wire.encode(0, wire.Probe()))
     sizes_B[ACK] = len(wire.encode_ack(0))
+    sizes_B[REFUSAL] = len(wire.encode_refusal(0))
     sizes_B[JOIN] = len(wire.encode(0, wire.Join(0)))
     sizes_B[GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
     query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, one, ())
@@ -159,11 +161,12 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     protocol, _, work, _ = setup
     seats, trees, parts = _seats(protocol), len(protocol.roots), _most_neighbors(setup) + 3
     deliveries = work.most_subscriptions * work.most_samples
-    some = 2 * parts + 20 + 4 * seats
+    zones = seats * (protocol.key_bits // 2 + 3)
+    some = 2 * parts + 20 + 4 * seats + zones
     return (
-        Needs(4 + 6 * seats, 4 + 4 * seats, 4 + 4 * seats),
+        Needs(4 + 6 * seats + zones, 4 + 4 * seats, 4 + 4 * seats),
         Needs(some + deliveries, some, 2 * some),
-        Needs(trees * some + deliveries + 4 * seats, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
+        Needs(trees * some + deliveries + 4 * seats + zones, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
     )
 
 
@@ -193,6 +196,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         _sizes(setup, messages),
         **{name: getattr(protocol, name) for name in _SETTINGS},
         **protocol.times._asdict(),
+        uses_reports=bool(protocol.retries) and protocol.acks == "radio",
         every_tree=protocol.node.every_tree,
         trees=len(protocol.roots),
         seats=_seats(protocol),

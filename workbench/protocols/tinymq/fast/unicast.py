@@ -1,13 +1,14 @@
 """One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
 
 from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, GRANT, NOBODY, RECENTS
-from workbench.protocols.tinymq.fast.messages import drop_message, measure
+from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal, measure
 from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
-from workbench.protocols.tinymq.fast.rules import is_given_up, retry_wait_us
-from workbench.protocols.tinymq.rules import MOST_AT_ONCE, PACE_US
-from workbench.protocols.tinymq.wire import U16
+from workbench.protocols.tinymq.fast.rules import is_given_up, longest_wait_us, most_frames, retry_wait_us
+from workbench.protocols.tinymq.rules import PACE_US
+from workbench.protocols.tinymq.unicast import ACK, REFUSAL, REPORT, TURN
+from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast.air import hold_message, let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE
@@ -15,7 +16,8 @@ from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.reference import inlined, outlined
 from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
-_WAY = 16  # first bit of a frame's way in its word; its number is in those before
+# First bits in a frame's word, behind its number: of its way, and of whether it asks for no ack.
+_WAY, _NO_ACK = 16, 18
 
 
 @inlined
@@ -27,13 +29,25 @@ def number_of(word):
 @inlined
 def way_of(word):
     """The way of a frame, out of its word."""
-    return word >> _WAY
+    return (word >> _WAY) & 3
+
+
+@inlined
+def wants_ack(word):
+    """Whether a frame asks for an ack, out of its word."""
+    return word >> _NO_ACK == 0
 
 
 @inlined
 def begin(state, i):
     """A node is called: what it sends counts from here."""
-    state.nodes[i].may_send = MOST_AT_ONCE
+    node, in_radio = state.nodes[i], 0
+    if node.reports:
+        row = node.pending.first
+        while row != NONE:
+            in_radio += state.pendings[row].waits_for == REPORT
+            row = state.pendings[row].next
+    node.may_send = most_frames(node.reports, in_radio)
 
 
 @outlined
@@ -68,17 +82,78 @@ def send_to(core, state, i, neighbor, message, way, now):
 def _send_or_wait(core, state, i, row, now):
     it = state.pendings[row]
     if state.nodes[i].may_send == 0:
+        it.waits_for = TURN
         it.due_us = now + PACE_US
-        return
-    state.nodes[i].may_send -= 1
-    send(core, now, i, it.neighbor, it.message, it.number | (it.way << _WAY))
+    else:
+        _send(core, state, i, row, now)
+
+
+@outlined
+def _send(core, state, i, row, now):
+    it, node = state.pendings[row], state.nodes[i]
+    node.may_send -= 1
+    send(core, now, i, it.neighbor, it.message, it.number | (it.way << _WAY) | (node.reports << _NO_ACK))
     if state.retries == 0:
         return
     if it.sent == 0:
         it.first_us = now
-    wait_us = retry_wait_us(state.retry_us, it.sent)
-    it.due_us = now + wait_us + stream_below(core, i, wait_us // 2 + 1)
     it.sent += 1
+    if node.reports:
+        _wait_for(core, state, i, row, REPORT, longest_wait_us(state.retry_us), now)
+    else:
+        _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+
+
+@inlined
+def _wait_for(core, state, i, row, what, wait_us, now):
+    it = state.pendings[row]
+    it.waits_for = what
+    it.due_us = now + wait_us + stream_below(core, i, wait_us // 2 + 1)
+
+
+@outlined
+def reported(core, state, i, neighbor, number, ok, now):
+    """Note the radio's report of a frame, and send what waits for its turn."""
+    node = state.nodes[i]
+    node.reports |= ok
+    before, row = _find(state, i, neighbor, number)
+    if row != NONE and state.pendings[row].waits_for == REPORT:
+        it = state.pendings[row]
+        if not ok:
+            _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+        elif it.way == OPEN:
+            remove_behind(node.pending, state.pendings, before, row)
+            free_pending(core, state, row)
+        else:
+            _wait_for(core, state, i, row, REFUSAL, longest_wait_us(state.retry_us), now)
+    begin(state, i)
+    row = node.pending.first
+    while row != NONE and node.may_send:
+        if state.pendings[row].waits_for == TURN:
+            _send(core, state, i, row, now)
+        row = state.pendings[row].next
+
+
+@outlined
+def refused(core, state, i, neighbor, number, now):
+    """A neighbor is not what a frame took it for."""
+    _, row = _find(state, i, neighbor, number)
+    if row != NONE:
+        it = state.pendings[row]
+        if it.waits_for == REPORT or it.waits_for == REFUSAL:
+            _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+
+
+@inlined
+def _find(state, i, neighbor, number):
+    """(the row before, the row) of the frame of that number to a neighbor if it still waits; NONE for no row."""
+    before, row = NONE, state.nodes[i].pending.first
+    while row != NONE:
+        it = state.pendings[row]
+        if it.neighbor == neighbor and it.number == number:
+            break
+        before, row = row, it.next
+    return before, row
 
 
 @inlined
@@ -91,18 +166,26 @@ def is_new(state, i, link, number):
 
 
 @inlined
-def acknowledge(core, state, i, neighbor, number, now):
-    """Acknowledge a neighbor's frame."""
-    if state.retries:
+def acknowledge(core, state, i, neighbor, number, word, now):
+    """Acknowledge a neighbor's frame if that is wanted."""
+    if state.retries and wants_ack(word):
         send(core, now, i, neighbor, state.numbers[ACKNOWLEDGEMENT], number)
 
 
 @inlined
-def take(core, state, i, neighbor, link, number, now):
-    """Acknowledge a neighbor's frame that is new."""
+def refuse(core, state, i, neighbor, number, now):
+    """Report to a neighbor that its frame, which wants no ack, was not taken."""
+    refusal = make_refusal(core, state)
+    send(core, now, i, neighbor, refusal, number)
+    let_go(core, refusal)
+
+
+@inlined
+def take(core, state, i, neighbor, link, number, word, now):
+    """Remember a neighbor's frame that is new, and acknowledge it if that is wanted."""
     if state.retries == 0:
         return
-    acknowledge(core, state, i, neighbor, number, now)
+    acknowledge(core, state, i, neighbor, number, word, now)
     node, id = state.nodes[i], heard_id(link, number)
     node.heard += 1
     put(state, state.recents, RECENTS, find(state.recents, id), id, node.heard, 0)
@@ -118,14 +201,10 @@ def free_pending(core, state, row):
 @inlined
 def acknowledged(core, state, i, neighbor, number):
     """An acknowledgement came."""
-    before, row = NONE, state.nodes[i].pending.first
-    while row != NONE:
-        it = state.pendings[row]
-        if it.neighbor == neighbor and it.number == number:
-            remove_behind(state.nodes[i].pending, state.pendings, before, row)
-            free_pending(core, state, row)
-            return
-        before, row = row, it.next
+    before, row = _find(state, i, neighbor, number)
+    if row != NONE:
+        remove_behind(state.nodes[i].pending, state.pendings, before, row)
+        free_pending(core, state, row)
 
 
 @inlined
@@ -133,9 +212,10 @@ def is_waiting_for(state, i, neighbor):
     """Whether a neighbor has yet to acknowledge something."""
     row = state.nodes[i].pending.first
     while row != NONE:
-        if state.pendings[row].neighbor == neighbor:
+        it = state.pendings[row]
+        if it.neighbor == neighbor and it.waits_for != REFUSAL:
             return True
-        row = state.pendings[row].next
+        row = it.next
     return False
 
 
@@ -155,7 +235,7 @@ def is_granting(core, state, i, neighbor, tree):
 @inlined
 def _is_heard(state, i, pending):
     it = state.neighbors[link_from(state, i, pending.neighbor)]
-    return it.is_known and it.heard_us > pending.first_us
+    return it.is_known and it.hears_us and it.heard_us > pending.first_us
 
 
 @outlined
@@ -164,6 +244,7 @@ def repeat(core, state, i, now, given_up):
 
     Whoever goes through that list frees its rows.
     """
+    _forget_taken(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE:
         it = state.pendings[row]
@@ -182,6 +263,21 @@ def repeat(core, state, i, now, given_up):
     while silent != NONE:
         _give_up(state, i, silent, given_up)
         silent = _first_silent(state, i)
+
+
+@outlined
+def _forget_taken(core, state, i, now):
+    """Free what can no longer be refused."""
+    pending = state.nodes[i].pending
+    before, row = NONE, pending.first
+    while row != NONE:
+        it = state.pendings[row]
+        if it.waits_for != REFUSAL or it.due_us > now:
+            before, row = row, it.next
+            continue
+        behind = remove_behind(pending, state.pendings, before, row)
+        free_pending(core, state, row)
+        row = behind
 
 
 @outlined

@@ -52,6 +52,7 @@ MESSAGE_COLOURS = {
     "grant": palette.REINFORCED,
     "ack": palette.LINK_GOOD,
     "probe": palette.LINK_GOOD,
+    "refusal": palette.LOST,
 }
 
 QUIET_MESSAGES = ("ack",)

@@ -95,12 +95,12 @@ def layers(recorded: Recorded) -> list[Part]:
     run, rows = recorded.run, told(recorded.columns)
     protocol, seen = run.scenario.protocol, overlay_in(run, rows)
     mapping = protocol.mapping
-    zones = zone_table(seen, mapping.key_bits)
+    zones = zone_table(seen)
     parts: list[Part] = [
         *tree_layers(seen, protocol.node.every_tree and len(seen.roots) > 1),
         *ring_layers(seen),
         *_load_layers(recorded, rows.sent, seen.roots),
-        *way_layers(recorded, rows, zones, mapping),
+        *way_layers(recorded, rows),
         *zone_layers(seen, zones, mapping),
         *_repair_curves(seen),
     ]
@@ -217,13 +217,13 @@ def _placed(plan: Plan, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray
 # Messages
 
 
-def way_layers(recorded: Recorded, rows: Told, zones: Table, mapping: Mapping) -> list[Layer | Ways]:
+def way_layers(recorded: Recorded, rows: Told) -> list[Layer | Ways]:
     """The ways of queries and events, ``MOST_WAYS`` in all, of queries half of that at most."""
     known = to_follow(rows)
     queries = _spread(np.flatnonzero(known["kind"] == 0), MOST_WAYS // 2)
     events = _spread(np.flatnonzero(known["kind"] == 1), MOST_WAYS - len(queries))
     wanted = select(known, np.concatenate([queries, events]))
-    hops, marks = travelled(rows, wanted, zones, mapping)
+    hops, marks = travelled(rows, wanted)
     step = -(-len(hops["way"]) // MOST_HOPS)
     if step > 1:
         wanted = select(wanted, np.arange(0, len(wanted["kind"]), step))

@@ -6,13 +6,9 @@
 Theory of operation
     relays     frames of events that a node sent for others, by published event (repeated frames count)
     frames     all frames that a node sent, by second of the run
-    queries    queries that a node stored, mean over the run; one that it stored in several trees counts once
+    queries    queries that a node stored, mean over the run; one that it stored in several trees counts in each
 
     All maps of a figure share one scale, from 0 to the largest load in any of them, so that they can be compared.
-
-Limits
-    A trace does not say in which tree a query is stored. So in PUB-2-SUB+, where a node may store it in several, the
-    load is too low, and the first of them that ends it ends it for all. In TinyMQ a node is in one tree.
 
 Reference
     The same count of relays as in `workbench.protocols.tinymq.metrics`.

@@ -1,13 +1,13 @@
-"""TinyMQ's overlay, replayed from a trace: who had which key in which tree, who had none, who stored which query.
+"""TinyMQ's overlay in a trace: which nodes had which keys and zones in which trees, and which queries they stored.
 
     overlay_of(run)                                 the overlay of a run of TinyMQ or PUB-2-SUB+
     overlay(trace, roots, duration_us)              the same from a trace
 
 Theory of operation
-    ``key_set`` rows give and take keys, ``query_stored`` rows come and go with queries, ``failed`` and ``recovered``
-    rows cut both: a node that is down has no place, and finds its own again when it is up, as an outage keeps its
-    memory. A node that is up and in no span of a place is an *orphan*; in PUB-2-SUB+, where a node belongs to every
-    tree, one is too that lacks a place in one of them.
+    ``key_set`` rows give and take keys, ``zone_set`` rows zones, ``query_stored`` rows queries. ``failed`` and
+    ``recovered`` rows cut all three: a node that is down has no place, and finds its own again when it is up, as an
+    outage keeps its memory. A node that is up and in no span of a place is an *orphan*; in PUB-2-SUB+, where a node
+    belongs to every tree, one is too that lacks a place in one of them.
 
     A place is *re-keyed* if its node had another key, or was in another tree, just before the last failure in the
     network. With the next failure the count begins anew: what is drawn is the repair of that failure. `repair_metrics`
@@ -18,12 +18,11 @@ Cost
     Sorting these few rows as arrays; frames are never looked at.
 
 Limits
-    A trace tells keys as their nodes have them. While a change spreads, parent and child may be of two minds, and two
-    nodes may claim the same string. `query_stored` does not name a tree: what a node of PUB-2-SUB+ stores is taken to
-    be stored in each of its trees.
+    A trace has keys and zones as their nodes have them. While a change spreads, parent and child may be of two minds,
+    and two nodes may claim the same string.
 
 Reference
-    Events KeySet and QueryStored of `workbench.protocols.tinymq.events`.
+    Events KeySet, ZoneSet and QueryStored of `workbench.protocols.tinymq.events`.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from workbench.protocols.tinymq import TinyMQ
 from workbench.protocols.tinymq.views.told import Told, among, as_spans, joined, told
 from workbench.views.layers import Table, select
 from workbench.views.player.columns import Columns, read
+from workbench.views.sorting import order_of
 from workbench.views.spans import FOREVER_US, groups, opened, within, without
 
 NEVER, LOST, PLACED = range(3)  # what a node that is up has of its places: none yet, none any more, all
@@ -68,7 +68,7 @@ class OrphanSpan(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """A node stores the query (sink, number) during [from_us, until_us); text: its attributes."""
+    """A node stores the query (sink, number) of a tree during [from_us, until_us); text: its attributes."""
 
     node: int
     sink: int
@@ -76,6 +76,7 @@ class StoredSpan(NamedTuple):
     text: str
     from_us: int
     until_us: int
+    tree: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +84,9 @@ class Overlay:
     """The overlay of a run in time, as tables in order of ``from_us`` and as lists of spans.
 
     roots: the root of each tree. placed, homeless, storing: the fields of `PlaceSpan` and its depth, of `OrphanSpan`
-    and of `StoredSpan`, with keys and texts as places in ``words``. whole: when a node had all its places; outages:
-    when it was down; both node, from_us, until_us.
+    and of `StoredSpan`, with keys and texts as places in ``words``. zoned: node, tree, the interval ``low`` to ``high``
+    of strings that the node stored, from_us, until_us, and zone, a number for all intervals of a zone. whole: when a
+    node had all its places; outages: when it was down; both node, from_us, until_us.
     """
 
     roots: tuple[int, ...]
@@ -93,6 +95,7 @@ class Overlay:
     homeless: Table
     whole: Table
     storing: Table
+    zoned: Table
     outages: Table
     duration_us: int
 
@@ -166,7 +169,7 @@ def overlay(
 def _replayed(rows: Told, roots: Sequence[int], duration_us: int, nodes: Iterable[int], every_tree: bool) -> Overlay:
     columns, logged = rows.columns, rows.logged
     outages = _outages(columns, among(columns, logged, event=("failed", "recovered")), duration_us)
-    placed = without(_places(columns, among(columns, logged, event="key_set"), duration_us, every_tree), outages)
+    placed = without(_places(columns, among(columns, logged, event="key_set"), duration_us), outages)
     needed = len(roots) if every_tree else 1
     standing = _standing(placed, outages, np.array(list(nodes), np.int64), needed, duration_us)
     homeless = select(standing, standing["what"] != PLACED)
@@ -178,6 +181,7 @@ def _replayed(rows: Told, roots: Sequence[int], duration_us: int, nodes: Iterabl
         _ordered(homeless | {"had_place": homeless["what"] == LOST}, "node"),
         _ordered(select(standing, standing["what"] == PLACED), "node"),
         _ordered(storing, "node"),
+        _ordered(without(_zones(columns, among(columns, logged, event="zone_set"), duration_us), outages), "node"),
         _ordered(outages, "node"),
         duration_us,
     )
@@ -194,11 +198,9 @@ def _outages(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     return within({"node": node[which], "from_us": times_us[which], "until_us": until}, duration_us)
 
 
-def _places(columns: Columns, rows: np.ndarray, duration_us: int, every_tree: bool) -> Table:
+def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, tree = columns["node"][rows].astype(np.int64), columns["origin"][rows].astype(np.int64)
-    # A node of TinyMQ that takes a key in one tree has left the other, though no row says so.
-    line = groups(node, tree) if every_tree else node
-    which, until = opened(line, columns["time_us"][rows], columns["value"][rows] >= 0, duration_us)
+    which, until = opened(groups(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us)
     rows = rows[which]
     found = {"node": node[which], "tree": tree[which], "parent": columns["peer"][rows]}
     keys, key = np.unique(columns.codes["detail"][rows], return_inverse=True)
@@ -215,10 +217,27 @@ def _depths(keys: list[str]) -> np.ndarray:
     return ones[end] - ones[end - length]
 
 
+def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
+    """The intervals of zones: each lasts until the next row of its node and tree that ends the zone."""
+    names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
+    found = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
+    line = groups(found["node"], found["tree"])
+    order = order_of(line)
+    found, line = select(found, order), line[order]
+    is_end = found["high"] < 0
+    ends = np.flatnonzero(is_end)
+    end = np.append(ends, len(line))[np.searchsorted(ends, np.arange(len(line)))]
+    is_ended = np.append(line, -1)[end] == line
+    found["until_us"] = np.where(is_ended, np.append(found["from_us"], 0)[end], duration_us)
+    found["zone"] = groups(line, np.cumsum(is_end))
+    return within(select(found, ~is_end), duration_us)
+
+
 def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     names = {"node": "node", "sink": "origin", "number": "sequence"}
     found = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
-    times_us, is_stored = columns["time_us"][rows], columns["value"][rows] != 0
+    found["tree"] = np.abs(columns["value"][rows]) - 1
+    times_us, is_stored = columns["time_us"][rows], columns["value"][rows] > 0
     which, until = opened(groups(*found.values()), times_us, is_stored, duration_us, reopens=False)
     found = select(found, which) | {"text": columns.codes["detail"][rows[which]]}
     return within(found | {"from_us": times_us[which], "until_us": until}, duration_us)

@@ -48,7 +48,7 @@ class _Moment:
         self.time_us = time_us_of(run, time_s, what)
         self.mapping: Mapping = protocol_of(run).mapping
         self.seen: Overlay = overlay_of(run)
-        zones = zone_table(self.seen, self.mapping.key_bits)
+        zones = zone_table(self.seen)
         boxes = stored_boxes(self.seen, zones, self.mapping)
         self.zones: list[ZoneSpan] = zones_at(self.seen, zones, self.time_us)
         self.boxes: list[BoxSpan] = as_spans(BoxSpan, boxes, (), self.seen.alive(boxes, self.time_us))

@@ -9,9 +9,7 @@ Theory of operation
     link, is one hop, at its first arrival. So is each link that only ever lost it, with ``arrived`` False. An event's
     route is that of the event and of the notifications about it, which carry its number.
 
-    A query's rendezvous nodes are those that tell that they have stored it, an event's are those that it came to and
-    was not only passed on by: they tell that they hold it. The publisher holds its event from the start; it is a
-    rendezvous node too if the event lies in its own zone.
+    A query's rendezvous nodes log that they have stored it, an event's that they match it.
 
 Limits
     A query is sent again and again. Its route is all that was new since ``from_s``, be it a refresh or a repair.
@@ -27,8 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import ParameterError
-from workbench.protocols.tinymq.mapping import Mapping
-from workbench.protocols.tinymq.views.overlay import overlay_in, protocol_of
+from workbench.protocols.tinymq.views.overlay import protocol_of
 from workbench.protocols.tinymq.views.told import (
     EVENT,
     MESSAGE_NAMES,
@@ -41,7 +38,6 @@ from workbench.protocols.tinymq.views.told import (
     firsts,
     told,
 )
-from workbench.protocols.tinymq.views.zones import in_zones, regions, zone_table
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Table, select
 from workbench.views.player.columns import Columns, read
@@ -53,7 +49,7 @@ KINDS = {QUERY: (QUERY,), EVENT: (EVENT, NOTIFICATION)}
 _KIND_OF = {message: which for which, messages in enumerate(KINDS.values()) for message in messages}
 _MESSAGES = {message: which for which, message in enumerate(MESSAGE_NAMES)}
 MARKS = ("stored", "matched", "delivered", "dropped")
-_TELLS = {event: which for which, event in enumerate(("query_stored", "held", "delivered", "dropped"))}
+_TELLS = {event: which for which, event in enumerate(("query_stored", "event_matched", "delivered", "dropped"))}
 _QUIET = {"repeated": 0, "duplicate": 0}  # drops that only say that a node had it already
 
 
@@ -137,7 +133,7 @@ def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: floa
 
     None is the first event. Raises ParameterError if the run has no such thing, or no overlay.
     """
-    protocol = protocol_of(run)
+    protocol_of(run)
     known = routed(run.trace)
     if what is None:
         what = next((one for one in known if one[0] == EVENT), None)
@@ -147,15 +143,13 @@ def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: floa
         raise ParameterError(f"route: there is no {what!r} in this run; here: {here}")
     rows, until_us = told(read(run.trace)), time_us_of(run, until_s, "route")
     wanted = select(to_follow(rows), np.array([at]))
-    seen = overlay_in(run, rows)
-    zones = zone_table(seen, protocol.mapping.key_bits)
-    hops, marks = travelled(rows.within(round(from_s * 1e6), until_us), wanted, zones, protocol.mapping)
+    hops, marks = travelled(rows.within(round(from_s * 1e6), until_us), wanted)
     went = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
     happened = marks | {"look": np.array(MARKS, object)[marks["look"]]}
-    return Route(known[at], tuple(went), tuple(as_spans(Mark, happened, [*seen.words, ""])))
+    return Route(known[at], tuple(went), tuple(as_spans(Mark, happened, [*rows.columns.words["detail"], ""])))
 
 
-def travelled(rows: Told, wanted: Table, zones: Table, mapping: Mapping) -> tuple[Table, Table]:
+def travelled(rows: Told, wanted: Table) -> tuple[Table, Table]:
     """The hops and marks of some messages, in order of time.
 
     wanted: rows of `to_follow`. Hops: the fields of `Hop` and way, a row of ``wanted``, with messages as places in
@@ -163,8 +157,6 @@ def travelled(rows: Told, wanted: Table, zones: Table, mapping: Mapping) -> tupl
     ``columns.words["detail"]``, -1 none.
     """
     hops, marks = _hops(rows, wanted), _marks(rows, wanted)
-    own = _own_rendezvous(rows, wanted, zones, mapping)
-    marks = {name: np.concatenate([column, own[name]]) for name, column in marks.items()}
     first = firsts(_keys(marks["way"], marks["look"], marks["node"]))[1]
     marks = select(marks, np.sort(first))
     return select(hops, order_of(hops["arrived_us"])), select(marks, np.lexsort((marks["node"], marks["at_us"])))
@@ -219,32 +211,12 @@ def _marks(of: Told, wanted: Table) -> Table:
     columns = of.columns
     rows, way = _wanted(columns, among(columns, of.logged, event=_TELLS), wanted)
     look = coded(columns, rows, "event", _TELLS)
-    is_told = (look != _TELLS["query_stored"]) | (columns["value"][rows] == 1)
-    # Sinks hold an event once its notification has come; that is told by its delivery.
-    is_here = (coded(columns, rows, "message", {EVENT: 1}) == 1) & (columns["peer"][rows] >= 0)
-    is_told &= (look != _TELLS["held"]) | is_here
+    is_told = (look != _TELLS["query_stored"]) | (columns["value"][rows] > 0)
     is_dropped = look == _TELLS["dropped"]
     is_told &= ~is_dropped | (coded(columns, rows, "detail", _QUIET) < 0)
     text = np.where(is_dropped, columns.codes["detail"][rows], -1)
     found = {"node": columns["node"][rows], "look": look, "at_us": columns["time_us"][rows], "text": text, "way": way}
     return select(found, is_told)
-
-
-def _own_rendezvous(of: Told, wanted: Table, zones: Table, mapping: Mapping) -> Table:
-    """The publishers of events that are in their own zones."""
-    columns, said = of.columns, among(of.columns, of.logged, event="published")
-    rows, way = _wanted(columns, among(columns, of.logged, event="originated", message=EVENT), wanted)
-    node = np.concatenate([columns["node"][said], columns["node"][rows]])
-    key = _keys(node, np.concatenate([columns["sequence"][said], columns["value"][rows]]))
-    known, first = firsts(key[: len(said)])
-    place = np.searchsorted(known, key[len(said) :])
-    is_said = np.append(known, -1)[place] == key[len(said) :]
-    rows, way, text = rows[is_said], way[is_said], columns.codes["detail"][said[first[place[is_said]]]]
-    at_us, node = columns["time_us"][rows], columns["node"][rows].astype(np.int64)
-    here = {"node": node, "text": text, "from_us": at_us, "until_us": at_us + 1}
-    row = in_zones(zones, here, regions(columns.words["detail"], text, mapping.event_box, mapping))["row"]
-    look, none = np.full(len(row), MARKS.index("matched")), np.full(len(row), -1)
-    return {"node": node[row], "look": look, "at_us": at_us[row], "text": none, "way": way[row]}
 
 
 def tables_of(way: Route) -> tuple[Table, Table]:

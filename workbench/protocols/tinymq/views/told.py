@@ -24,7 +24,7 @@ _HEARD, _SENT, _LOGGED = range(3)
 _FRAMES = {"received": _HEARD, "sent": _SENT}
 _LOGS = (
     *("key_set", "query_stored", "failed", "recovered", "subscribed", "published", "originated"),
-    *("held", "delivered", "dropped"),
+    *("held", "delivered", "dropped", "zone_set", "event_matched"),
 )
 _KINDS = {**_FRAMES, **dict.fromkeys(_LOGS, _LOGGED)}
 

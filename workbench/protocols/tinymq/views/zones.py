@@ -1,22 +1,19 @@
 """Zones in time: how the nodes of each tree share out the key space, and which part of it stored queries cover.
 
-    zone_table(seen, key_bits)               who stored which strings of a tree, from when to when
+    zone_table(seen)                         who stored which strings of a tree, from when to when
     stored_boxes(seen, zones, mapping)       which of these strings belong to a query that is stored there
     in_zones(zones, rows, regions)           the same for whatever a node has at a time
     blocks(low, high, bits)                  the rectangles of two dimensions that an interval of strings is
 
 Theory of operation
-    A key that fits into ``key_bits`` bits is told by the first string of its universe: its parent's is the same without
-    the lowest 1, and this bit says which of the parent's children it is. So the children of a key at a time are a
-    number, the sum of their bits, which changes as they come and go; and the zone is what lies between its bits.
+    Nodes log their zones; key and depth are those that a node had meanwhile.
     A query covers of a zone what its box and the zone have in common.
 
     With two dimensions of l1 and l2 bits, a string is a cell of a grid of 2^l1 rows and 2^l2 columns. An interval of
     strings is cut into blocks of 2^n strings that begin at a multiple of 2^n; each of them is a rectangle of the grid.
 
 Limits
-    Zones follow the keys of the nodes that are up. That a parent takes a while to notice that a child is gone, and has
-    the child's strings only then, a trace does not tell.
+    In key spaces of more than 62 bits nodes log no zones, and nothing is shown of them.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.overlay import Overlay
 from workbench.protocols.tinymq.views.told import as_spans, joined, numbered, spread
 from workbench.views.layers import Table, select
-from workbench.views.spans import FOREVER_US, overlaps
+from workbench.views.spans import groups, overlaps
 
 MOST_CELLS = 1 << 12
 WIDEST = 62  # bits of a string that an int64 holds, with one to spare
@@ -64,20 +61,23 @@ class BoxSpan(NamedTuple):
     until_us: int
 
 
-def zone_table(seen: Overlay, key_bits: int) -> Table:
+def zone_table(seen: Overlay) -> Table:
     """The zones of all trees in time, in order of ``from_us``, tree and strings; a zone of two intervals is two rows.
 
     Columns: those of `ZoneSpan`, with keys as places in ``seen.words``, and zone, a number for each zone. Strings of
     a tree that are in no row at a time are nobody's then.
     """
-    claims = _claims(seen, key_bits)
-    line, children = _children(claims)
-    found = overlaps(line, claims["from_us"], claims["until_us"], *(children[name] for name in ("line", *_TIMES)))
-    held = select(claims, found.row) | {"row": found.row, "taken": children["taken"][found.other]}
-    held = joined(held | {"from_us": found.from_us, "until_us": found.until_us}, "row", "taken")
-    zone, low, high = _intervals(held["first"], held["size"], held["taken"])
-    zones = select(held, zone) | {"zone": zone, "low": low, "high": high}
-    return select(zones, np.lexsort((numbered(low), zones["tree"], zones["from_us"])))
+    zoned = seen.zoned
+    claims = joined(
+        {name: seen.placed[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
+    )
+    trees = len(seen.roots)
+    line, claimed = (some["node"] * trees + some["tree"] for some in (zoned, claims))
+    found = overlaps(line, zoned["from_us"], zoned["until_us"], claimed, claims["from_us"], claims["until_us"])
+    zones = select(zoned, found.row) | {name: claims[name][found.other] for name in ("key", "depth")}
+    zones |= {"from_us": found.from_us, "until_us": found.until_us}
+    zones["zone"] = groups(zones["zone"], found.from_us)
+    return select(zones, np.lexsort((zones["low"], zones["tree"], zones["from_us"])))
 
 
 _TIMES = ("from_us", "until_us")
@@ -86,62 +86,6 @@ _TIMES = ("from_us", "until_us")
 def _whole(key_bits: int) -> Any:
     """What holds strings as numbers: longer ones are Python's."""
     return np.int64 if key_bits <= WIDEST else object
-
-
-def _claims(seen: Overlay, key_bits: int) -> Table:
-    """Who had a key that fits into the key space: node, tree, key, depth, the first string and the size of its
-    universe, from_us, until_us."""
-    codes, at = np.unique(seen.placed["key"], return_inverse=True)
-    words = (seen.words[code] for code in codes.tolist())
-    first = [int(word.ljust(key_bits, "0"), 2) if len(word) <= key_bits else -1 for word in words]
-    fits = np.array([one >= 0 for one in first], bool)
-    told = {name: seen.placed[name] for name in ("node", "tree", "key", "depth", *_TIMES)}
-    told |= {"first": np.array(first, _whole(key_bits))[at]}
-    claims = joined(select(told, fits[at]), "node", "tree", "key")
-    return claims | {"size": np.where(claims["first"] == 0, 1 << key_bits, claims["first"] & -claims["first"])}
-
-
-def _children(claims: Table) -> tuple[np.ndarray, Table]:
-    """(the number of each claim's key in its tree; when which children of a key were there: line, taken, from, until).
-
-    taken: the sum of the children's bits.
-    """
-    children = joined(select(claims, claims["first"] > 0), "tree", "first")
-    above = children["first"] & (children["first"] - 1)
-    trees = np.concatenate([claims["tree"], children["tree"]])
-    line = numbered(trees, np.concatenate([claims["first"], above]))
-    line, parent = line[: len(claims["tree"])], line[len(claims["tree"]) :]
-    lines = np.unique(np.concatenate([line, parent]))
-    bit = children["first"] ^ above
-    key = np.concatenate([lines, parent, parent])
-    time_us = np.concatenate([np.full(len(lines), -FOREVER_US), children["from_us"], children["until_us"]])
-    more = np.concatenate([np.zeros(len(lines), bit.dtype), bit, -bit])
-    order = np.lexsort((time_us, key))
-    key, time_us, taken = key[order], time_us[order], np.cumsum(more[order])
-    is_last = np.append((key[1:] != key[:-1]) | (time_us[1:] != time_us[:-1]), True)[: len(key)]
-    key, time_us, taken = key[is_last], time_us[is_last], taken[is_last]
-    until = np.append(time_us[1:], FOREVER_US)[: len(key)]
-    until[until == -FOREVER_US] = FOREVER_US
-    return line, {"line": key, "taken": taken, "from_us": time_us, "until_us": until}
-
-
-def _intervals(first: np.ndarray, size: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(which zone, its lowest string, its highest string) of each interval; a child with bit b has the b strings from
-    ``first + b`` on."""
-    zone = np.arange(len(first))
-    found = [(zone, first, _until(first, size, taken))]
-    gap = (taken << 1) & ~taken & (size - 1)  # bits above a child that no child has
-    while (zone := zone[gap[zone] != 0]).size:
-        bit = gap[zone] & -gap[zone]
-        found.append((zone, first[zone] + bit, _until(first[zone], size[zone], taken[zone] & -bit)))
-        gap[zone] ^= bit
-    zone, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return zone, low, high
-
-
-def _until(first: np.ndarray, size: np.ndarray, taken: np.ndarray) -> np.ndarray:
-    """The last string before the first child's."""
-    return first + np.where(taken == 0, size, taken & -taken) - 1
 
 
 def zones_at(seen: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
@@ -182,20 +126,17 @@ def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dic
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
     """What the regions of ``text`` and a node's zones have in common while both last: row, tree, low, high, from_us,
-    until_us. rows: node, text, from_us, until_us; they may overlap."""
+    until_us. rows: node, tree, text, from_us, until_us; they may overlap."""
     which, first = np.unique(zones["zone"], return_index=True)
-    # A node of PUB-2-SUB+ has a zone in each tree at a time.
-    trees = int(zones["tree"].max(initial=0)) + 1
-    row = np.repeat(np.arange(len(rows["node"])), trees)
-    key = rows["node"][row] * trees + np.tile(np.arange(trees), len(rows["node"]))
+    trees = max(int(some["tree"].max(initial=0)) for some in (zones, rows)) + 1
     held = select(zones, first)
-    line = held["node"] * trees + held["tree"]
-    found = overlaps(key, rows["from_us"][row], rows["until_us"][row], line, *(held[name] for name in _TIMES))
+    key, line = (some["node"] * trees + some["tree"] for some in (rows, held))
+    found = overlaps(key, rows["from_us"], rows["until_us"], line, *(held[name] for name in _TIMES))
     by_zone = np.argsort(zones["zone"], kind="stable")
     begin = np.searchsorted(zones["zone"][by_zone], which)
     count = np.diff(np.append(begin, len(by_zone)))
     pair, part = spread(begin[found.other], count[found.other])
-    row, part = row[found.row[pair]], by_zone[part]
+    row, part = found.row[pair], by_zone[part]
     text = rows["text"][row]
     made = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
     order = np.argsort(text, kind="stable")
