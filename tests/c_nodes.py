@@ -234,6 +234,9 @@ class CNode(Node):
         # A block of exactly these bytes: sanitizers see it if the node reads past them.
         self._call("receive", self._ffi.new("uint8_t[]", bytes(frame)), len(frame), previous_hop, now, broadcast)
 
+    def sent(self, destination, frame, ok, now):
+        self._call("sent", destination & BROADCAST, self._ffi.new("uint8_t[]", bytes(frame)), len(frame), ok, now)
+
     def wake(self, now):
         self._call("wake", now)
 

@@ -12,6 +12,7 @@ class Pair:
         self.reference = protocol.make_node(address, draws.Stream(7))
         self.other = make_node(protocol, address, draws.Stream(7), **more)
         self.subscriptions = []
+        self.unicasts = []  # the frames last sent to one neighbor: (destination, frame)
         self.now = 0
         self.call("start", boot)
 
@@ -28,7 +29,10 @@ class Pair:
         except WorkbenchError as error:
             answer = type(error)
         drops = dict(node.drops) if node is self.reference else node.dropped()
-        return answer, node.take_events(), node.take_frames(), node.next_wake, drops
+        frames = node.take_frames()
+        if node is self.reference:
+            self.unicasts = [*self.unicasts, *(one for one in frames if one[0] is not None)][-16:]
+        return answer, node.take_events(), frames, node.next_wake, drops
 
     def subscribe(self, attributes, expires_s=None, match_all=False):
         """Subscribe at both."""
@@ -48,6 +52,11 @@ class Pair:
     def reinforce(self, place, attributes=None):
         """Reinforce the subscription at this place."""
         self._of_subscription("reinforce", place, attributes)
+
+    def sent(self, place, ok):
+        """Report the outcome of one of the last unicast frames, perhaps more often than a radio does."""
+        if self.unicasts:
+            self.call("sent", *self.unicasts[place % len(self.unicasts)], ok)
 
     def _of_subscription(self, name, place, *after):
         if not self.subscriptions:
@@ -77,8 +86,10 @@ class Pair:
             if name == "receive":
                 frame, previous_hop, broadcast = arguments
                 self.call("receive", frame, previous_hop, after=(broadcast,))
-            elif name in ("advance", "subscribe", "unsubscribe", "reinforce"):
+            elif name in ("advance", "subscribe", "unsubscribe", "reinforce", "sent"):
                 getattr(self, name)(*arguments)
+            elif name == "sent_frame":
+                self.call("sent", *arguments)
             elif name == "publish":
                 self.call("publish", arguments[0], after=tuple(arguments[1:]))
             else:

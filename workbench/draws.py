@@ -24,9 +24,9 @@ PROTOCOL = 3
 _TO_UNIT = 1.0 / (1 << 53)
 
 
-def mix64(z):
+def mix64(number):
     """SplitMix64's output function: 64 bits in, 64 well-mixed bits out."""
-    z &= _MASK
+    z = number & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
     return z ^ (z >> 31)

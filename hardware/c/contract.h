@@ -4,6 +4,8 @@
  *
  *     NAME_start(node, settings, address, random, driver, now, boot)    once, before anything else
  *     NAME_receive(node, frame, size, previous_hop, now, broadcast)     a neighbor sent a frame
+ *     NAME_sent(node, destination, frame, size, ok, now)                the radio has delivered a unicast frame, or given
+ *                                                                       it up; at most once a frame
  *     NAME_wake(node, now)                                              `now` has reached NAME_next_wake(node)
  *     NAME_subscribe(node, attributes, now, lasts_us, match_all)        -> number of the subscription, or an error
  *     NAME_unsubscribe(node, number, now)

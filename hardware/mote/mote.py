@@ -84,6 +84,8 @@ class Mote:
         try:
             if self._held_us is not None:
                 self.radio.poll(self._held_us)  # Heard too late, or by a node that is off: it would be old news.
+                if hasattr(self.radio, "outcomes"):
+                    self.radio.outcomes()
                 return None
             return self._step(self.now())
         except Exception as error:  # Whatever it is, the host hears of it and the mote goes on.
@@ -95,6 +97,10 @@ class Mote:
             self._tell_frame("received", previous_hop, frame, broadcast)
             self.node.receive(frame, previous_hop, now, broadcast)
             self._pass_on()
+        if hasattr(self.radio, "outcomes"):
+            for destination, frame, ok in self.radio.outcomes():
+                self.node.sent(destination, frame, ok, now)
+                self._pass_on()
         foreign = getattr(self.radio, "foreign", 0)
         if foreign != self._foreign:
             self._foreign = foreign
@@ -122,8 +128,8 @@ class Mote:
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
 
-    def _complain(self, text):
-        self.tell("told", 0, 0, text[:LONGEST_TEXT])
+    def _complain(self, detail):
+        self.tell("told", 0, 0, detail[:LONGEST_TEXT])
 
     def _tell_frame(self, name, peer, frame, broadcast):
         try:
@@ -145,19 +151,33 @@ class Mote:
                 self._tell_frame("sent", peer, frame, destination is None)
             self.radio.send(destination, frame, now)
 
-    def _greet(self, session):
+    def _greet(self, number):
+        """Answer the greeting with this session number, or (0) announce that the mote begins."""
         has_radio = getattr(self.board, "HAS_RADIO", False)
         name = self.board.NAME.encode()
-        self.write(link.encode(link.READY, link.MAGIC, link.VERSION, session, self.boot, has_radio, rest=name))
+        self.write(link.encode(link.READY, link.MAGIC, link.VERSION, number, self.boot, has_radio, rest=name))
 
-    def _refuse(self, session, reason):
-        self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, session, reason))
+    def _refuse(self, number, reason):
+        self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, number, reason))
 
     # What the host asks for
 
     def _take(self, kind, fields, rest):
         if kind == link.HELLO:
-            self._meet(fields, rest)
+            magic, version, session = fields
+            if magic != link.MAGIC or version != link.VERSION:
+                self._refuse(session, link.OTHER_VERSION)
+                return
+            if len(rest) != link.SECRET_B:
+                raise DecodeError("a greeting has a secret of %d bytes; it needs %d" % (len(rest), link.SECRET_B))
+            now = self.board.now_us()
+            if self._secret not in (None, rest) and now - self._greeted_us < BUSY_US:
+                self._contested += 1
+                self._refuse(session, link.BUSY)
+                return
+            self._secret = rest
+            self._greeted_us = now
+            self._greet(session)
             return
         if kind >= link.READY or self._secret is None:
             return
@@ -185,28 +205,12 @@ class Mote:
         if kind == link.RESET:
             self.board.reset()
 
-    def _meet(self, fields, secret):
-        magic, version, session = fields
-        if magic != link.MAGIC or version != link.VERSION:
-            self._refuse(session, link.OTHER_VERSION)
-            return
-        if len(secret) != link.SECRET_B:
-            raise DecodeError("a greeting has a secret of %d bytes; it needs %d" % (len(secret), link.SECRET_B))
-        now = self.board.now_us()
-        if self._secret not in (None, secret) and now - self._greeted_us < BUSY_US:
-            self._contested += 1
-            self._refuse(session, link.BUSY)
-            return
-        self._secret = secret
-        self._greeted_us = now
-        self._greet(session)
-
     def _act(self, kind, fields, rest):
         """Do what a command asks; returns the number to answer with."""
         if kind == link.PING:
             return self.board.memory()[0]
         if kind == link.CONFIGURE:
-            return self._configure(json.loads(rest))
+            return self._configure(rest)
         if kind == link.SET_TIME:
             time_us, clock = fields
             self._held_us = time_us if clock == link.HELD else None
@@ -234,12 +238,17 @@ class Mote:
             self._unsubscribe(fields[0], now)
         elif kind == link.LINK_QUALITY:
             self.node.link_quality(fields[0], fields[1], fields[2], now)
+        elif kind == link.OUTCOME:
+            self.node.sent(fields[0], rest, fields[1] == 1, now)
         self._pass_on()
         return number
 
-    def _configure(self, wanted):
-        for key in wanted.get("keys", ()):
-            self._register_key(*key)
+    def _configure(self, rest):
+        wanted = json.loads(rest)
+        for number, name, kind, unit, steps, minimum, maximum in wanted.get("keys", ()):
+            from workbench.attributes.keys import register_key
+
+            register_key(number, name, unit, steps, kind, minimum, maximum)
         module, name = wanted["node"].split(":")
         try:
             kind = getattr(__import__(module, None, None, (name,)), name)
@@ -261,22 +270,15 @@ class Mote:
             self.radio.close()
             self.radio = None
             self._foreign = 0
-        self.radio = self._make_radio(wanted)
+        if getattr(self.board, "HAS_RADIO", False):
+            self.radio = self.board.make_radio(self, wanted["address"], wanted.get("radio") or {})
+        else:
+            self.radio = SerialRadio(self.write)
         self.node = node
         # A host that makes it a node again says how often it did: a lost line is no reboot, yet memory is lost.
         self.node.start(self.now(), wanted.get("boot", self.boot))
         self._pass_on()
         return self.boot
-
-    def _register_key(self, number, name, type_, unit, steps, minimum, maximum):
-        from workbench.attributes.keys import register_key
-
-        register_key(number, name, unit, steps, type_, minimum, maximum)
-
-    def _make_radio(self, wanted):
-        if getattr(self.board, "HAS_RADIO", False):
-            return self.board.make_radio(self, wanted["address"], wanted.get("radio") or {})
-        return SerialRadio(self.write)
 
     def _subscribe(self, expires_s, match_all, attributes, now):
         expires_s = None if expires_s < 0 else expires_s

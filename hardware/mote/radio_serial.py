@@ -1,7 +1,8 @@
 """A radio at the other end of a serial line: what is to be sent goes there as a message of the host link.
 
-What it hears comes back as HEARD, which the program takes by itself. Virtual motes have this radio, with the host as
-the ether; a modem that speaks the host link's SEND and HEARD would do as well.
+Frames that it hears come back as HEARD, and reports of unicast frames as OUTCOME; the program takes both by itself.
+Virtual motes have this radio, with the host as the medium. A modem that speaks SEND, HEARD and OUTCOME of the host link
+would do as well.
 """
 
 from workbench.motes import messages as link

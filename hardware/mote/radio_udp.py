@@ -8,6 +8,7 @@ Datagram (little-endian)
 
     Every datagram goes to the broadcast address, as a radio's would to all in range; one to another node is not taken.
     A broadcast waits for a random time first, so that neighbors that heard the same frame do not answer at once.
+    Datagrams are not acknowledged, so this radio reports no outcomes of unicast frames.
 
 Settings (of the configuration's ``radio``)
     to           address to send to; 127.255.255.255 (the default) stays on this machine, 255.255.255.255 is the network

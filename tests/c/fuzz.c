@@ -147,14 +147,19 @@ static void make_data(struct kept_frame *made, uint8_t previous_hop)
 {
     struct attribute_list list;
     random_attributes(&list, true);
-    struct data data = {.previous_hop = previous_hop, .attributes = view(&list)};
+    struct data data = {.attributes = view(&list)};
     data.sequence = roll(256);
     data.source = some_origin();
-    data.ttl = (uint16_t)roll(51);
+    data.ttl = (uint16_t)(1 + roll(51));
     data.is_aggregate = roll(2) == 0;
-    uint8_t header[1 + DATA_HEADER_B];
-    data_encode(&data, header);
-    put(made, header, sizeof header, &list);
+    uint8_t header[OTHERS_AT + 5 * OTHER_B];
+    uint8_t others = roll(2) == 0 ? (uint8_t)roll(6) : 0;
+    for (size_t i = 0; i < others; i++) {
+        header[OTHERS_AT + OTHER_B * i] = some_origin();
+        header[OTHERS_AT + OTHER_B * i + 1] = 0;
+    }
+    size_t size = data_encode_next(&data, previous_hop, others, header);
+    put(made, header, size, &list);
 }
 #endif
 
@@ -259,6 +264,25 @@ static void wake_until(NODE *node, int64_t *now, int64_t end)
     touch_number(CALL(next_wake)(node));
 }
 
+/* Report the outcome of a frame: of one that the node may have sent, or of any other. */
+static void report(NODE *node, int64_t now)
+{
+    struct kept_frame frame = corpus[roll(CORPUS)];
+#ifdef DIFFUSION
+    if (roll(2) == 0 && frame.size > 10 && frame.bytes[0] == DATA_PACKET)
+        frame.bytes[7] = ADDRESS;
+#endif
+    if (roll(4) == 0)
+        mutate(&frame);
+    uint8_t *exact = malloc(frame.size > 0 ? frame.size : 1);
+    if (exact == NULL)
+        fail("no memory");
+    memcpy(exact, frame.bytes, frame.size);
+    uint32_t destination = roll(NEIGHBORS);
+    CALL(sent)(node, destination, exact, frame.size, roll(4) == 0, now);
+    free(exact);
+}
+
 static void do_something_else(NODE *node, int64_t *now)
 {
     static const int64_t times_us[] = {0, 1, 100000, 2 * SECOND_US, 40 * SECOND_US};
@@ -266,7 +290,7 @@ static void do_something_else(NODE *node, int64_t *now)
     bool is_meant = roll(2) == 0;
     random_attributes(&list, is_meant);
     struct attributes attributes = view(&list);
-    switch (roll(5)) {
+    switch (roll(8)) {
     case 0:
         (void)CALL(publish)(node, &attributes, *now);
         break;
@@ -279,6 +303,11 @@ static void do_something_else(NODE *node, int64_t *now)
         break;
     case 3:
         wake_until(node, now, *now + times_us[roll(5)]);
+        break;
+    case 4:
+    case 5:
+    case 6:
+        report(node, *now);
         break;
     default:
 #ifdef DIFFUSION

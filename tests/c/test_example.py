@@ -44,10 +44,10 @@ def test_image_of_a_small_strict_mote_with_a_filter_fits_ten_kilobytes_with_a_st
         assert whole.ram_B <= c_memory.GOAL_B and whole.flash_B <= 28 * 1024
         # What was measured is at most what the calls add up to.
         bound_B = c_memory.stack_bound_B(bool(filters))
-        assert 800 < c_memory.deepest_stack_B(protocol) <= bound_B <= whole.stack_B
+        assert 800 < c_memory.deepest_stack_B(protocol) <= bound_B <= whole.stack_B - in_c.STACK_GUARD_B
 
 
 @needs_cross_compiler
 def test_code_and_stack_stay_small():
-    assert c_memory.code_B() <= 14 * 1024
+    assert c_memory.code_B() <= 16 * 1024
     assert c_memory.frames()[0].size_B <= 400

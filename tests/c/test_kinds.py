@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -146,6 +147,16 @@ def test_clocks_run_as_fast_as_the_run_says():
     published = [row["time_us"] for row in rows_of(run, "published", node=3)]
     assert len(published) == 25 and 7_500_000 < published[-1] < 8_000_000
     assert run.metrics["delivery_ratio"] > 0.5
+
+
+@needs_cortex_m3
+def test_motes_in_c_send_data_again_that_the_radio_of_a_live_run_has_given_up():
+    scenario = line(3, duration_s=8).replace(radio=wb.Radio(loss=0.5, retries=1))
+    run = scenario.run(on=wb.motes.virtual(speed=2, kind={1: C, 2: CORTEX_M3}))
+    assert run.wait(30) and not run.notes
+    frames = Counter((row["node"], row["origin"], row["sequence"]) for row in rows_of(run, "sent", message="data"))
+    # A radio sends a frame twice at most.
+    assert {node for (node, _, _), count in frames.items() if count > 2} == {1, 2}
 
 
 @needs_c

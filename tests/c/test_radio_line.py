@@ -79,8 +79,8 @@ def board():
     return Board()
 
 
-def heard(frame, secret=SECRET, kind=messages.HEARD):
-    fields = (3, 1) if kind == messages.HEARD else ()
+def heard(frame, secret=SECRET, kind=messages.HEARD, fields=(3, 1)):
+    fields = fields if kind in (messages.HEARD, messages.OUTCOME) else ()
     return framing.encode(messages.encode(kind, secret, 0, *fields, rest=frame))
 
 
@@ -110,6 +110,21 @@ def test_what_the_radio_hears_is_passed_on_unless_the_clock_is_held(board):
     assert not board.sent and board.mote.node.diffusion.entry_count == 0
     board.hear(heard(other))
     assert board.mote.node.diffusion.entry_count == 1
+
+
+def test_outcome_that_the_radio_reports_has_data_sent_again_unless_the_clock_is_held(board):
+    interest = wanted(Board())
+    board.hear(heard(bytes([*interest[:5], 3, 0, *interest[7:8], 3, 0, *interest[10:]])))
+    board.command(messages.PUBLISH, rest=messages.encode_attribute_list(parse("TEMP IS 26")))
+    [frame] = [rest for _, fields, rest in board.sent if fields == (3,)]
+    board.sent.clear()
+    for held, acknowledged, again in ((True, 0, []), (False, 1, []), (False, 0, [frame])):
+        board.command(messages.SET_TIME, board.now_us, messages.HELD if held else messages.RUNNING)
+        board.hear(heard(frame, kind=messages.OUTCOME, fields=(3, acknowledged)))
+        board.command(messages.SET_TIME, board.now_us, messages.RUNNING)
+        board.now_us += 2_000_000
+        board.c.mote_step(board.mote)
+        assert [rest for _, fields, rest in board.sent if fields == (3,)] == again
 
 
 def test_radio_takes_no_command_and_no_frame_without_the_secret(board):

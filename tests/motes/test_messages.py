@@ -8,7 +8,7 @@ from workbench.attributes.model import EQ_ANY, GE, IS, PAYLOAD, Attribute
 from workbench.attributes.text import parse
 from workbench.errors import DecodeError, EncodeError
 from workbench.motes import messages as link
-from workbench.motes.events import event_types
+from workbench.motes.events import decode_row, event_types
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion.node import DiffusionNode
@@ -29,6 +29,8 @@ GOLDEN = [
     ("0a 0001020304050607 0000 05000000 01 4600", link.HEARD, (SECRET, 0, 5, 1), b"F\x00"),
     ("0b 0001020304050607 ffff", link.PING, (SECRET, 65535), b""),
     ("0c 0001020304050607 0100", link.RESET, (SECRET, 1), b""),
+    ("0d 0001020304050607 0000 05000000 01 4600", link.OUTCOME, (SECRET, 0, 5, 1), b"F\x00"),
+    ("0d 0001020304050607 0000 ffffffff 00 46", link.OUTCOME, (SECRET, 0, NOBODY, 0), b"F"),
     ("21 5742 01 07000000 02000000 00 76", link.READY, (b"WB", 1, 7, 2, 0), b"v"),
     ("22 5742 01 07000000 02", link.REFUSED, (b"WB", 1, 7, link.BUSY), b""),
     (
@@ -71,13 +73,13 @@ def test_event_and_bytes_are_each_others_translation():
     assert link.encode_event(5, event) == from_hex(DELIVERED)
     kind, fields, rest = link.decode(from_hex(DELIVERED))
     assert kind == link.EVENT
-    assert link.decode_row(fields, rest) == (5, 3, 2, "data", 3, 7, 0, 1, TEMPERATURE)
+    assert decode_row(fields, rest) == (5, 3, 2, "data", 3, 7, 0, 1, TEMPERATURE)
 
 
 def test_an_event_of_the_motes_own_and_bytes_are_each_others_translation():
     body = link.encode_own_event(5, "noise", NOBODY, "", 4, 0, 0, 3, "")
     assert body == from_hex(NOISE)
-    row = link.decode_row(*link.decode(body)[1:])
+    row = decode_row(*link.decode(body)[1:])
     assert row == (5, link.FIRST_OWN_EVENT + link.OWN_EVENTS.index("noise"), NOBODY, "", 4, 0, 0, 3, "")
 
 
@@ -95,7 +97,7 @@ OWN = (*DiffusionNode.EVENTS, *TinyMQNode.EVENTS)
 @given(time_us, st.sampled_from(link.EVENTS + OWN), i32, text, i32, i64, i64, st.one_of(text, attributes))
 def test_any_event_comes_back(now, event, peer, message, origin, sequence, value, detail):
     body = link.encode_event(now, event(peer, message, origin, sequence, value, detail), OWN)
-    time_us, kind, *rest = link.decode_row(*link.decode(body)[1:])
+    time_us, kind, *rest = decode_row(*link.decode(body)[1:])
     assert event_types(OWN)[kind] is event
     assert (time_us, *rest) == (now, peer, message, origin, sequence, 0, value, detail)
 
@@ -128,7 +130,7 @@ def test_an_event_that_is_cut_off_is_a_decode_error(digits):
     body = from_hex(digits)
     for size in range(len(body)):
         with pytest.raises(DecodeError):
-            link.decode_row(*link.decode(body[:size])[1:])
+            decode_row(*link.decode(body[:size])[1:])
 
 
 @pytest.mark.parametrize(
@@ -159,12 +161,12 @@ def test_what_is_no_message_is_one_sentence(digits, sentence):
 )
 def test_what_is_no_event_is_one_sentence(rest, sentence):
     with pytest.raises(DecodeError, match=sentence):
-        link.decode_row((0, 0, 0, 0, 0, 0, 0), from_hex(rest))
+        decode_row((0, 0, 0, 0, 0, 0, 0), from_hex(rest))
 
 
 def test_an_event_of_an_unknown_kind_is_one_sentence():
     with pytest.raises(DecodeError, match="an event of kind 200 is not known"):
-        link.decode_row((0, 200, 0, 0, 0, 0, 0), b"\x00\x00")
+        decode_row((0, 200, 0, 0, 0, 0, 0), b"\x00\x00")
 
 
 @given(st.one_of(st.binary(max_size=60), st.binary(max_size=60).map(lambda more: bytes((link.EVENT,)) + more)))
@@ -172,7 +174,7 @@ def test_any_bytes_are_a_message_or_a_decode_error(body):
     try:
         kind, fields, rest = link.decode(body)
         if kind == link.EVENT:
-            link.decode_row(fields, rest)
+            decode_row(fields, rest)
         if kind in (link.SUBSCRIBE, link.PUBLISH):
             link.decode_attribute_list(rest)
     except DecodeError:

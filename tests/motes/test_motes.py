@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from tests.motes.reporting import ReportingNode
 from tests.until import wait_until
 from workbench import motes
 from workbench.attributes import keys
 from workbench.errors import DataError, LinkError, ParameterError
 from workbench.motes import rack
+from workbench.protocols.protocol import Protocol
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
 from tests.golden import renew
@@ -374,6 +376,47 @@ def test_a_protocol_that_cannot_run_on_motes_is_refused_before_any_is_asked():
     for on in (motes.virtual(lockstep=True), motes.boards(["socket://127.0.0.1:9"] * 2)):
         with pytest.raises(wb.ScenarioError, match="DPS cannot run on motes: its filters are integers of any length"):
             scenario.run(on=on)
+
+
+# Outcomes of unicast frames
+
+
+class Reporting(Protocol):
+    """A protocol whose nodes log the outcomes of their unicasts."""
+
+    node = ReportingNode
+
+
+def unicasts(**more):
+    """Nodes 0 and 2 of a line publish; the neighbor that node 2 sends to is too far away."""
+    topology = wb.topology.line(4)
+    topology.remove_edge(2, 3)
+    items = [wb.publish([0, 2], "TEMP IS 26", start_s=0.3, every_s=0.2, stagger=True)]
+    return wb.Scenario(topology, Reporting(), items, **{"duration_s": 2, **more})
+
+
+def outcomes_of(table):
+    """The rows of outcomes: (node, destination, origin, number, acknowledged)."""
+    names = "node", "peer", "origin", "sequence", "value"
+    return [tuple(row[name] for name in names) for row in table.to_pylist() if row["message"] == "outcome"]
+
+
+@needs_node
+@pytest.mark.parametrize("csma", [False, True])
+def test_motes_in_lockstep_learn_the_outcomes_of_their_unicasts_as_simulated_nodes_do(held, csma):
+    scenario = unicasts(radio=wb.Radio(loss=0.4, collisions=True, csma=csma, retries=1), duration_s=5)
+    simulated = scenario.run(engine="reference")
+    assert {acknowledged for *_, acknowledged in outcomes_of(simulated.trace)} == {0, 1}
+    assert played(scenario, held).trace_hash == simulated.trace_hash
+
+
+@needs_node
+def test_motes_of_a_live_run_learn_the_outcomes_of_their_unicasts(live):
+    run = unicasts(radio=wb.Radio(loss="none", retries=2)).run(on=live)
+    assert run.wait(20) and run.notes == []
+    rows = outcomes_of(run.trace)
+    assert {row[:3] + row[4:] for row in rows} == {(0, 1, 0, 1), (2, 3, 2, 0)}
+    assert len(rows) == len(set(rows)) >= 10
 
 
 # What is no mote

@@ -176,10 +176,10 @@ def test_radio_on_a_line_of_its_own_hears_what_is_meant_for_it_and_is_read_with_
         numbers = [one.getsockname()[1] for one in listeners]
         line = port.open_port(f"socket://127.0.0.1:{numbers[0]}?radio={numbers[1]}")
         host, radio = (stack.enter_context(one.accept()[0]) for one in listeners)
-        ping, heard = (framing.encode(messages.encode(kind, bytes(8), 0, *more)) for kind, *more in SENT)
-        for frame in (heard, ping):
+        ping, heard, outcome = (framing.encode(messages.encode(kind, bytes(8), 0, *more)) for kind, *more in SENT)
+        for frame in (heard, ping, outcome):
             line.write(frame)
-        assert host.recv(100) == ping and radio.recv(100) == heard
+        assert host.recv(100) == ping and read_exactly(radio, len(heard + outcome)) == heard + outcome
         # Half a frame of one line does not end up within one of the other's.
         host.sendall(ping[:-3])
         assert line.read() == b"\0"
@@ -195,7 +195,14 @@ def test_radio_on_a_line_of_its_own_hears_what_is_meant_for_it_and_is_read_with_
             line.read()
 
 
-SENT = ((messages.PING,), (messages.HEARD, 3, 1))
+SENT = ((messages.PING,), (messages.HEARD, 3, 1), (messages.OUTCOME, 3, 1))
+
+
+def read_exactly(connection, size):
+    data = b""
+    while len(data) < size:
+        data += connection.recv(size - len(data))
+    return data
 
 
 def test_radio_that_is_not_there_is_said():

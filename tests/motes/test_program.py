@@ -15,7 +15,7 @@ from workbench.attributes.text import parse
 from workbench.motes import framing
 from workbench.motes import messages as link
 from workbench.motes.crew import protocol_on_a_mote
-from workbench.motes.events import event_names
+from workbench.motes.events import decode_row, event_names
 from workbench.motes.program import HARDWARE, boards
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
@@ -130,7 +130,7 @@ class Bench:
 
 def rows(said):
     """(event's name, row) of what was told."""
-    found = [link.decode_row(fields, rest) for kind, fields, rest in said if kind == link.EVENT]
+    found = [decode_row(fields, rest) for kind, fields, rest in said if kind == link.EVENT]
     return [(NAMES[row[1]], row) for row in found]
 
 
@@ -162,7 +162,7 @@ def test_a_greeting_is_answered_with_the_hosts_session(program):
     assert Bench(program).greet(99) == [(link.READY, (b"WB", link.VERSION, 99, 0, 0), b"none")]
 
 
-@pytest.mark.parametrize("wrong", [{"version": link.VERSION + 1}, {"version": 0}, {"magic": b"XY"}])
+@pytest.mark.parametrize("wrong", [{"version": link.VERSION + 1}, {"version": 3}, {"version": 0}, {"magic": b"XY"}])
 def test_another_version_is_refused_with_ours_and_gets_no_answers(program, wrong):
     bench = Bench(program)
     assert bench.greet(99, **wrong) == [(link.REFUSED, (b"WB", link.VERSION, 99, link.OTHER_VERSION), b"")]
@@ -213,11 +213,12 @@ COMMANDS = {
     "heard": (link.HEARD, (2, 1), flooding.encode(flooding.Flood(9, 3, 5, parse("TEMP IS 26")))),
     "ping": (link.PING, (), b""),
     "reset": (link.RESET, (), b""),
+    "outcome": (link.OUTCOME, (2, 1), b"frame"),
 }
 
 
 def test_the_table_has_every_command():
-    assert sorted(kind for kind, _, _ in COMMANDS.values()) == list(range(link.HELLO + 1, link.RESET + 1))
+    assert sorted(kind for kind, _, _ in COMMANDS.values()) == list(range(link.HELLO + 1, link.OUTCOME + 1))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -306,6 +307,7 @@ def test_a_reset_is_answered_before_it_happens(bench):
         (link.UNSUBSCRIBE, (0,)),
         (link.HEARD, (2, 1)),
         (link.LINK_QUALITY, (2, 1.0, 1.0)),
+        (link.OUTCOME, (2, 1)),
     ],
 )
 def test_a_mote_that_is_no_node_says_so(bench, kind, fields):
@@ -398,6 +400,33 @@ def test_a_neighbor_is_put_on_the_black_list(bench):
     [(name, row)] = rows(said)
     assert is_right == 1
     assert (name, row[2], row[7]) == ("blacklisted", 2, 1)
+
+
+class ReportingNode(contract.Node):
+    """A node that logs the outcomes of its unicast frames, and then sends another frame."""
+
+    def receive(self, frame, previous_hop, now, broadcast=True):
+        """Ignore the frame."""
+
+    def sent(self, destination, frame, ok, now):
+        self.events.append(contract.Held(destination, "outcome", NOBODY, len(frame), int(ok), frame.decode()))
+        self.outbox.append((None, b"again"))
+
+
+REPORTING = {"node": f"{__name__}:ReportingNode", "settings": {}}
+
+
+def outcomes_in(messages):
+    return [(row[2], row[8], row[7]) for name, row in rows(messages) if name == "held"]
+
+
+def test_outcome_of_a_unicast_reaches_the_node_whose_frames_and_events_follow(bench):
+    bench.configure(protocol=REPORTING)
+    for destination, acknowledged in ((2, 1), (2, 0), (NOBODY, 0)):
+        before, is_right, *_ = bench.ask(link.OUTCOME, destination, acknowledged, rest=b"frame")
+        assert is_right == 1
+        assert outcomes_in(before) == [(destination, "frame", acknowledged)]
+        assert frames(before) == [(NOBODY, b"again")]
 
 
 def test_settings_and_boots_arrive_at_the_node(program):
@@ -682,6 +711,40 @@ def test_a_radio_of_its_own_is_used_and_its_frames_are_told(program):
     bench.board.radio.heard = [(flooding.encode(flooding.Flood(9, 1, 5, ())), 2, True), (b"\xff", 3, True)]
     bench.mote.step()
     assert names(bench.said())[:2] == ["received", "held"]
+
+
+class AcknowledgedRadio(Radio):
+    def __init__(self):
+        super().__init__()
+        self.reports = []
+
+    def outcomes(self):
+        reports, self.reports = self.reports, []
+        return reports
+
+
+class BoardWithAcknowledgements(Board):
+    HAS_RADIO = True
+
+    def make_radio(self, mote, address, settings):
+        self.radio = AcknowledgedRadio()
+        return self.radio
+
+
+def test_outcomes_of_a_radio_of_its_own_reach_the_node_unless_its_clock_is_held(program):
+    bench = Bench(program, BoardWithAcknowledgements())
+    bench.greet()
+    bench.configure(protocol=REPORTING)
+    bench.board.radio.reports = [(2, b"one", True), (3, b"two", False)]
+    bench.mote.step()
+    assert outcomes_in(bench.said()) == [(2, "one", 1), (3, "two", 0)]
+    assert bench.board.radio.sent == [(None, b"again")] * 2
+    bench.set_time(5, link.HELD)
+    bench.board.radio.reports = [(2, b"late", True)]
+    bench.mote.step()
+    bench.set_time(6)
+    bench.mote.step()
+    assert outcomes_in(bench.said()) == []
 
 
 def test_frames_of_another_run_are_told_with_how_many_there_were(program):

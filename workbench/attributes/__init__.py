@@ -13,7 +13,20 @@ A mote never loads this file: what runs there imports from the part that it need
 """
 
 from workbench.attributes.interests import constraints, is_within
-from workbench.attributes.keys import BLOB, INT16, OPERATORS, Key, in_units, key_of, known_keys, make, register_key
+from workbench.attributes.keys import (
+    BLOB,
+    FIRST_USER_KEY,
+    INT16,
+    LAST_USER_KEY,
+    LONGEST_PAYLOAD,
+    OPERATORS,
+    Key,
+    in_units,
+    key_of,
+    known_keys,
+    make,
+    register_key,
+)
 from workbench.attributes.mapping import describe, make_callable
 from workbench.attributes.model import (
     APP,
@@ -21,7 +34,6 @@ from workbench.attributes.model import (
     EQ,
     EQ_ANY,
     FIRST_FILTER_KEY,
-    FIRST_USER_KEY,
     GE,
     GT,
     HIGHEST,
@@ -29,10 +41,8 @@ from workbench.attributes.model import (
     IS,
     LAST,
     LAST_FILTER_KEY,
-    LAST_USER_KEY,
     LE,
     LONGEST_BLOB,
-    LONGEST_PAYLOAD,
     LOWEST,
     LT,
     NE,

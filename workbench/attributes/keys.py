@@ -19,11 +19,9 @@ from collections import namedtuple
 from workbench.attributes.model import (
     APP,
     EQ_ANY,
-    FIRST_USER_KEY,
     HIGHEST,
     INTERVAL,
     IS,
-    LAST_USER_KEY,
     LONGEST_BLOB,
     LOWEST,
     OPERATOR_NAMES,
@@ -39,6 +37,10 @@ OPERATORS = {OPERATOR_NAMES[number]: number for number in range(IS, EQ_ANY + 1)}
 
 INT16 = "int16"
 BLOB = "blob"
+
+FIRST_USER_KEY = 100
+LAST_USER_KEY = 199
+LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message counts to 255 attributes
 
 # A key: its number and name, INT16 or BLOB, the unit of its values, how many integer steps make one unit (100: a
 # resolution of 0.01), and the smallest and largest value allowed, in units.

@@ -52,14 +52,11 @@ BLOB_OPERATORS = (IS, EQ, NE, EQ_ANY)
 LOWEST = -32768
 HIGHEST = 32767
 LONGEST_BLOB = 255
-LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message counts to 255 attributes
 
 APP = 50
 INTERVAL = 59
 PAYLOAD = 69
 TOPIC = 70
-FIRST_USER_KEY = 100
-LAST_USER_KEY = 199
 FIRST_FILTER_KEY = 200
 LAST_FILTER_KEY = 250
 LAST = 255
@@ -202,9 +199,9 @@ def matching_samples(subscription, publication):
     return [publication] if one_way_match(subscription, publication) else []
 
 
-def two_way_match(one, other):
+def two_way_match(attributes, others):
     """Whether each side's constraints are met by the other's IS attributes."""
-    return one_way_match(one, other) and one_way_match(other, one)
+    return one_way_match(attributes, others) and one_way_match(others, attributes)
 
 
 def check_subscription(attributes, match_all=False):
@@ -239,11 +236,11 @@ def check_publication(attributes):
     return attributes
 
 
-def until_last(array):
+def until_last(attributes):
     """The attributes of a C-like array up to the one with key LAST, which is not part of them."""
-    attributes = []
-    for attribute in array:
+    before_last = []
+    for attribute in attributes:
         if attribute.key == LAST:
             break
-        attributes.append(attribute)
-    return tuple(attributes)
+        before_last.append(attribute)
+    return tuple(before_last)

@@ -86,25 +86,29 @@ class Deframer:
         bodies = []
         for piece in pieces[:-1]:
             self._add(piece)
-            self._end(bodies)
+            body = self._end()
+            if body is not None:
+                bodies.append(body)
         self._add(pieces[-1])
         return bodies
 
-    def _add(self, piece):
-        if len(self._begun) + len(piece) > _LONGEST_FRAME:
+    def _add(self, data):
+        if len(self._begun) + len(data) > _LONGEST_FRAME:
             self._too_long = True
             self._begun = b""
         elif not self._too_long:
-            self._begun += piece
+            self._begun += data
 
-    def _end(self, bodies):
+    def _end(self):
+        """End the frame that has begun; return its body, or None."""
         frame, self._begun = self._begun, b""
         too_long, self._too_long = self._too_long, False
         if not frame and not too_long:
-            return
+            return None
         try:
             if too_long:
                 raise DecodeError("a frame is too long")
-            bodies.append(decode(frame))
+            return decode(frame)
         except DecodeError:
             self.spoilt += 1
+            return None

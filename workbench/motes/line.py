@@ -3,7 +3,7 @@
 Theory of operation
     A thread reads the line. What the mote tells goes to ``tell(kind, value)``, in the order in which it came:
 
-    "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see messages.decode_row
+    "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see events.decode_row
     "send"      (destination or None, frame): its radio is attached to the host
     "lost"      the mote cannot be reached any more; a sentence says why. The thread goes on trying
     "noise"     bytes that were no message came from it; how many frames of them so far
@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from workbench.errors import DecodeError, LinkError
 from workbench.motes import framing, messages
+from workbench.motes.events import decode_row
 from workbench.motes.port import Port, open_port
 
 GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
@@ -226,7 +227,7 @@ class MoteLine:
         elif not self._is_ours:
             return
         elif kind == messages.EVENT:
-            self._tell("event", messages.decode_row(fields, rest))
+            self._tell("event", decode_row(fields, rest))
         elif kind == messages.SEND:
             destination = fields[0]
             self._tell("send", (None if destination < 0 else destination, rest))

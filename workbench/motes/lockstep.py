@@ -13,6 +13,7 @@ Cost
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ from workbench.protocols.contract import Node
 from workbench.sim import engine
 from workbench.sim.trace import Recorder
 
+_COMPLAINT = messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told")
+
 
 class RemoteSubscription(NamedTuple):
     """A subscription that lives on a mote."""
@@ -39,7 +42,7 @@ class LockstepNode(Node):
     """A node of the contract that lives on a mote whose clock is held. Each call waits until the mote has answered.
 
     ``configuration``: what `Mote.configure` needs to make the mote this node. A call raises LinkError if the mote
-    refuses it, or does not answer.
+    refuses it, or does not answer. ``complaints`` are the mote's own: an event that no frame can carry, a low stack.
     """
 
     def __init__(self, address: int, protocol: Any, mote: Mote, configuration: dict[str, Any]) -> None:
@@ -48,6 +51,7 @@ class LockstepNode(Node):
         self._configuration = configuration
         self._event_types = event_types(protocol.kind_of_node().EVENTS)
         self._time_us: int | None = None
+        self.complaints: list[str] = []
 
     def take(self, kind: str, value: Any) -> None:
         """Receive a frame or an event from the mote; its reading thread calls this while a call waits."""
@@ -58,6 +62,8 @@ class LockstepNode(Node):
             event: Any = self._event_types.get(number)
             if event is not None:
                 self.events.append(event(peer, message, origin, sequence, number_value, detail))
+            elif number == _COMPLAINT and detail not in self.complaints:
+                self.complaints.append(detail)
 
     def _call(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:
         self._set_time(now)
@@ -103,11 +109,15 @@ class LockstepNode(Node):
         """Tell the mote of a link."""
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
+    def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
+        """Report the outcome of a unicast frame to the mote."""
+        self._call(now, messages.OUTCOME, destination, ok, rest=frame)
+
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
     """Run a scenario in lockstep on motes; ``urls``: where they are, by node. Nodes without one are simulated.
 
-    Returns what was recorded.
+    Returns what was recorded, and warns of complaints of the motes.
     """
     nodes: dict[int, LockstepNode] = {}
 
@@ -130,4 +140,7 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
         raise LinkError(str(error)) if isinstance(error.__cause__, LinkError) else error from error
     finally:
         crew.close()
+        for address, node in nodes.items():
+            for text in node.complaints:
+                warnings.warn(f"node {address}: the mote reports: {text}", RuntimeWarning, stacklevel=2)
     return recorder

@@ -32,6 +32,9 @@ Layout (little-endian; one byte says what it is)
     HEARD          token u16, previous hop u32, broadcast u8, frame: a radio that is attached to the host heard it
     PING           token u16
     RESET          token u16: begin again as after power-on
+    OUTCOME        token u16, destination i32 (-1: no node of this network), acknowledged u8 (0: given up), frame: the
+                   outcome of a unicast frame that the mote sent, as a radio that is attached to the host reports it.
+                   Only nodes of protocols that override `Node.sent` get this
 
     mote -> host
     READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: of its own), name of the board (text)
@@ -58,7 +61,7 @@ from workbench.errors import DecodeError, EncodeError
 from workbench.protocols import contract
 
 MAGIC = b"WB"
-VERSION = 3
+VERSION = 4
 SECRET_B = 8
 
 HELLO = 1
@@ -73,6 +76,7 @@ WAKE = 9
 HEARD = 10
 PING = 11
 RESET = 12
+OUTCOME = 13
 READY = 33
 REFUSED = 34
 ANSWER = 35
@@ -115,6 +119,7 @@ _LAYOUT = {
     HEARD: "<8sHIB",
     PING: "<8sH",
     RESET: "<8sH",
+    OUTCOME: "<8sHiB",
     READY: "<2sBIIB",
     REFUSED: "<2sBIB",
     ANSWER: "<HBqqQ",
@@ -153,46 +158,29 @@ def decode_attribute_list(data):
     return decode_attributes(data, 1, data[0])
 
 
-def encode_event(time_us, event, own=()):
+def encode_event(now, event, own=()):
     """The body of an EVENT: a protocol's event at a time; ``own``: the EVENTS of the node that it comes from."""
     peer, message, origin, sequence, value, detail = event
     cls = type(event)
     kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
-    return encode_row(time_us, kind, peer, message, origin, sequence, 0, value, detail)
+    return encode_row(now, kind, peer, message, origin, sequence, 0, value, detail)
 
 
-def encode_own_event(time_us, name, peer, message, origin, sequence, size_B, value, detail):
+def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
     """The body of an EVENT of the mote's own, by its name in OWN_EVENTS."""
     kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
-    return encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail)
+    return encode_row(now, kind, peer, message, origin, sequence, size, value, detail)
 
 
-def encode_row(time_us, kind, peer, message, origin, sequence, size_B, value, detail):
-    """The body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes."""
+def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
+    """The body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
+
+    `events.decode_row` is the reverse, for a host.
+    """
     name = message.encode()
     if isinstance(detail, str):
         rest = bytes((IS_TEXT,)) + detail.encode()
     else:
         rest = bytes((IS_ATTRIBUTES,)) + encode_attribute_list(detail)
     rest = bytes((len(name),)) + name + rest
-    return encode(EVENT, time_us, kind, peer, origin, sequence, value, size_B, rest=rest)
-
-
-def decode_row(fields, rest):
-    """(time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT; DecodeError if it is none."""
-    time_us, kind, peer, origin, sequence, value, size_B = fields
-    if not (kind < len(EVENTS) or FIRST_OF_PROTOCOL <= kind < FIRST_OWN_EVENT + len(OWN_EVENTS)):
-        raise DecodeError("an event of kind %d is not known on this link" % kind)
-    start = 1 + rest[0] if rest else 1
-    if len(rest) <= start:
-        raise DecodeError("an event ends within its names")
-    message, detail = _text(rest[1:start]), rest[start + 1 :]
-    detail = _text(detail) if rest[start] == IS_TEXT else decode_attribute_list(detail)
-    return time_us, kind, peer, message, origin, sequence, size_B, value, detail
-
-
-def _text(data):
-    try:
-        return bytes(data).decode()
-    except (UnicodeError, ValueError):
-        raise DecodeError("a text is no UTF-8") from None
+    return encode(EVENT, now, kind, peer, origin, sequence, value, size, rest=rest)

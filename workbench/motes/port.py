@@ -27,6 +27,7 @@ BAUD = 115200
 _WAIT_S = 0.2
 WRITE_S = 1.0  # what a line may hold a writer up; at BAUD it carries five of the longest frames
 _CHUNK = 65536
+_OF_THE_RADIO = (bytes((messages.HEARD,)), bytes((messages.OUTCOME,)))
 
 
 class Port:
@@ -146,7 +147,7 @@ class _RadioPort(Port):
 
     def _write(self, data: bytes) -> None:
         # A frame is a zero, the length of a block, and the block, which begins with the kind of the message.
-        line = self._radio if data[2:3] == bytes((messages.HEARD,)) else self._host
+        line = self._radio if data[2:3] in _OF_THE_RADIO else self._host
         line.write(data)
 
     def close(self) -> None:

@@ -34,9 +34,9 @@ class Subscription:
         self.request = None
         self._samples = []
 
-    def put(self, sample):
+    def put(self, attributes):
         """Append a sample (called by the node)."""
-        self._samples.append(sample)
+        self._samples.append(attributes)
 
     def take(self):
         """Return the samples that arrived since the last call, oldest first."""

@@ -144,7 +144,7 @@ bool json_integer(const char *object, const char *name, uint64_t most, uint64_t 
         return false;
     for (*number = 0; is_digit(*at); at++) {
         uint64_t digit = (uint64_t)(*at - '0');
-        if (*number > (UINT64_MAX - digit) / 10)
+        if (*number > UINT64_MAX / 10 || (*number == UINT64_MAX / 10 && digit > UINT64_MAX % 10))
             return false;
         *number = 10 * *number + digit;
     }

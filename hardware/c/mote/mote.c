@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "configuration.h"
+#include "division.h"
 
 enum {
     HELLO = 1,
@@ -17,13 +18,14 @@ enum {
     WAKE,
     HEARD,
     PING,
-    RESET
+    RESET,
+    OUTCOME
 };
 enum { READY = 33, REFUSED, ANSWER, EVENT, SEND };
 enum { OTHER_VERSION = 1, BUSY, NO_SECRET };
 enum { SUBSCRIBED = 128, UNSUBSCRIBED, PUBLISHED, CONTESTED = 133, NOISE, TOLD };
 enum { IS_TEXT, IS_ATTRIBUTES };
-enum { VERSION = 3, LONGEST_TEXT = 240, BUSY_US = 5 * SECOND_US };
+enum { VERSION = 4, LONGEST_TEXT = 240, BUSY_US = 5 * SECOND_US };
 /* From here on a node can still add up times without an overflow. */
 #define LATEST_US (INT64_MAX / 8)
 /* Where things are in a greeting, and in a command. */
@@ -43,6 +45,7 @@ static const uint8_t LEAST_B[] = {
     [HEARD] = COMMAND_B + 5,
     [PING] = COMMAND_B,
     [RESET] = COMMAND_B,
+    [OUTCOME] = COMMAND_B + 5,
 };
 
 /* Bytes */
@@ -60,17 +63,11 @@ static void put(struct enframer *message, int64_t number, size_t size)
         enframe_put(message, (uint8_t)((uint64_t)number >> 8 * i & 0xFF));
 }
 
+/* A text ends with a zero, or with the quotation mark of the JSON that it stands in. */
 static void put_text(struct enframer *message, const char *text)
 {
-    for (size_t i = 0; i < LONGEST_TEXT && text[i] != '\0'; i++)
+    for (size_t i = 0; i < LONGEST_TEXT && text[i] != '\0' && text[i] != '"'; i++)
         enframe_put(message, (uint8_t)text[i]);
-}
-
-/* A name that ends with a zero, or with the quotation mark of the JSON that it stands in. */
-static void put_name(struct enframer *message, const char *name)
-{
-    for (size_t i = 0; i < LONGEST_TEXT && name[i] != '\0' && name[i] != '"'; i++)
-        enframe_put(message, (uint8_t)name[i]);
 }
 
 static uint64_t get(const uint8_t *at, size_t size)
@@ -181,12 +178,19 @@ static void take_frame(void *context, uint32_t destination, const struct frame *
     enframe_end(message);
 }
 
-static void greet(struct mote *mote, uint32_t session)
+/* Begin the answer to a greeting. */
+static struct enframer *begin_reply(struct mote *mote, uint8_t kind, uint32_t session)
 {
-    struct enframer *message = begin(mote, READY);
+    struct enframer *message = begin(mote, kind);
     put_text(message, "WB");
     put(message, VERSION, 1);
     put(message, session, 4);
+    return message;
+}
+
+static void greet(struct mote *mote, uint32_t session)
+{
+    struct enframer *message = begin_reply(mote, READY, session);
     put(message, mote->board->boot, 4);
     put(message, false, 1); /* it has no radio of its own */
     put_text(message, mote->board->name);
@@ -195,10 +199,7 @@ static void greet(struct mote *mote, uint32_t session)
 
 static void refuse(struct mote *mote, uint32_t session, uint8_t reason)
 {
-    struct enframer *message = begin(mote, REFUSED);
-    put_text(message, "WB");
-    put(message, VERSION, 1);
-    put(message, session, 4);
+    struct enframer *message = begin_reply(mote, REFUSED, session);
     put(message, reason, 1);
     enframe_end(message);
 }
@@ -300,6 +301,9 @@ static struct outcome act_as_node(struct mote *mote, uint8_t kind, const uint8_t
     case HEARD:
         node_receive(&mote->node, at + 5, size - 5, (uint32_t)get(at, 4), now, at[4] == 1);
         return (struct outcome){0};
+    case OUTCOME:
+        node_sent(&mote->node, (uint32_t)get(at, 4), at + 5, size - 5, at[4] == 1, now);
+        return (struct outcome){0};
     case WAKE:
         node_wake(&mote->node, now);
         return (struct outcome){0};
@@ -347,7 +351,7 @@ static void answer(struct mote *mote, uint16_t token, const struct outcome *outc
     put(message, now_of(mote), 8);
     if (outcome->wrong != NULL) {
         put_text(message, outcome->wrong);
-        put_name(message, outcome->what);
+        put_text(message, outcome->what);
     }
     enframe_end(message);
 }
@@ -391,6 +395,8 @@ static bool meet(struct mote *mote, const uint8_t *body, size_t size)
         return true;
     }
     memcpy(mote->secret, body + GREETING_B, SECRET_B);
+    if (!is_known)
+        mote->reported = NULL;
     mote->has_secret = true;
     mote->greeted_us = now;
     greet(mote, session);
@@ -402,7 +408,7 @@ static bool take_message(struct mote *mote, const uint8_t *body, size_t size)
 {
     if (size > 0 && body[0] >= READY && body[0] <= SEND)
         return true; /* of another mote on the same line */
-    if (size == 0 || body[0] < HELLO || body[0] > RESET || size < LEAST_B[body[0]])
+    if (size == 0 || body[0] < HELLO || body[0] > OUTCOME || size < LEAST_B[body[0]])
         return false;
     if (body[0] == HELLO)
         return meet(mote, body, size);
@@ -450,15 +456,28 @@ void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size)
         int body_size = deframe(&mote->radio, bytes[i]);
         if (body_size == NO_BODY || mote->is_held || !mote->is_configured)
             continue;
-        bool is_heard = body_size > 0 && mote->radio_bytes[0] == HEARD;
-        if (!is_heard || !take_message(mote, mote->radio_bytes, (size_t)body_size))
+        bool is_radios = body_size > 0 && (mote->radio_bytes[0] == HEARD || mote->radio_bytes[0] == OUTCOME);
+        if (!is_radios || !take_message(mote, mote->radio_bytes, (size_t)body_size))
             mote->radio.spoilt++;
     }
     tell_noise(mote);
 }
 
+/* Report the board's trouble as a complaint, once to each host that greets. */
+static void report_trouble(struct mote *mote)
+{
+    const struct board *board = mote->board;
+    const char *trouble = board->trouble != NULL ? board->trouble(board->context) : NULL;
+    if (!mote->has_secret || trouble == mote->reported)
+        return;
+    mote->reported = trouble;
+    if (trouble != NULL)
+        tell_text(mote, TOLD, 0, trouble);
+}
+
 int64_t mote_step(struct mote *mote)
 {
+    report_trouble(mote);
     if (!mote->is_configured || mote->is_held)
         return NEVER;
     int64_t now = now_of(mote);
@@ -473,11 +492,15 @@ int64_t mote_step(struct mote *mote)
 
 int64_t mote_clock_us(int64_t real_us, uint32_t speed_ppm)
 {
-    return real_us / SECOND_US * speed_ppm + real_us % SECOND_US * speed_ppm / REAL_TIME_PPM;
+    if (speed_ppm == REAL_TIME_PPM)
+        return real_us;
+    uint64_t seconds = divide((uint64_t)real_us, SECOND_US);
+    uint64_t rest_us = (uint64_t)real_us - seconds * SECOND_US;
+    return (int64_t)(seconds * speed_ppm + divide(rest_us * speed_ppm, REAL_TIME_PPM));
 }
 
 int32_t mote_pause_us(int64_t wait_us, uint32_t speed_ppm)
 {
     /* In a second of the wall clock the mote's goes on by so many µs. */
-    return wait_us >= speed_ppm ? SECOND_US : (int32_t)(wait_us * REAL_TIME_PPM / speed_ppm);
+    return wait_us >= speed_ppm ? SECOND_US : (int32_t)divide((uint64_t)wait_us * REAL_TIME_PPM, speed_ppm);
 }

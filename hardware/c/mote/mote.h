@@ -21,6 +21,7 @@ struct board {
     void (*write)(void *context, const uint8_t *bytes, size_t size);
     void (*write_radio)(void *context, const uint8_t *bytes, size_t size); /* NULL: frames go over the host link */
     void (*reset)(void *context);
+    const char *(*trouble)(void *context); /* a sentence if the board is not well, else NULL; NULL: it never knows */
 };
 
 /* What the mote tells of itself before the first thing that its node does in a call: that it published, say. */
@@ -40,6 +41,7 @@ struct mote {
     uint8_t secret[SECRET_B];
     uint32_t contested; /* greetings and commands of others so far */
     uint32_t spoilt;    /* as far as it was told */
+    const char *reported; /* the board's trouble that this host was sent */
     int64_t greeted_us;
     int64_t offset_us;
     int64_t held_us;

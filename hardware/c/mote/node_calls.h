@@ -25,6 +25,7 @@ struct refusal node_start(struct mote_node *node, const char *settings, uint32_t
 /* As in `contract.h`. */
 void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                   bool broadcast);
+void node_sent(struct mote_node *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now);
 void node_wake(struct mote_node *node, int64_t now);
 int64_t node_next_wake(const struct mote_node *node);
 int64_t node_subscribe(struct mote_node *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,

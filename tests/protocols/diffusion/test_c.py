@@ -119,7 +119,8 @@ def interests(hop):
 def data(draw, hop):
     several = draw(st.lists(readings, min_size=1, max_size=2))
     attributes = tuple(one for reading in several for one in reading)
-    return Data(draw(SEQUENCES), draw(OTHERS), hop, draw(TTLS), draw(st.booleans()), (), attributes[:12])
+    listed = tuple(draw(st.lists(OTHERS, max_size=4)))
+    return Data(draw(SEQUENCES), draw(OTHERS), hop, draw(TTLS), draw(st.booleans()), listed, attributes[:12])
 
 
 @st.composite
@@ -144,6 +145,18 @@ def heard(draw):
     return "receive", bytes(frame), hop, draw(st.booleans())
 
 
+@st.composite
+def sent_frames(draw):
+    """("sent_frame", destination, frame, False): data that the node might have sent, or what is heard."""
+    if draw(st.booleans()):
+        return "sent_frame", draw(NEIGHBORS), draw(heard())[1], False
+    try:
+        frame = encode_data(draw(data(ADDRESS)))
+    except ValueError:
+        frame = b""
+    return "sent_frame", draw(NEIGHBORS), frame, False
+
+
 steps = st.lists(
     st.one_of(
         heard(),
@@ -153,6 +166,8 @@ steps = st.lists(
         st.tuples(st.just("subscribe"), wanted, st.sampled_from([None, None, 0.5, 3]), st.booleans()),
         st.tuples(st.just("unsubscribe"), st.integers(0, 99)),
         st.tuples(st.just("reinforce"), st.integers(0, 99), st.none() | wanted),
+        st.tuples(st.just("sent"), st.integers(0, 15), st.booleans()),
+        sent_frames(),
         st.tuples(st.just("advance"), st.sampled_from([0, 1, 1000, 500_000, 1_000_000, 3_000_000, 100_000_000])),
         st.tuples(
             st.just("link_quality"),
@@ -219,7 +234,8 @@ class World:
         source = pick([10, 11, 12, 13])
         sequence = self.sequences[source] = self.sequences.get(source, 0) + pick([0, 1, 1])
         hop, ttl = pick([1, 2, 3, 4, 6]), pick([1, 50, 50, 50])
-        message = Data(sequence, source, hop, ttl, pick([False, True]), (), parse(pick(READINGS[:6])))
+        listed = tuple(self.random.sample([7, 8, 9, 10, ADDRESS, 77], pick([0, 0, 0, 1, 2, 3])))
+        message = Data(sequence, source, hop, ttl, pick([False, True]), listed, parse(pick(READINGS[:6])))
         return self._received(message, encode_data, False)
 
     def _other(self):
@@ -234,6 +250,8 @@ class World:
                 ("reinforce", pick(range(99)), pick([None, parse(pick(WANTED))])),
                 ("advance", pick([1, 300_000, 700_000, 2_000_000, 40_000_000])),
                 ("link_quality", pick([1, 2, 3, 4, 6]), pick([0.1, 1.0, 1.0]), 1.0),
+                ("sent", pick(range(16)), pick([False, False, False, True])),
+                ("sent", pick(range(16)), False),
             ]
         )
 

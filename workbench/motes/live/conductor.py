@@ -35,8 +35,8 @@ Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 class LiveNode(Node):
     """A node on a mote that runs by itself, as the air and the kernel see it.
 
-    Frames and link qualities go to the mote as commands, without waiting. What the mote does comes to the conductor as
-    messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
+    Frames, link qualities and outcomes go to the mote as commands, without waiting. The mote's frames and events come
+    to the conductor as messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
     """
 
     def __init__(self, address: int, protocol: Any, post: Post) -> None:
@@ -50,6 +50,10 @@ class LiveNode(Node):
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """Send the mote what the link layer would have learnt of a link."""
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
+
+    def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
+        """Send the mote the outcome of a unicast frame."""
+        self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
 class Conductor:

@@ -104,7 +104,7 @@ The node runs on a mote too (`node.py`); this file, which says what the protocol
 """
 
 from workbench.errors import ParameterError
-from workbench.protocols.diffusion.events import REPLACE
+from workbench.protocols.diffusion.filters.on_node import REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.diffusion.wire import PROFILES

@@ -42,8 +42,3 @@ EVENTS = (
     Blacklisted,
     HeadSet,
 )
-
-# What a filter answers. Here, so that a mote without filters does not load them.
-PASS = "pass"
-REPLACE = "replace"
-DROP = "drop"

@@ -51,10 +51,6 @@ class Gradient:
         """Return the number of its interest, or 0 if reinforcements alone have set it."""
         return self.sequence or 0
 
-    def state(self):
-        """Return what HeadSet reports of a head: (neighbor, number, 1 if a reinforcement has put it there)."""
-        return self.neighbor, self.number(), 0 if self.wave is None else 1
-
 
 class DataGradient:
     """New data of ``source`` came first from ``neighbor``; ``reinforced_for``: sinks whose reinforcement went there."""
@@ -123,10 +119,13 @@ class InterestEntry:
         return None
 
     def head(self, sink):
-        """Return the state of a sink's first gradient, or None."""
+        """Return what HeadSet reports of a sink's first gradient, or None.
+
+        That is (neighbor, number, 1 if a reinforcement has put it there).
+        """
         for gradient in self.gradients:
             if gradient.sink == sink:
-                return gradient.state()
+                return gradient.neighbor, gradient.number(), 0 if gradient.wave is None else 1
         return None
 
     def heads(self):
@@ -269,10 +268,6 @@ class InterestCache:
         self.entries.append(entry)
         return entry, evicted
 
-    def has_sink(self, sink):
-        """Return whether there is a gradient towards a sink."""
-        return any([gradient.sink == sink for entry in self.entries for gradient in entry.gradients])
-
 
 class ServedSinks:
     """The sinks that this node has sent data towards, each with a bit, so that a set of them is an integer.
@@ -293,13 +288,14 @@ class ServedSinks:
         if len(self.sinks) < self.size:
             self.sinks.append(sink)
             return 1 << (len(self.sinks) - 1), False
-        place = [self.cache.has_sink(other) for other in self.sinks].index(False)
+        known = [gradient.sink for entry in self.cache.entries for gradient in entry.gradients]
+        place = [other in known for other in self.sinks].index(False)
         self.sinks[place] = sink
         return 1 << place, True
 
     def of(self, bits):
         """Return the sinks of a set."""
-        return [sink for place, sink in enumerate(self.sinks) if bits >> place & 1]
+        return [self.sinks[place] for place in range(len(self.sinks)) if bits >> place & 1]
 
 
 class SeenData:

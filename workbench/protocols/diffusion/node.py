@@ -634,7 +634,7 @@ class DiffusionNode(Node):
             seen.ttl = data.ttl
         else:
             others += self.served_sinks.of(seen.served)
-        if self._wants(data.attributes):
+        if any([one_way_match(own.attributes, data.attributes) for own in self.own_interests]):
             others.append(self.address)
         paths = []
         exploratory = self._exploratory_gradients(now)
@@ -655,10 +655,6 @@ class DiffusionNode(Node):
             for sink in sinks:
                 self._note_served(seen, sink)
         return True
-
-    def _wants(self, attributes):
-        """Return whether a subscription of this node matches."""
-        return any([one_way_match(own.attributes, attributes) for own in self.own_interests])
 
     def _note_served(self, seen, sink):
         bit, is_reused = self.served_sinks.bit(sink)
@@ -700,7 +696,7 @@ class DiffusionNode(Node):
         served = []
         for _, sinks in ways:
             served += [sink for sink in sinks if sink not in served]
-        others = sorted(set(others).difference(served))
+        others = sorted([sink for sink in set(others) if sink not in served])
         for neighbor, sinks in ways:
             # What this node serves otherwise comes first, as a list that is too long loses its end.
             listed = sorted([sink for sink in served if sink not in sinks]) + others
@@ -736,6 +732,8 @@ class DiffusionNode(Node):
 
     def _own_data(self, frame):
         """Return the data message in a frame that this node has sent, or None."""
+        if len(frame) - 1 > wire.PROFILES[self.settings.profile]:
+            return None
         try:
             message = wire.decode(frame)
         except DecodeError:

@@ -99,9 +99,9 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
     return heads > best_heads if heads != best_heads else neighbor < best
 
 
-def has_circled(ttl, seen_ttl):
+def has_circled(ttl, first_ttl):
     """Return whether a copy of a known message has been here before: no circle is shorter than three hops."""
-    return ttl <= seen_ttl - 3
+    return ttl <= first_ttl - 3
 
 
 def may_retry(retries):

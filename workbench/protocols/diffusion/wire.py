@@ -72,22 +72,19 @@ def encode_data(data, profile="wide"):
     count = len(attributes) | (AGGREGATE if is_aggregate else 0) | (LISTED if others else 0)
     head = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, count)
     if others:
-        _check_list(others)
-        head += struct.pack("<B%dH" % len(others), len(others), *others)
-    return _fitted(head + encode_readings(attributes), profile, "data")
-
-
-def room_for_others(attributes_B, profile):
-    """Return how many sinks fit in the list of a data message beside attributes of so many bytes."""
-    return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - attributes_B) // 2)
-
-
-def _check_list(others):
-    if len(others) > U8:
-        raise EncodeError("the list of a data message has %d sinks; it counts to %d" % (len(others), U8))
+        if len(others) > U8:
+            raise EncodeError("the list of a data message has %d sinks; it counts to %d" % (len(others), U8))
+        head += bytes((len(others),))
     for sink in others:
         if not 0 <= sink <= U16:
             raise EncodeError("sink %r in the list of a data message must be from 0 to %d" % (sink, U16))
+        head += bytes((sink & U8, sink >> 8))
+    return _fitted(head + encode_readings(attributes), profile, "data")
+
+
+def room_for_others(size, profile):
+    """Return how many sinks fit in the list of a data message beside attributes of so many bytes."""
+    return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - size) // 2)
 
 
 def _check_range(name, message, largest, most_attributes):
@@ -137,8 +134,9 @@ def decode(frame):
                 raise DecodeError("a data message of %d bytes ends within its list of sinks" % len(frame))
             if frame[start] == 0:
                 raise DecodeError("the list of sinks of a data message is empty; such a message has no list")
-            others = struct.unpack_from("<%dH" % frame[start], frame, start + 1)
-            start += 1 + 2 * len(others)
+            end = start + 1 + 2 * frame[start]
+            others = tuple([frame[i] | frame[i + 1] << 8 for i in range(start + 1, end, 2)])
+            start = end
         attributes = decode_readings(frame, start, count & MOST_ATTRIBUTES)
         return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, others, attributes)
     raise DecodeError("a frame that begins with %s is neither interest (1) nor data (2)" % (frame[:1] or b"nothing",))

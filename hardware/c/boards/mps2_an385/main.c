@@ -1,6 +1,7 @@
 /* A mote on a Cortex-M3: UART 0 is the host link, UART 1 the radio. Both are read by interrupts, and the processor
  * sleeps when there is nothing to do. Time is SysTick's; a timer ends the sleep when the mote wants to be stepped. */
 #include "board.h"
+#include "division.h"
 #include "mote.h"
 
 /* The chip's parts, by their addresses */
@@ -35,6 +36,15 @@ enum { SYSTICK_RUNS = 7, SYSTICK_PERIOD = 1 << 24 };
 #define UART1 ((struct uart *)0x40005000)
 #define TIMER0 ((struct timer *)0x40000000)
 #define SYSTICK ((struct systick *)0xE000E010)
+struct protection {
+    volatile uint32_t control;
+    volatile uint32_t region;
+    volatile uint32_t base;
+    volatile uint32_t attributes;
+};
+enum { PROTECTION_ON = 5, REGION_ON = 1, REGION_OF_4_KB = 11 << 1, NOT_EXECUTED = 1 << 28 };
+
+#define PROTECTION ((struct protection *)0xE000ED94)
 #define INTERRUPTS_ON (*(volatile uint32_t *)0xE000E100)
 #define PENDING (*(volatile uint32_t *)0xE000ED04)
 #define RESET_CONTROL (*(volatile uint32_t *)0xE000ED0C)
@@ -43,6 +53,7 @@ enum { SYSTICK_IS_PENDING = 1 << 26, CYCLES_IN_US = 25 };
 static const uint32_t RESET_REQUEST = 0x05FA0004;
 
 extern const volatile uint32_t settings_page[];
+extern uint32_t stack_bottom[];
 enum { BOOTS_AT, SPEED_AT };
 
 static void lock(void)
@@ -142,13 +153,27 @@ static int64_t now_us(void *context)
     }
     unlock();
     int64_t cycles = periods * SYSTICK_PERIOD + (SYSTICK_PERIOD - 1 - (int64_t)left);
-    return mote_clock_us(cycles / CYCLES_IN_US, speed_ppm);
+    return mote_clock_us((int64_t)divide((uint64_t)cycles, CYCLES_IN_US), speed_ppm);
 }
 
 static int64_t used_B(void *context)
 {
     (void)context;
     return memory_in_use_B();
+}
+
+/* What a reset leaves as it is; at power-on, memory is zero. */
+__attribute__((section(".noinit"))) static uint32_t resets;
+__attribute__((section(".noinit"))) static enum ending last_ending;
+
+static const char *trouble(void *context)
+{
+    (void)context;
+    if (is_stack_low())
+        return "the stack reached its guard";
+    if (last_ending == ENDED_BY_STACK)
+        return "restarted: the stack overflowed";
+    return last_ending == ENDED_BY_FAULT ? "restarted after a fault" : NULL;
 }
 
 static void write_host(void *context, const uint8_t *bytes, size_t size)
@@ -163,8 +188,9 @@ static void write_radio(void *context, const uint8_t *bytes, size_t size)
     write_to(UART1, bytes, size);
 }
 
-void begin_again(void)
+void begin_again(enum ending ending)
 {
+    last_ending = ending;
     RESET_CONTROL = RESET_REQUEST;
     for (;;)
         ;
@@ -173,7 +199,7 @@ void begin_again(void)
 static void reset_board(void *context)
 {
     (void)context;
-    begin_again();
+    begin_again(ENDED_BY_COMMAND);
 }
 
 /* Sleep until something is heard, or for so long. */
@@ -199,6 +225,10 @@ void alarm_went_off(void)
 static void power_up(void)
 {
     speed_ppm = settings_page[SPEED_AT] > 0 ? settings_page[SPEED_AT] : REAL_TIME_PPM;
+    /* Without this, what lies below a stack that overflows reads as zeros, and the mote goes on with them. */
+    PROTECTION->base = (uint32_t)stack_bottom - 4096;
+    PROTECTION->attributes = REGION_ON | REGION_OF_4_KB | NOT_EXECUTED;
+    PROTECTION->control = PROTECTION_ON;
     SYSTICK->reload = SYSTICK_PERIOD - 1;
     SYSTICK->value = 0;
     SYSTICK->control = SYSTICK_RUNS;
@@ -210,13 +240,11 @@ static void power_up(void)
     unlock();
 }
 
-__attribute__((section(".noinit"))) static uint32_t resets; /* since power-on, when memory is zero */
-
 int main(void)
 {
     static struct mote mote;
     const struct board board = {NULL, "Cortex-M3", settings_page[BOOTS_AT] + resets, now_us, used_B, write_host,
-                                write_radio, reset_board};
+                                write_radio, reset_board, trouble};
     resets++;
     power_up();
     mote_start(&mote, &board);

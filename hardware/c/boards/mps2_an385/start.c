@@ -5,6 +5,7 @@
 #include "board.h"
 
 extern uint32_t stack_bottom[];
+extern uint32_t stack_guard[];
 extern uint32_t stack_painted[];
 extern uint32_t stack_top[];
 extern const uint32_t data_image[];
@@ -39,10 +40,26 @@ uint32_t memory_in_use_B(void)
     return (uint32_t)((ram_end - deepest) * (ptrdiff_t)sizeof *deepest);
 }
 
-/* What it did is lost, as with any reset; its host learns of that. */
-static void fault(void)
+bool is_stack_low(void)
 {
-    begin_again();
+    for (const uint32_t *at = stack_bottom; at < stack_guard; at++)
+        if (*at != UNUSED_STACK)
+            return true;
+    return false;
+}
+
+__attribute__((used)) static void end_by_fault(void)
+{
+    begin_again(is_stack_low() ? ENDED_BY_STACK : ENDED_BY_FAULT);
+}
+
+/* What the mote did is lost, as with any reset; its host is sent the reason. A stack that has overflowed is no use to the
+ * handler, so it begins at the top again. */
+__attribute__((naked)) static void fault(void)
+{
+    __asm__ volatile("ldr sp, =stack_top\n"
+                     "b end_by_fault\n"
+                     ".ltorg");
 }
 
 static void nothing(void)

@@ -151,7 +151,7 @@ int main(int count, char **arguments)
     if (line.speed_ppm == 0)
         line.speed_ppm = REAL_TIME_PPM;
     uint32_t boot = count > 2 ? (uint32_t)strtoul(arguments[2], NULL, 10) : 0;
-    const struct board board = {&line, "C process", boot, now_us, used_B, write_line, NULL, reset};
+    const struct board board = {&line, "C process", boot, now_us, used_B, write_line, NULL, reset, NULL};
     mote_start(&mote, &board);
     for (;;)
         serve(&mote, &line);

@@ -6,14 +6,14 @@
 
 #include "rules.h"
 
-static void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason)
+void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason)
 {
     drop(node, data->previous_hop, "data", data->source, data->sequence, reason);
 }
 
-/* The duplicate list */
+/* The messages that were here */
 
-static struct seen_data *seen(struct diffusion *node, uint16_t source, uint32_t sequence)
+struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t sequence)
 {
     for (size_t i = 0; i < node->seen_data_count; i++)
         if (node->seen_data[i].source == source && node->seen_data[i].sequence == sequence)
@@ -21,26 +21,32 @@ static struct seen_data *seen(struct diffusion *node, uint16_t source, uint32_t 
     return NULL;
 }
 
-static void note_seen(struct diffusion *node, uint16_t source, uint32_t sequence, int64_t now)
+static struct seen_data *note_seen(struct diffusion *node, const struct data *data, int64_t now)
 {
-    struct seen_data *one = seen(node, source, sequence);
-    if (one != NULL) {
-        one->came_us = now;
-        return;
+    struct seen_data *seen = seen_data_of(node, data->source, data->sequence);
+    if (seen == NULL) {
+        uint16_t place = node->seen_data_oldest;
+        if (node->seen_data_count < MAX_DATA)
+            place = node->seen_data_count++;
+        else
+            node->seen_data_oldest = (uint16_t)((place + 1) % MAX_DATA);
+        seen = &node->seen_data[place];
     }
-    uint16_t place = node->seen_data_oldest;
-    if (node->seen_data_count < MAX_DATA)
-        place = node->seen_data_count++;
-    else
-        node->seen_data_oldest = (uint16_t)((place + 1) % MAX_DATA);
-    node->seen_data[place] = (struct seen_data){now, sequence, source};
+    *seen = (struct seen_data){
+        .sequence = data->sequence,
+        .source = data->source,
+        .previous_hop = data->previous_hop == NOBODY ? NO_HOP : (uint16_t)data->previous_hop,
+        .ttl = data->ttl,
+    };
+    keep_time(seen->came_us, now);
+    return seen;
 }
 
 /* How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten. */
-static uint8_t gradients_to_try(const struct diffusion *node, int64_t now)
+uint8_t gradients_to_try(const struct diffusion *node, int64_t now)
 {
     bool is_full = node->seen_data_count >= MAX_DATA;
-    int64_t oldest_us = node->seen_data[node->seen_data_oldest].came_us;
+    int64_t oldest_us = kept_time(node->seen_data[node->seen_data_oldest].came_us);
     return may_explore(is_full, oldest_us, now) ? node->settings->exploratory_gradients : 1;
 }
 
@@ -50,8 +56,8 @@ static void deliver_sample(const struct diffusion *node, const struct diffusion_
                            struct attributes wanted, struct attributes sample, const struct data *data)
 {
     if (one_way_match(wanted, sample))
-        tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence, subscription->number,
-                        sample);
+        tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence,
+                        (int64_t)node->first_number + subscription->number, sample);
 }
 
 /* Hand a subscription the samples that match: those that the source aggregated, or the one. */
@@ -120,68 +126,80 @@ static bool deliver_all(struct diffusion *node, const struct data *data, int64_t
 
 /* On its way */
 
-static void send_data(struct diffusion *node, const struct data *data, const struct next_hops *hops)
+/* Whether a subscription of this node matches. */
+bool data_is_wanted(struct diffusion *node, struct attributes attributes)
 {
-    if (data->ttl <= 1) {
-        drop_data(node, data, DIFFUSION_TTL);
-        return;
-    }
-    struct data next = *data;
-    next.previous_hop = node->address;
-    next.ttl--;
-    uint8_t header[1 + DATA_HEADER_B];
-    data_encode(&next, header);
-    struct frame frame = {header, sizeof header, next.attributes.bytes, next.attributes.size};
-    for (size_t i = 0; i < hops->count; i++)
-        node->driver->send(node->driver->context, hops->list[i], &frame);
-    tell(node, FORWARDED, data->previous_hop, "data", data->source, data->sequence, hops->count, "");
+    for (size_t i = 0; i < node->own_count; i++)
+        if (one_way_match(view(&own_at(node, i)->attributes), attributes))
+            return true;
+    return false;
 }
 
-/* Where data goes by the interest cache; whether any interest wants it. */
-static bool find_next_hops(struct diffusion *node, const struct data *data, int64_t now, struct next_hops *hops)
+/* Note the path of new data at each cached interest that wants it; whether there are any. */
+static bool note_paths(struct diffusion *node, const struct data *data)
 {
     bool is_wanted = false;
-    uint8_t exploratory = gradients_to_try(node, now);
     for (size_t i = 0; i < node->entry_count; i++) {
         struct interest_entry *entry = entry_at(node, i);
         if (!one_way_match(view(&entry->attributes), data->attributes))
             continue;
         is_wanted = true;
         (void)note_path(node, &entry->data_gradients, data);
-        add_next_hops(entry, now, exploratory, data->previous_hop, hops);
     }
     return is_wanted;
 }
 
+/* Hand new data to the filters; false if they drop it. Their answer is for all sinks, and for copies that come later. */
+static bool pass_filters(struct diffusion *node, struct data *data, struct seen_data *seen,
+                         struct attribute_list *answer, int64_t now)
+{
+    enum diffusion_reason reason;
+    struct attributes original = data->attributes;
+    if (!filter_data(node, data, answer, now, &reason)) {
+        seen->is_settled = true;
+        drop_data(node, data, reason);
+        return false;
+    }
+    seen->is_settled = !are_equal(original, data->attributes);
+    if (seen->is_settled)
+        data->other_count = 0;
+    return true;
+}
+
+/* Why nothing was done with new data. Its sender knows an interest that this node does not, or none that leads on. */
+static enum diffusion_reason why_not_sent(const struct diffusion *node, const struct data *data, bool is_wanted)
+{
+    if (is_wanted)
+        return DIFFUSION_NO_GRADIENT;
+    return node->is_evicting && data->previous_hop != NOBODY ? DIFFUSION_EVICTED : DIFFUSION_NO_INTEREST;
+}
+
 /* Filters, own subscriptions, interest cache: where new data goes, be it the node's own or a neighbor's (A23). */
-static void route(struct diffusion *node, struct data *data, int64_t now)
+static void route(struct diffusion *node, struct data *data, struct seen_data *seen, int64_t now)
 {
     struct attribute_list answer;
-    enum diffusion_reason reason;
-    if (!filter_data(node, data, &answer, now, &reason)) {
-        drop_data(node, data, reason);
+    if (!pass_filters(node, data, seen, &answer, now))
         return;
-    }
     bool is_held = deliver_all(node, data, now);
-    struct next_hops hops = {0};
-    bool is_wanted = find_next_hops(node, data, now, &hops);
-    if (hops.is_full)
-        drop_data(node, data, DIFFUSION_FULL); /* once for all neighbors that are left out */
-    if (hops.count > 0)
-        send_data(node, data, &hops);
-    else if (!is_held)
-        drop_data(node, data, is_wanted ? DIFFUSION_NO_GRADIENT : DIFFUSION_NO_INTEREST);
+    bool is_wanted = note_paths(node, data);
+    if (!send_on(node, data, seen, now) && !is_held)
+        drop_data(node, data, why_not_sent(node, data, is_wanted));
 }
 
 void receive_data(struct diffusion *node, struct data *data, int64_t now)
 {
-    if (data->source == node->address || seen(node, data->source, data->sequence) != NULL) {
-        drop_data(node, data, DIFFUSION_DUPLICATE);
-        return;
-    }
-    note_seen(node, data->source, data->sequence, now);
     clean(node, now);
-    route(node, data, now);
+    struct seen_data *seen = seen_data_of(node, data->source, data->sequence);
+    if (seen == NULL) {
+        seen = note_seen(node, data, now);
+        if (data->source != node->address) {
+            route(node, data, seen, now);
+            return;
+        }
+        /* It has come back to its source, which has forgotten it. */
+    }
+    if (seen->is_settled || !send_on(node, data, seen, now))
+        drop_data(node, data, DIFFUSION_DUPLICATE);
 }
 
 /* Samples */
@@ -197,7 +215,7 @@ static void remove_sample(struct diffusion *node, size_t place)
 void drop_old_samples(struct diffusion *node, int64_t now)
 {
     for (size_t i = 0; i < node->sample_count;) {
-        if (node->samples[i].ends_us > now) {
+        if (kept_time(node->samples[i].ends_us) > now) {
             i++;
             continue;
         }
@@ -214,16 +232,15 @@ void offer_sample(struct diffusion *node, int64_t number, struct attributes attr
         drop(node, NOBODY, "data", node->address, 0, DIFFUSION_NO_INTEREST);
     }
     struct sample *sample = &node->samples[node->sample_count++];
-    sample->number = number;
-    sample->ends_us = now + node->settings->sample_lifetime_us;
+    sample->number = (uint32_t)(number - node->first_number);
+    keep_time(sample->ends_us, now + node->settings->sample_lifetime_us);
     keep(&sample->attributes, attributes);
 }
 
 static bool is_wanted(struct diffusion *node, struct attributes sample)
 {
-    for (size_t i = 0; i < node->own_count; i++)
-        if (one_way_match(view(&own_at(node, i)->attributes), sample))
-            return true;
+    if (data_is_wanted(node, sample))
+        return true;
     for (size_t i = 0; i < node->entry_count; i++)
         if (one_way_match(view(&entry_at(node, i)->attributes), sample))
             return true;
@@ -245,6 +262,12 @@ static bool may_follow(struct attributes aggregate, struct attributes sample)
     return aggregate.size + sample.size <= ATTRIBUTES_ROOM && begins_alike && begins_once(sample);
 }
 
+static int64_t reading_number(const struct diffusion *node, const struct sample *sample)
+{
+    uint32_t later = (uint32_t)node->readings - sample->number;
+    return diffusion_next_reading(node) - later;
+}
+
 /* Send the wanted sample at a place with those behind it that fit the same message (A26); where the next one is. */
 static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
 {
@@ -262,8 +285,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
     }
     uint32_t sequence = take_sequence(node);
     for (size_t i = place; i < end; i = next_wanted(node, i + 1))
-        tell(node, ORIGINATED, NOBODY, "data", node->address, sequence, node->samples[i].number, "");
-    note_seen(node, node->address, sequence, now);
+        tell(node, ORIGINATED, NOBODY, "data", node->address, sequence, reading_number(node, &node->samples[i]), "");
     struct data data = {
         .sequence = sequence,
         .source = node->address,
@@ -272,7 +294,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
         .is_aggregate = count > 1,
         .attributes = view(&aggregate),
     };
-    route(node, &data, now);
+    route(node, &data, note_seen(node, &data, now), now);
     return end;
 }
 

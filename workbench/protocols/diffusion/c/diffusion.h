@@ -17,7 +17,8 @@ enum {
     GRADIENT_REMOVED,
     DATA_GRADIENT_SET,
     REINFORCED,
-    BLACKLISTED
+    BLACKLISTED,
+    HEAD_SET
 };
 
 /* Why a message ends at a node. */
@@ -34,6 +35,7 @@ enum diffusion_reason {
     DIFFUSION_NO_GRADIENT,
     DIFFUSION_EXPIRED,
     DIFFUSION_FULL,
+    DIFFUSION_EVICTED,
     DIFFUSION_REASONS
 };
 
@@ -54,17 +56,37 @@ struct diffusion_settings {
     size_t filter_count;
 };
 
-/* A data message that was here. */
+/* Frames that wait to be sent again; a bit for each sink that gradients may lead to. */
+enum { NO_HOP = 0xFFFF, MAX_WAITING = 4, SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS, SERVED_B = (SERVED_SINKS + 7) / 8 };
+
+/* A data message that was here: when and from where it came first, the sinks that it was sent towards, how often it was
+ * sent again. `ttl`: with which it came first, or last in a circle; `is_settled`: further copies are duplicates, whatever
+ * they are for. */
 struct seen_data {
-    int64_t came_us;
+    uint32_t came_us[2];
     uint32_t sequence;
     uint16_t source;
+    uint16_t previous_hop; /* NO_HOP: of this node's own */
+    uint16_t ttl;
+    uint8_t served[SERVED_B];
+    unsigned retries : 7;
+    bool is_settled : 1;
 };
 
-/* A sample that waits for an interest. */
+/* Data that a neighbor did not acknowledge, when it is sent again, and the neighbor that brought it. */
+struct waiting {
+    uint32_t due_us[2];
+    uint16_t failed;
+    uint16_t previous_hop;
+    uint8_t size;
+    uint8_t frame[1 + MESSAGE_B];
+};
+
+/* A sample that waits for an interest. `number` counts the node's readings, modulo 2^32. Times in lists are in two words
+ * where one of 64 bits would leave gaps. */
 struct sample {
-    int64_t number;
-    int64_t ends_us;
+    uint32_t ends_us[2];
+    uint32_t number;
     bool is_wanted;
     struct attribute_list attributes;
 };
@@ -82,9 +104,9 @@ struct own_interest {
 };
 
 struct diffusion_subscription {
-    int64_t number;
     int64_t expires_us;
-    uint8_t own; /* the place of its interest in `own_interests` */
+    uint32_t number; /* among the node's subscriptions */
+    uint8_t own;     /* the place of its interest in `own_interests` */
 };
 
 /* A node: the caller's block of memory. Lists of `order` have the oldest first. */
@@ -100,31 +122,30 @@ struct diffusion {
     int64_t tick_us;
     int64_t first_expiry_us; /* no gradient expires before */
     uint16_t address;
+    bool is_evicting; /* the newest entry of the cache has pushed another out */
     uint32_t drops[DIFFUSION_REASONS];
 
     uint8_t entry_count;
-    uint8_t entry_order[MAX_INTERESTS];
-    struct interest_entry entries[MAX_INTERESTS];
-
     uint8_t own_count;
+    uint8_t waiting_count;
+    uint8_t entry_order[MAX_INTERESTS];
     uint8_t own_order[MAX_INTERESTS];
-    struct own_interest own_interests[MAX_INTERESTS];
-
     uint16_t subscription_count;
-    struct diffusion_subscription subscriptions[MAX_SUBSCRIPTIONS];
-
     uint16_t sample_count;
-    struct sample samples[MAX_DATA];
-
-    /* A ring: once it is full, `seen_data_oldest` is the place of the next one. */
     uint16_t seen_data_count;
-    uint16_t seen_data_oldest;
-    struct seen_data seen_data[MAX_DATA];
-
+    uint16_t seen_data_oldest; /* of a ring: once it is full, the place of the next one */
     uint16_t seen_interest_count;
-    struct seen_interest seen_interests[MAX_SEEN_INTERESTS];
-
+    uint16_t served_count;
     uint16_t black_count;
+
+    struct interest_entry entries[MAX_INTERESTS];
+    struct own_interest own_interests[MAX_INTERESTS];
+    struct diffusion_subscription subscriptions[MAX_SUBSCRIPTIONS];
+    struct seen_interest seen_interests[MAX_SEEN_INTERESTS];
+    struct sample samples[MAX_DATA];
+    struct waiting waiting[MAX_WAITING];
+    struct seen_data seen_data[MAX_DATA];
+    uint16_t served_sinks[SERVED_SINKS]; /* that bits of `served` stand for */
     uint16_t black_list[MAX_BLACK];
 };
 
@@ -132,6 +153,7 @@ void diffusion_start(struct diffusion *node, const struct diffusion_settings *se
                      struct random random, const struct driver *driver, int64_t now, unsigned boot);
 void diffusion_receive(struct diffusion *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                        bool broadcast);
+void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now);
 void diffusion_wake(struct diffusion *node, int64_t now);
 int64_t diffusion_next_wake(const struct diffusion *node);
 int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,

@@ -17,19 +17,7 @@ int gradient_place(const struct interest_entry *entry, uint16_t sink, uint16_t n
 
 bool has_sink(const struct interest_entry *entry, uint16_t sink)
 {
-    for (size_t i = 0; i < entry->gradient_count; i++)
-        if (entry->gradients[i].sink == sink)
-            return true;
-    return false;
-}
-
-/* The first gradient towards the same sink as the one at `place`. */
-static int first_of_sink(const struct interest_entry *entry, int place)
-{
-    int first = 0;
-    while (entry->gradients[first].sink != entry->gradients[place].sink)
-        first++;
-    return first;
+    return head_place(entry, sink) != NO_PLACE;
 }
 
 int replaced(const struct interest_entry *entry, uint16_t sink, bool is_reinforced)
@@ -37,7 +25,7 @@ int replaced(const struct interest_entry *entry, uint16_t sink, bool is_reinforc
     if (!is_reinforced && has_sink(entry, sink))
         return NO_PLACE;
     for (int i = entry->gradient_count - 1; i >= 0; i--)
-        if (entry->gradients[i].sink == sink || first_of_sink(entry, i) < i)
+        if (entry->gradients[i].sink == sink || head_place(entry, entry->gradients[i].sink) < i)
             return i;
     /* A reinforced path that a full list left out would end here, or turn back on itself. */
     return is_reinforced ? entry->gradient_count - 1 : NO_PLACE;
@@ -95,44 +83,34 @@ bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round)
     return false;
 }
 
-/* Where data goes */
+/* Heads */
 
-static void add_next_hop(struct next_hops *hops, uint16_t neighbor)
+uint32_t gradient_number(const struct gradient *gradient)
 {
-    for (size_t i = 0; i < hops->count; i++)
-        if (hops->list[i] == neighbor)
-            return;
-    if (hops->count < MAX_NEXT_HOPS)
-        hops->list[hops->count++] = neighbor;
-    else
-        hops->is_full = true;
+    return gradient->has_sequence ? gradient->sequence : 0;
 }
 
-/* Whether the gradients before this one leave its sink no room for it. */
-static bool has_no_room(const struct interest_entry *entry, const struct gradient *gradient, int64_t now,
-                        uint8_t exploratory)
+int head_place(const struct interest_entry *entry, uint16_t sink)
 {
-    unsigned taken = 0;
-    for (const struct gradient *one = entry->gradients; one < gradient; one++) {
-        if (one->sink != gradient->sink || one->expires_us <= now)
-            continue;
-        if (one->has_wave)
-            return true;
-        taken++;
-    }
-    return taken >= exploratory;
+    for (int i = 0; i < entry->gradient_count; i++)
+        if (entry->gradients[i].sink == sink)
+            return i;
+    return NO_PLACE;
 }
 
-void add_next_hops(const struct interest_entry *entry, int64_t now, uint8_t exploratory, int32_t not_to,
-                   struct next_hops *hops)
+struct head head_of(const struct interest_entry *entry, uint16_t sink)
 {
-    for (size_t i = 0; i < entry->gradient_count; i++) {
-        const struct gradient *one = &entry->gradients[i];
-        if (one->expires_us <= now || has_no_room(entry, one, now, exploratory))
-            continue;
-        if (one->neighbor != not_to)
-            add_next_hop(hops, one->neighbor);
-    }
+    int place = head_place(entry, sink);
+    if (place == NO_PLACE)
+        return (struct head){0};
+    const struct gradient *gradient = &entry->gradients[place];
+    return (struct head){true, gradient->has_wave, gradient->neighbor, gradient_number(gradient)};
+}
+
+void note_heads(struct interest_entry *entry)
+{
+    for (int i = 0; i < entry->gradient_count; i++)
+        entry->gradients[i].was_head = head_place(entry, entry->gradients[i].sink) == i;
 }
 
 /* Data gradients */

@@ -6,7 +6,8 @@
 #include "attributes.h"
 
 /* Data for `sink` may go to `neighbor` until `expires_us`. `sequence` is the number of the sink's interest that set it,
- * `wave` that of its reinforcement; `round` that of the message which set it last. */
+ * `wave` that of its reinforcement; `round` that of the message which set it last; `ttl` that of the interest, so the
+ * nearer the neighbor is to the sink, the higher. The rest is of the moment: see `serving.c` and `note_heads`. */
 struct gradient {
     int64_t expires_us;
     uint32_t sequence;
@@ -14,8 +15,15 @@ struct gradient {
     uint16_t sink;
     uint16_t neighbor;
     uint8_t round;
-    bool has_sequence;
-    bool has_wave;
+    uint8_t ttl;
+    uint8_t hop;
+    bool has_sequence : 1;
+    bool has_wave : 1;
+    bool was_head : 1;
+    bool is_path : 1;
+    bool is_open : 1;
+    bool may_spread : 1;
+    bool is_further : 1;
 };
 
 /* New data of `source` came first from `neighbor`; `sinks`: whose reinforcement went there. */
@@ -23,8 +31,8 @@ struct data_gradient {
     uint16_t source;
     uint16_t neighbor;
     uint16_t messages; /* counts to 65535 */
-    uint8_t sink_count;
     uint16_t sinks[MAX_SINKS];
+    uint8_t sink_count;
     struct attribute_list attributes;
 };
 
@@ -34,12 +42,23 @@ struct data_gradients {
     struct data_gradient list[MAX_REINFORCEMENTS];
 };
 
-/* All interests with the same constraints. Gradients are in the order in which data prefers them. */
+/* All interests with the same constraints. Gradients are in the order in which data prefers them; `sink` and `sequence`
+ * are those of the interest that was cached last. */
 struct interest_entry {
     uint8_t gradient_count;
     struct attribute_list attributes;
+    uint16_t sink;
     struct gradient gradients[MAX_GRADIENTS];
+    uint32_t sequence;
     struct data_gradients data_gradients;
+};
+
+/* A sink's first gradient, as HEAD_SET reports it. */
+struct head {
+    bool exists;
+    bool is_reinforced;
+    uint16_t neighbor;
+    uint32_t number;
 };
 
 /* An interest that was heard. */
@@ -48,13 +67,6 @@ struct seen_interest {
     uint32_t sequence;
     uint16_t sink;
     uint8_t round;
-};
-
-/* The neighbors that data goes to. */
-struct next_hops {
-    uint8_t count;
-    bool is_full; /* there were more */
-    uint16_t list[MAX_NEXT_HOPS];
 };
 
 enum { NO_PLACE = -1 };
@@ -79,9 +91,15 @@ int64_t newest_wave(const struct interest_entry *entry, uint16_t sink);
 bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round);
 bool has_sink(const struct interest_entry *entry, uint16_t sink);
 
-/* Add the neighbors that data goes to now: per sink the reinforced gradient or the first few, never `not_to`. */
-void add_next_hops(const struct interest_entry *entry, int64_t now, uint8_t exploratory, int32_t not_to,
-                   struct next_hops *hops);
+/* The number of a gradient's interest, or 0 if reinforcements alone have set it. */
+uint32_t gradient_number(const struct gradient *gradient);
+
+/* A sink's first gradient; and the place of that, or NO_PLACE. */
+struct head head_of(const struct interest_entry *entry, uint16_t sink);
+int head_place(const struct interest_entry *entry, uint16_t sink);
+
+/* Mark the gradients that are the first of their sinks now. */
+void note_heads(struct interest_entry *entry);
 
 /* Note new data of a source; `*changed`: its neighbor is another one than before. */
 struct data_gradient *update_data_gradient(struct data_gradients *data_gradients, uint16_t source, uint16_t neighbor,

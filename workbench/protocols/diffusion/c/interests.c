@@ -226,11 +226,31 @@ struct interest_entry *entry_of(struct diffusion *node, struct attributes attrib
     return NULL;
 }
 
-/* The number that is told is the interest's, or the reinforcement's where no interest set this gradient. */
 static void tell_removed(const struct diffusion *node, const struct gradient *gradient, const char *reason)
 {
-    int64_t sequence = gradient->has_sequence ? gradient->sequence : gradient->has_wave ? gradient->wave : 0;
-    tell(node, GRADIENT_REMOVED, gradient->neighbor, "interest", gradient->sink, sequence, 0, reason);
+    uint32_t number = gradient_number(gradient);
+    tell(node, GRADIENT_REMOVED, gradient->neighbor, "interest", gradient->sink, number, 0, reason);
+}
+
+/* Report a sink's first gradient if it is not what it was `before`. */
+static void tell_head(const struct diffusion *node, const struct interest_entry *entry, uint16_t sink,
+                      struct head before)
+{
+    struct head head = head_of(entry, sink);
+    bool is_same = before.exists && head.neighbor == before.neighbor && head.number == before.number &&
+                   head.is_reinforced == before.is_reinforced;
+    if (head.exists && !is_same)
+        tell(node, HEAD_SET, head.neighbor, "interest", sink, head.number, head.is_reinforced, "");
+}
+
+/* Gradients of an entry were removed: report those that have become the first of their sinks since `note_heads`. */
+static void tell_new_heads(const struct diffusion *node, const struct interest_entry *entry)
+{
+    for (int i = 0; i < entry->gradient_count; i++) {
+        const struct gradient *one = &entry->gradients[i];
+        if (!one->was_head && head_place(entry, one->sink) == i)
+            tell_head(node, entry, one->sink, (struct head){0});
+    }
 }
 
 static void take_gradient(struct diffusion *node, struct interest_entry *entry, size_t place, const char *reason)
@@ -239,27 +259,31 @@ static void take_gradient(struct diffusion *node, struct interest_entry *entry, 
     remove_gradient(entry, place);
 }
 
-static void take_entry(struct diffusion *node, size_t place, int64_t sink, int64_t sequence, const char *reason)
+static void take_entry(struct diffusion *node, size_t place, const char *reason)
 {
+    const struct interest_entry *entry = entry_at(node, place);
     take_out(node->entry_order, &node->entry_count, place);
-    tell(node, INTEREST_REMOVED, NOBODY, "interest", sink, sequence, 0, reason);
+    tell(node, INTEREST_REMOVED, NOBODY, "interest", entry->sink, entry->sequence, 0, reason);
 }
 
 /* A new entry in the cache, in place of the oldest if it is full. */
-struct interest_entry *new_entry(struct diffusion *node, struct attributes attributes)
+struct interest_entry *new_entry(struct diffusion *node, const struct interest *interest)
 {
-    if (node->entry_count >= MAX_INTERESTS) {
+    node->is_evicting = node->entry_count >= MAX_INTERESTS;
+    if (node->is_evicting) {
         const struct interest_entry *oldest = entry_at(node, 0);
         for (size_t i = 0; i < oldest->gradient_count; i++)
             tell_removed(node, &oldest->gradients[i], "evicted");
-        take_entry(node, 0, NOBODY, 0, "evicted");
+        take_entry(node, 0, "evicted");
     }
     uint8_t place = free_place(node->entry_order, node->entry_count);
     node->entry_order[node->entry_count++] = place;
     struct interest_entry *entry = &node->entries[place];
     entry->gradient_count = 0;
+    entry->sink = interest->sink;
+    entry->sequence = interest->sequence;
     entry->data_gradients.count = 0;
-    keep(&entry->attributes, attributes);
+    keep(&entry->attributes, interest->attributes);
     return entry;
 }
 
@@ -277,9 +301,9 @@ static int add_gradient(struct diffusion *node, struct interest_entry *entry, co
     return entry->gradient_count - 1;
 }
 
-/* Set or renew the gradient towards the neighbor that sent an interest, or a reinforcement. */
-void set_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest, int64_t now,
-                  bool is_reinforcement)
+/* `set_gradient` without a report of the sink's first gradient. */
+static void renew_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest,
+                           int64_t now, bool is_reinforcement)
 {
     int64_t expires_us = now + (int64_t)interest->expiration_s * SECOND_US;
     int place = gradient_place(entry, interest->sink, interest->previous_hop);
@@ -290,8 +314,15 @@ void set_gradient(struct diffusion *node, struct interest_entry *entry, const st
         return;
     struct gradient *gradient = &entry->gradients[place];
     gradient->round = interest->round;
-    if (!is_reinforcement && (!gradient->has_sequence || gradient->sequence < interest->sequence)) {
-        gradient->sequence = interest->sequence;
+    if (!is_reinforcement) {
+        gradient->ttl = (uint8_t)interest->ttl;
+        if (!is_new && !gradient->has_sequence) {
+            /* It is reported under its new number from now on. */
+            tell_removed(node, gradient, "interest");
+            is_new = true;
+        }
+        if (!gradient->has_sequence || gradient->sequence < interest->sequence)
+            gradient->sequence = interest->sequence;
         gradient->has_sequence = true;
     }
     if (!is_reinforcement && !is_new && gradient->expires_us >= expires_us)
@@ -307,27 +338,40 @@ void set_gradient(struct diffusion *node, struct interest_entry *entry, const st
     tell(node, GRADIENT_SET, interest->previous_hop, kind, interest->sink, interest->sequence, expires_us, kind);
 }
 
+/* Set or renew the gradient towards the neighbor that sent an interest, or a reinforcement. */
+void set_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest, int64_t now,
+                  bool is_reinforcement)
+{
+    struct head before = head_of(entry, interest->sink);
+    renew_gradient(node, entry, interest, now, is_reinforcement);
+    tell_head(node, entry, interest->sink, before);
+}
+
 void forget_neighbor(struct diffusion *node, uint16_t neighbor)
 {
     for (size_t place = 0; place < node->entry_count; place++) {
         struct interest_entry *entry = entry_at(node, place);
+        note_heads(entry);
         for (size_t i = 0; i < entry->gradient_count;) {
             if (entry->gradients[i].neighbor == neighbor)
                 take_gradient(node, entry, i, "blacklisted");
             else
                 i++;
         }
+        tell_new_heads(node, entry);
     }
 }
 
 static void remove_expired(struct diffusion *node, struct interest_entry *entry, int64_t now)
 {
+    note_heads(entry);
     for (size_t i = 0; i < entry->gradient_count;) {
         if (entry->gradients[i].expires_us <= now)
             take_gradient(node, entry, i, "expired");
         else
             i++;
     }
+    tell_new_heads(node, entry);
 }
 
 /* Drop what has expired. */
@@ -340,7 +384,7 @@ void clean(struct diffusion *node, int64_t now)
         struct interest_entry *entry = entry_at(node, place);
         remove_expired(node, entry, now);
         if (entry->gradient_count == 0) {
-            take_entry(node, place, NOBODY, 0, "expired");
+            take_entry(node, place, "expired");
             continue;
         }
         for (size_t i = 0; i < entry->gradient_count; i++)
@@ -378,7 +422,10 @@ static void cache_interest(struct diffusion *node, const struct interest *intere
 {
     struct interest_entry *entry = entry_of(node, interest->attributes);
     if (entry == NULL)
-        entry = new_entry(node, interest->attributes);
+        entry = new_entry(node, interest);
+    entry->sink = interest->sink;
+    entry->sequence = interest->sequence;
+    struct head before = head_of(entry, interest->sink);
     begin_round_of(node, entry, interest);
     for (size_t i = 0; i < node->entry_count; i++) {
         struct interest_entry *other = entry_at(node, i);
@@ -387,7 +434,8 @@ static void cache_interest(struct diffusion *node, const struct interest *intere
     }
     tell_attributes(node, INTEREST_CACHED, interest->previous_hop, "interest", interest->sink, interest->sequence,
                     interest->round, interest->attributes);
-    set_gradient(node, entry, interest, now, false);
+    renew_gradient(node, entry, interest, now, false);
+    tell_head(node, entry, interest->sink, before);
     plan_tick(node, now);
 }
 
@@ -397,6 +445,7 @@ static bool cancel_gradients(struct diffusion *node, struct interest_entry *entr
                              bool is_cancelled)
 {
     uint8_t before = entry->gradient_count;
+    struct head head = head_of(entry, interest->sink);
     for (size_t i = 0; i < entry->gradient_count;) {
         const struct gradient *one = &entry->gradients[i];
         bool is_meant = !one->has_sequence || (is_cancelled && one->sequence <= interest->sequence);
@@ -405,6 +454,7 @@ static bool cancel_gradients(struct diffusion *node, struct interest_entry *entr
         else
             i++;
     }
+    tell_head(node, entry, interest->sink, head);
     return entry->gradient_count < before;
 }
 
@@ -416,7 +466,7 @@ static void cancel(struct diffusion *node, const struct interest *interest)
         struct interest_entry *entry = entry_at(node, place);
         bool is_meant = entry == cancelled || is_within(view(&entry->attributes), interest->attributes);
         if (is_meant && cancel_gradients(node, entry, interest, entry == cancelled) && entry->gradient_count == 0)
-            take_entry(node, place, interest->sink, interest->sequence, "cancelled");
+            take_entry(node, place, "cancelled");
         else
             place++;
     }

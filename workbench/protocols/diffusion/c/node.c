@@ -32,6 +32,7 @@ static const char *const REASON_NAMES[DIFFUSION_REASONS] = {
     [DIFFUSION_NO_GRADIENT] = "no_gradient",
     [DIFFUSION_EXPIRED] = "expired",
     [DIFFUSION_FULL] = "full",
+    [DIFFUSION_EVICTED] = "evicted",
 };
 
 /* Events */
@@ -41,19 +42,19 @@ static void tell_event(const struct diffusion *node, struct event event)
     node->driver->event(node->driver->context, &event);
 }
 
-void tell(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin, int64_t sequence,
+void tell(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin, uint32_t sequence,
           int64_t value, const char *detail)
 {
     tell_event(node, (struct event){kind, peer, message, origin, sequence, value, detail, {0}});
 }
 
-void tell_attributes(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin,
-                     int64_t sequence, int64_t value, struct attributes attributes)
+void tell_attributes(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin,
+                     uint32_t sequence, int64_t value, struct attributes attributes)
 {
     tell_event(node, (struct event){kind, peer, message, origin, sequence, value, "", attributes});
 }
 
-void drop(struct diffusion *node, int64_t previous_hop, const char *message, int64_t origin, int64_t sequence,
+void drop(struct diffusion *node, int32_t previous_hop, const char *message, int32_t origin, uint32_t sequence,
           enum diffusion_reason reason)
 {
     node->drops[reason]++;
@@ -125,14 +126,18 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
             return place;
     }
     struct diffusion_subscription *one = &node->subscriptions[node->subscription_count++];
-    one->number = diffusion_next_subscription(node);
-    node->subscribed++;
+    int64_t number = diffusion_next_subscription(node);
+    one->number = (uint32_t)node->subscribed++;
     one->expires_us = lasts_us == NEVER ? NEVER : now + lasts_us;
     one->own = node->own_order[place];
-    int64_t number = one->number;
     send_interest(node, own_at(node, (size_t)place), now);
     plan_tick(node, now);
     return number;
+}
+
+static bool has_number(const struct diffusion *node, size_t place, int64_t number)
+{
+    return (int64_t)node->first_number + node->subscriptions[place].number == number;
 }
 
 static void remove_subscription(struct diffusion *node, size_t place)
@@ -160,7 +165,7 @@ void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now)
 {
     (void)now;
     for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number) {
+        if (has_number(node, i, number)) {
             remove_subscription(node, i);
             cancel_forsaken(node);
             break;
@@ -186,7 +191,7 @@ bool diffusion_was_made(const struct diffusion *node, int64_t number)
 bool diffusion_is_open(const struct diffusion *node, int64_t number)
 {
     for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number)
+        if (has_number(node, i, number))
             return true;
     return false;
 }
@@ -225,7 +230,7 @@ static int64_t why_not_reinforced(const struct own_interest *own, struct attribu
 static struct own_interest *own_of(struct diffusion *node, int64_t number)
 {
     for (size_t i = 0; i < node->subscription_count; i++)
-        if (node->subscriptions[i].number == number)
+        if (has_number(node, i, number))
             return &node->own_interests[node->subscriptions[i].own];
     return NULL;
 }
@@ -301,7 +306,9 @@ void plan_wake(struct diffusion *node)
 {
     int64_t wake_us = node->tick_us;
     for (size_t i = 0; i < node->sample_count; i++)
-        wake_us = earlier(wake_us, node->samples[i].ends_us);
+        wake_us = earlier(wake_us, kept_time(node->samples[i].ends_us));
+    for (size_t i = 0; i < node->waiting_count; i++)
+        wake_us = earlier(wake_us, kept_time(node->waiting[i].due_us));
     for (size_t i = 0; i < node->subscription_count; i++)
         wake_us = earlier(wake_us, node->subscriptions[i].expires_us);
     for (size_t i = 0; i < node->own_count; i++) {
@@ -350,6 +357,7 @@ void diffusion_wake(struct diffusion *node, int64_t now)
         refresh(node, own, now);
         place++;
     }
+    send_waiting(node, now);
     drop_old_samples(node, now);
     if (node->tick_us <= now) {
         node->tick_us = NEVER;
@@ -383,20 +391,21 @@ void diffusion_receive(struct diffusion *node, const uint8_t *frame, size_t size
     enum diffusion_reason reason;
     struct interest interest;
     struct data data;
+    int32_t peer = (int32_t)previous_hop;
     if (data_decode(frame, size, &data)) {
         if (is_welcome(node, (uint16_t)data.previous_hop, data.ttl, size, previous_hop, &reason))
             receive_data(node, &data, now);
         else
-            drop(node, previous_hop, "data", data.source, data.sequence, reason);
+            drop(node, peer, "data", data.source, data.sequence, reason);
         return;
     }
     if (!interest_decode(frame, size, &interest)) {
-        drop(node, previous_hop, "", NOBODY, 0, DIFFUSION_MALFORMED);
+        drop(node, peer, "", NOBODY, 0, DIFFUSION_MALFORMED);
         return;
     }
     const char *message = broadcast ? "interest" : "reinforcement";
     if (!is_welcome(node, interest.previous_hop, interest.ttl, size, previous_hop, &reason))
-        drop(node, previous_hop, message, interest.sink, interest.sequence, reason);
+        drop(node, peer, message, interest.sink, interest.sequence, reason);
     else if (broadcast)
         receive_interest(node, &interest, now);
     else

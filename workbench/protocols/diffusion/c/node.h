@@ -5,12 +5,24 @@
 #include "diffusion.h"
 #include "wire.h"
 
+/* Times in two words */
+static inline void keep_time(uint32_t kept[2], int64_t time_us)
+{
+    kept[0] = (uint32_t)time_us;
+    kept[1] = (uint32_t)((uint64_t)time_us >> 32);
+}
+
+static inline int64_t kept_time(const uint32_t kept[2])
+{
+    return (int64_t)((uint64_t)kept[1] << 32 | kept[0]);
+}
+
 /* Events. `message` is "interest", "reinforcement" or "data". */
-void tell(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin, int64_t sequence,
+void tell(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin, uint32_t sequence,
           int64_t value, const char *detail);
-void tell_attributes(const struct diffusion *node, int kind, int64_t peer, const char *message, int64_t origin,
-                     int64_t sequence, int64_t value, struct attributes attributes);
-void drop(struct diffusion *node, int64_t previous_hop, const char *message, int64_t origin, int64_t sequence,
+void tell_attributes(const struct diffusion *node, int kind, int32_t peer, const char *message, int32_t origin,
+                     uint32_t sequence, int64_t value, struct attributes attributes);
+void drop(struct diffusion *node, int32_t previous_hop, const char *message, int32_t origin, uint32_t sequence,
           enum diffusion_reason reason);
 void drop_interest(struct diffusion *node, const struct interest *interest, const char *message,
                    enum diffusion_reason reason);
@@ -35,7 +47,7 @@ uint16_t own_expiration_s(const struct diffusion *node, const struct own_interes
 void receive_interest(struct diffusion *node, struct interest *interest, int64_t now);
 void plan_tick(struct diffusion *node, int64_t now);
 struct interest_entry *entry_of(struct diffusion *node, struct attributes attributes);
-struct interest_entry *new_entry(struct diffusion *node, struct attributes attributes);
+struct interest_entry *new_entry(struct diffusion *node, const struct interest *interest);
 void set_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest, int64_t now,
                   bool is_reinforcement);
 void forget_neighbor(struct diffusion *node, uint16_t neighbor);
@@ -46,6 +58,16 @@ void drop_old_samples(struct diffusion *node, int64_t now);
 void offer_sample(struct diffusion *node, int64_t number, struct attributes attributes, int64_t now);
 void send_samples(struct diffusion *node, int64_t now);
 void receive_data(struct diffusion *node, struct data *data, int64_t now);
+
+void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason);
+struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t sequence);
+bool data_is_wanted(struct diffusion *node, struct attributes attributes);
+uint8_t gradients_to_try(const struct diffusion *node, int64_t now);
+
+/* serving.c: send data towards the sinks that neither other copies nor this node has served, false if there are none;
+ * send frames again that are due. */
+bool send_on(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now);
+void send_waiting(struct diffusion *node, int64_t now);
 
 /* reinforcement.c */
 uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, struct attributes attributes,

@@ -155,7 +155,7 @@ void receive_reinforcement(struct diffusion *node, const struct interest *reinfo
     } else {
         /* Before the new entry takes the place of one of these. */
         find_paths(node, reinforcement, &paths);
-        entry = new_entry(node, reinforcement->attributes);
+        entry = new_entry(node, reinforcement);
     }
     set_gradient(node, entry, reinforcement, now, true);
     (void)send_along(node, reinforcement, &paths);

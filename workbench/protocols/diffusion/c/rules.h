@@ -3,8 +3,10 @@
 #define RULES_H
 
 #include "contract.h"
+#include "division.h"
 
 enum { REPEAT_AFTER_US = SECOND_US / 2, REPEAT_WITHIN_US = SECOND_US, COPIES_MEET_US = SECOND_US };
+enum { RETRY_WITHIN_US = SECOND_US, MAX_RETRIES = 3 };
 
 /* The round of an interest's next refresh; they are counted modulo 256 (A15). */
 static inline uint8_t next_round(uint8_t round)
@@ -21,10 +23,10 @@ static inline bool is_stale(uint8_t round, uint8_t known)
 /* How long the gradients of an interest may live whose subscription ends at `ends_us`: 1 to `longest_s`. */
 static inline uint16_t expiration_s(int64_t now, int64_t ends_us, uint16_t longest_s)
 {
-    int64_t left_s = (ends_us - now + SECOND_US - 1) / SECOND_US;
-    if (left_s > longest_s)
-        left_s = longest_s;
-    return (uint16_t)(left_s < 1 ? 1 : left_s);
+    if (ends_us <= now)
+        return 1;
+    uint64_t left_s = divide((uint64_t)(ends_us - now) + SECOND_US - 1, SECOND_US);
+    return left_s > longest_s ? longest_s : (uint16_t)left_s;
 }
 
 /* The hops that a message has come which began with `first_ttl` and arrives with `ttl`. */
@@ -43,6 +45,28 @@ static inline bool may_reinforce(uint16_t messages, uint16_t reinforce_after, ui
 static inline bool may_explore(bool is_full, int64_t oldest_us, int64_t now)
 {
     return !is_full || now - oldest_us >= COPIES_MEET_US;
+}
+
+/* Whether data should go to a neighbor rather than to the `best` so far (NOBODY: none yet): the next hop of `count`
+ * sinks' paths, and for `heads` of these the first gradient. Of equal neighbors the lowest address goes first. */
+static inline bool is_better_hop(unsigned count, unsigned heads, int32_t neighbor, unsigned best_count,
+                                 unsigned best_heads, int32_t best)
+{
+    if (best == NOBODY || count != best_count)
+        return best == NOBODY || count > best_count;
+    return heads != best_heads ? heads > best_heads : neighbor < best;
+}
+
+/* Whether a copy of a known message has been here before: no circle is shorter than three hops. */
+static inline bool has_circled(int ttl, int seen_ttl)
+{
+    return ttl <= seen_ttl - 3;
+}
+
+/* Whether a message that was sent again so often may be sent again once more. */
+static inline bool may_retry(unsigned retries)
+{
+    return retries < MAX_RETRIES;
 }
 
 /* Whether a neighbor is on the black list, now that its link has these delivery ratios (A27). */

@@ -1,12 +1,13 @@
 /* TinyDiffusion's frames. `workbench/protocols/diffusion/wire.py` defines them.
  *
  *     interest   type, sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8
- *     data       type, sequence u32, source u16, previous hop u16, ttl u8, aggregate and AttNum u8 */
+ *     data       type, sequence u32, source u16, previous hop u16, ttl u8, flags and AttNum u8
+ *     list       only if its flag is set: count u8, then a sink u16 each */
 #include "wire.h"
 
 #include "bytes.h"
 
-enum { AGGREGATE = 0x80 }; /* of a data message's AttNum */
+enum { AGGREGATE = 0x80, LISTED = 0x40, MOST_ATTRIBUTES = LISTED - 1 }; /* of a data message's AttNum */
 
 /* Both headers begin alike: type, sequence, sink or source. */
 enum { TYPE_AT = 0, SEQUENCE_AT = 1, ORIGIN_AT = 5 };
@@ -39,7 +40,17 @@ bool data_decode(const uint8_t *frame, size_t size, struct data *data)
     data->ttl = frame[DATA_TTL_AT];
     data->is_aggregate = count >= AGGREGATE;
     const uint8_t *body = frame + 1 + DATA_HEADER_B;
-    return attributes_decode(body, size - 1 - DATA_HEADER_B, count & (AGGREGATE - 1), &data->attributes) &&
+    const uint8_t *end = frame + size;
+    data->other_count = 0;
+    data->others = body;
+    if ((count & LISTED) != 0) {
+        if (body == end || *body == 0 || (size_t)(end - body) < 1u + OTHER_B * *body)
+            return false;
+        data->other_count = *body;
+        data->others = body + 1;
+        body += 1 + OTHER_B * *body;
+    }
+    return attributes_decode(body, (size_t)(end - body), count & MOST_ATTRIBUTES, &data->attributes) &&
            are_readings(data->attributes);
 }
 
@@ -55,12 +66,17 @@ void interest_encode(const struct interest *interest, uint8_t header[1 + INTERES
     header[INTEREST_COUNT_AT] = (uint8_t)interest->attributes.count;
 }
 
-void data_encode(const struct data *data, uint8_t header[1 + DATA_HEADER_B])
+size_t data_encode_next(const struct data *data, uint16_t address, uint8_t other_count, uint8_t *header)
 {
+    size_t count = data->attributes.count | (data->is_aggregate ? AGGREGATE : 0u) | (other_count > 0 ? LISTED : 0u);
     header[TYPE_AT] = DATA_PACKET;
     put_u32(header + SEQUENCE_AT, data->sequence);
     put_u16(header + ORIGIN_AT, data->source);
-    put_u16(header + DATA_HOP_AT, (uint16_t)data->previous_hop);
-    header[DATA_TTL_AT] = (uint8_t)data->ttl;
-    header[DATA_COUNT_AT] = (uint8_t)(data->attributes.count | (data->is_aggregate ? AGGREGATE : 0));
+    put_u16(header + DATA_HOP_AT, address);
+    header[DATA_TTL_AT] = (uint8_t)(data->ttl - 1);
+    header[DATA_COUNT_AT] = (uint8_t)count;
+    if (other_count == 0)
+        return 1 + DATA_HEADER_B;
+    header[OTHERS_AT - 1] = other_count;
+    return OTHERS_AT + (size_t)OTHER_B * other_count;
 }

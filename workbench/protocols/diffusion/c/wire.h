@@ -4,8 +4,8 @@
 
 #include "attributes.h"
 
-/* After a byte for the packet type. */
-enum { INTEREST_HEADER_B = 13, DATA_HEADER_B = 10 };
+/* After a byte for the packet type. A list of sinks stands behind the header of data: their number, and two bytes each. */
+enum { INTEREST_HEADER_B = 13, DATA_HEADER_B = 10, OTHERS_AT = 1 + DATA_HEADER_B + 1, OTHER_B = 2 };
 
 /* A ttl may be one more than its byte holds: what a node begins to send loses a hop on its way out. */
 struct interest {
@@ -24,6 +24,8 @@ struct data {
     int32_t previous_hop; /* NOBODY: of this node's own */
     uint16_t ttl;
     bool is_aggregate;
+    uint8_t other_count; /* of the sinks that other copies of the message serve */
+    const uint8_t *others;
     struct attributes attributes;
 };
 
@@ -33,6 +35,9 @@ bool data_decode(const uint8_t *frame, size_t size, struct data *data);
 
 /* What stands before the attributes, the packet type included. */
 void interest_encode(const struct interest *interest, uint8_t header[1 + INTEREST_HEADER_B]);
-void data_encode(const struct data *data, uint8_t header[1 + DATA_HEADER_B]);
+
+/* Of data as a node sends it on, with its address and one hop less: writes what stands before the attributes and returns
+ * its size. The list of `other_count` sinks is at `header + OTHERS_AT` already. */
+size_t data_encode_next(const struct data *data, uint16_t address, uint8_t other_count, uint8_t *header);
 
 #endif

@@ -7,10 +7,15 @@ from workbench.attributes.model import Attribute, check, check_publication, one_
 from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.diffusion.events import DROP, PASS, REPLACE, Filtered
+from workbench.protocols.diffusion.events import Filtered
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN
 from workbench.protocols.diffusion.filters.registered import registered
 from workbench.protocols.parameter import check_parameter
+
+# What a filter answers.
+PASS = "pass"
+REPLACE = "replace"
+DROP = "drop"
 
 
 class PlainFilter:

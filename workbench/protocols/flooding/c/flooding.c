@@ -167,6 +167,17 @@ void flooding_receive(struct flooding *node, const uint8_t *frame, size_t size, 
         tell(node, event_of(FORWARDED, previous_hop, &flood, 0));
 }
 
+/* A flood is broadcast, so a radio has no outcome to report. */
+void flooding_sent(struct flooding *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
+{
+    (void)node;
+    (void)destination;
+    (void)frame;
+    (void)size;
+    (void)ok;
+    (void)now;
+}
+
 void flooding_wake(struct flooding *node, int64_t now)
 {
     (void)node;

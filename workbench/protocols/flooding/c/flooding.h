@@ -49,6 +49,7 @@ void flooding_start(struct flooding *node, const struct flooding_settings *setti
                     struct random random, const struct driver *driver, int64_t now, unsigned boot);
 void flooding_receive(struct flooding *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                       bool broadcast);
+void flooding_sent(struct flooding *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now);
 void flooding_wake(struct flooding *node, int64_t now);
 int64_t flooding_next_wake(const struct flooding *node);
 int64_t flooding_subscribe(struct flooding *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,

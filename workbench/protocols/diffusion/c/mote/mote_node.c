@@ -23,6 +23,11 @@ void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uin
     diffusion_receive(&node->diffusion, frame, size, previous_hop, now, broadcast);
 }
 
+void node_sent(struct mote_node *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
+{
+    diffusion_sent(&node->diffusion, destination, frame, size, ok, now);
+}
+
 void node_wake(struct mote_node *node, int64_t now)
 {
     diffusion_wake(&node->diffusion, now);

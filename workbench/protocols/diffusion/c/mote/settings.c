@@ -34,23 +34,24 @@ static const char *other_size(const char *settings)
     return NULL;
 }
 
-static const char *read_integers(const char *text, struct diffusion_settings *settings)
-{
-    uint64_t number;
-    if (!json_integer(text, "ttl", UINT8_MAX, &number))
-        return "ttl";
-    settings->ttl = (uint8_t)number;
-    if (!json_integer(text, "max_repeats", UINT8_MAX, &number))
-        return "max_repeats";
-    settings->max_repeats = (uint8_t)number;
-    if (!json_integer(text, "reinforce_after", UINT16_MAX, &number))
-        return "reinforce_after";
-    settings->reinforce_after = (uint16_t)number;
-    if (!json_integer(text, "exploratory_gradients", UINT8_MAX, &number))
-        return "exploratory_gradients";
-    settings->exploratory_gradients = (uint8_t)number;
-    return NULL;
-}
+/* Whole numbers, each with the most that it may be; then other numbers, with the least and the most. */
+enum { TTL, MAX_REPEATS, REINFORCE_AFTER, EXPLORATORY_GRADIENTS, INTEGERS };
+static const struct size INTEGER_NAMES[INTEGERS] = {
+    [TTL] = {"ttl", UINT8_MAX},
+    [MAX_REPEATS] = {"max_repeats", UINT8_MAX},
+    [REINFORCE_AFTER] = {"reinforce_after", UINT16_MAX},
+    [EXPLORATORY_GRADIENTS] = {"exploratory_gradients", UINT8_MAX},
+};
+
+enum { REFRESH_S, LIFETIME_S, TICK_S, SAMPLE_LIFETIME_S, TIMES, LOSS = TIMES, HYSTERESIS, NUMBERS };
+static const char *const NUMBER_NAMES[NUMBERS] = {
+    [REFRESH_S] = "refresh_s",
+    [LIFETIME_S] = "gradient_lifetime_s",
+    [TICK_S] = "tick_s",
+    [SAMPLE_LIFETIME_S] = "sample_lifetime_s",
+    [LOSS] = "blacklist_loss",
+    [HYSTERESIS] = "blacklist_hysteresis",
+};
 
 /* Seconds as whole microseconds, cut as Python cuts them. */
 static int64_t microseconds(double seconds)
@@ -58,39 +59,33 @@ static int64_t microseconds(double seconds)
     return (int64_t)(seconds * SECOND_US);
 }
 
-static const char *read_times(const char *text, struct diffusion_settings *settings)
-{
-    double refresh_s;
-    double lifetime_s;
-    double tick_s;
-    double sample_lifetime_s;
-    if (!json_number(text, "refresh_s", &refresh_s) || !(refresh_s >= 0 && refresh_s <= UINT16_MAX))
-        return "refresh_s";
-    if (!json_number(text, "gradient_lifetime_s", &lifetime_s) || !(lifetime_s >= 1 && lifetime_s <= UINT16_MAX))
-        return "gradient_lifetime_s";
-    if (!json_number(text, "tick_s", &tick_s) || !(tick_s >= 0 && tick_s <= UINT16_MAX))
-        return "tick_s";
-    if (!json_number(text, "sample_lifetime_s", &sample_lifetime_s) ||
-        !(sample_lifetime_s >= 0 && sample_lifetime_s <= UINT16_MAX))
-        return "sample_lifetime_s";
-    settings->lifetime_s = refresh_s > 0 ? (uint16_t)lifetime_s : UINT16_MAX;
-    settings->refresh_us = microseconds(refresh_s);
-    settings->known_for_us = microseconds(refresh_s > 0 ? 2 * refresh_s : lifetime_s);
-    settings->tick_us = microseconds(tick_s);
-    settings->sample_lifetime_us = microseconds(sample_lifetime_s);
-    return NULL;
-}
-
 const char *settings_read(const char *text, struct diffusion_settings *settings)
 {
+    uint64_t integers[INTEGERS];
+    double numbers[NUMBERS];
     const char *wrong = other_size(text);
-    if (wrong == NULL)
-        wrong = read_integers(text, settings);
-    if (wrong == NULL)
-        wrong = read_times(text, settings);
     if (wrong != NULL)
         return wrong;
-    if (!json_number(text, "blacklist_loss", &settings->blacklist_loss))
-        return "blacklist_loss";
-    return json_number(text, "blacklist_hysteresis", &settings->blacklist_hysteresis) ? NULL : "blacklist_hysteresis";
+    for (size_t i = 0; i < INTEGERS; i++)
+        if (!json_integer(text, INTEGER_NAMES[i].name, INTEGER_NAMES[i].value, &integers[i]))
+            return INTEGER_NAMES[i].name;
+    for (size_t i = 0; i < NUMBERS; i++) {
+        bool is_read = json_number(text, NUMBER_NAMES[i], &numbers[i]);
+        double least = i == LIFETIME_S ? 1 : 0;
+        if (!is_read || (i < TIMES && !(numbers[i] >= least && numbers[i] <= UINT16_MAX)))
+            return NUMBER_NAMES[i];
+    }
+    double refresh_s = numbers[REFRESH_S];
+    settings->ttl = (uint8_t)integers[TTL];
+    settings->max_repeats = (uint8_t)integers[MAX_REPEATS];
+    settings->reinforce_after = (uint16_t)integers[REINFORCE_AFTER];
+    settings->exploratory_gradients = (uint8_t)integers[EXPLORATORY_GRADIENTS];
+    settings->lifetime_s = refresh_s > 0 ? (uint16_t)numbers[LIFETIME_S] : UINT16_MAX;
+    settings->refresh_us = microseconds(refresh_s);
+    settings->known_for_us = microseconds(refresh_s > 0 ? 2 * refresh_s : numbers[LIFETIME_S]);
+    settings->tick_us = microseconds(numbers[TICK_S]);
+    settings->sample_lifetime_us = microseconds(numbers[SAMPLE_LIFETIME_S]);
+    settings->blacklist_loss = numbers[LOSS];
+    settings->blacklist_hysteresis = numbers[HYSTERESIS];
+    return NULL;
 }

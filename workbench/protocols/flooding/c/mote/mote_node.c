@@ -23,6 +23,11 @@ void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uin
     flooding_receive(&node->flooding, frame, size, previous_hop, now, broadcast);
 }
 
+void node_sent(struct mote_node *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
+{
+    flooding_sent(&node->flooding, destination, frame, size, ok, now);
+}
+
 void node_wake(struct mote_node *node, int64_t now)
 {
     flooding_wake(&node->flooding, now);

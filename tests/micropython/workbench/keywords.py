@@ -1,0 +1,10 @@
+"""A stand-in for what only hosts have: answers to wrong names."""
+
+
+def answer_for(module):
+    """Leave a module as it is."""
+
+
+def checked(made):
+    """Return a function or class as it is."""
+    return made
