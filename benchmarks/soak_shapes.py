@@ -99,9 +99,10 @@ def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], chang
         wb.publish(choose.choice(others), f"TEMP IS {20 + number % 250 / 10}", start_s=BURST_S)
         for number in range(count)
     ]
-    scenario = wb.Scenario(
-        graph, protocol_of(choose, name, roots), items, wb.Radio(loss="none"), duration_s=DURATION_S, seed=seed
-    )
+    protocol = protocol_of(choose, name, roots)
+    if name == "Diffusion":
+        protocol = wb.Diffusion(ttl=len(nodes) + 50)  # a line of 60 has more hops than the definition file's ttl
+    scenario = wb.Scenario(graph, protocol, items, wb.Radio(loss="none"), duration_s=DURATION_S, seed=seed)
     reboots = frozenset(failing if change == "reboot" else ())
     return Case(seed, name, "ideal", shape, change, scenario, reboots)
 
