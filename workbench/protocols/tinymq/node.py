@@ -48,7 +48,7 @@ class TinyMQNode(Node):
     def start(self, now, boot=0):
         """Begin; a root takes its place."""
         Node.start(self, now, boot)
-        self.unicast.begin()
+        self.unicast.begin(now)
         self.overlay.start(now)
         self._plan_wake()
 
@@ -62,7 +62,7 @@ class TinyMQNode(Node):
                 "node %d already has %d subscriptions, which is max_queries"
                 % (self.address, len(self.subscriptions.open))
             )
-        self.unicast.begin()
+        self.unicast.begin(now)
         own = subscription.request = OwnQuery(subscription)
         # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
         wire.encode(0, self._query(own, 0, 0, now))
@@ -74,7 +74,7 @@ class TinyMQNode(Node):
 
     def unsubscribe(self, subscription, now):
         """End a subscription: its query is sent again with lease 0. Ending one that has ended does nothing."""
-        self.unicast.begin()
+        self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
             self._ask(subscription.request, now, is_end=True)
         self._plan_wake()
@@ -88,7 +88,7 @@ class TinyMQNode(Node):
         event = wire.Event(0, self.address, number, 0, self.mapping.key_bits, region, attributes)
         wire.encode(0, event)
         self._published += 1
-        self.unicast.begin()
+        self.unicast.begin(now)
         self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
         self.hold(event, "event", NOBODY)
         self._send_to_trees(wire.with_tree(event, None), now)
@@ -151,14 +151,14 @@ class TinyMQNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self.unicast.begin()
+        self.unicast.begin(now)
         self.overlay.heard(previous_hop, now)
         if isinstance(message, wire.Info):
             self.overlay.take_info(message, previous_hop, now)
             self._send_elsewhere(now)
         elif isinstance(message, wire.Ack):
             self.overlay.answered(previous_hop, now)
-            self.unicast.acknowledged(previous_hop, message.number)
+            self.unicast.acknowledged(previous_hop, message.number, now)
         elif isinstance(message, wire.Refusal):
             self.overlay.answered(previous_hop, now)
             self.unicast.refused(previous_hop, message.number, now)
@@ -377,7 +377,7 @@ class TinyMQNode(Node):
 
     def wake(self, now):
         """Repeat, give up, join, refresh: whatever is due."""
-        self.unicast.begin()
+        self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
             for message in messages:

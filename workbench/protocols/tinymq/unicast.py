@@ -29,7 +29,14 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.rules import PACE_US, is_given_up, longest_wait_us, most_frames, retry_wait_us
+from workbench.protocols.tinymq.rules import (
+    MOST_ON_WAY,
+    PACE_US,
+    is_given_up,
+    longest_wait_us,
+    most_frames,
+    retry_wait_us,
+)
 
 MOST_NEIGHBORS = 1000  # whose numbers are kept
 # What a frame waits for: its turn; the radio's report; an ack, or the time to be sent again; a refusal.
@@ -61,18 +68,26 @@ class Unicast:
         self.uses_reports = bool(self._retries) and node.settings.acks == "radio"
         self._reports = False  # whether the radio has reported an acknowledgement
         self._left = most_frames(False, 0)  # of the frames of this call
+        self._unacknowledged = {}  # neighbor -> number of frames that it has yet to acknowledge
         self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
         # Not from 0: neighbors may remember the numbers before a restart.
         self._first_number = node.random.below(wire.U16 + 1)
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
-    def begin(self):
-        """The node is called: what it sends counts from here."""
-        in_radio = 0
-        if self._reports:
-            in_radio = len([pending for pending in self.pending if pending.waits_for == REPORT])
-        self._left = most_frames(self._reports, in_radio)
+    def begin(self, now):
+        """Count the frames that are on their way, and with them those that this call may send."""
+        on_way = 0
+        unacknowledged = {}
+        for pending in self.pending:
+            if pending.waits_for == REPORT:
+                on_way += 1
+            elif pending.sent and pending.waits_for != REFUSAL:
+                unacknowledged[pending.neighbor] = unacknowledged.get(pending.neighbor, 0) + 1
+                if not self._reports and pending.sent == 1 and pending.due_us > now:
+                    on_way += 1
+        self._unacknowledged = unacknowledged
+        self._left = most_frames(self._reports, on_way)
 
     def send(self, neighbor, message, now, way=wire.OPEN):
         """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
@@ -89,8 +104,14 @@ class Unicast:
         self.pending.append(pending)
         self._send_or_wait(pending, now)
 
+    def _may_send(self, pending):
+        """Return whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
+        if not self._left:
+            return False
+        return self._reports or pending.sent or self._unacknowledged.get(pending.neighbor, 0) < MOST_ON_WAY
+
     def _send_or_wait(self, pending, now):
-        if self._left:
+        if self._may_send(pending):
             self._send(pending, now)
         else:
             pending.waits_for = TURN
@@ -104,6 +125,7 @@ class Unicast:
             return
         if not pending.sent:
             pending.first_us = now
+            self._unacknowledged[pending.neighbor] = self._unacknowledged.get(pending.neighbor, 0) + 1
         pending.sent += 1
         if self._reports:
             self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
@@ -126,9 +148,13 @@ class Unicast:
                 self.pending.remove(pending)
             else:
                 self._wait_for(REFUSAL, pending, longest_wait_us(self._retry_us), now)
-        self.begin()
+        self._send_next(now)
+
+    def _send_next(self, now):
+        """Send the frames whose turn it is by now."""
+        self.begin(now)
         for pending in self.pending:
-            if self._left and pending.waits_for == TURN:
+            if pending.waits_for == TURN and self._may_send(pending):
                 self._send(pending, now)
 
     def refused(self, neighbor, number, now):
@@ -159,13 +185,12 @@ class Unicast:
         """Report to a neighbor that its frame, which wants no ack, was not taken."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
-    def acknowledged(self, neighbor, number):
-        """An acknowledgement came; returns the message that it is for, None if nothing waits for it."""
+    def acknowledged(self, neighbor, number, now):
+        """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
         pending = self._find(neighbor, number)
-        if pending is None:
-            return None
-        self.pending.remove(pending)
-        return pending.message
+        if pending is not None:
+            self.pending.remove(pending)
+            self._send_next(now)
 
     def is_waiting_for(self, neighbor):
         """Whether a neighbor has yet to acknowledge something."""
