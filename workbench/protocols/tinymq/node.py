@@ -14,7 +14,7 @@ from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of, way_to
-from workbench.protocols.tinymq.rules import is_too_old, next_round, times
+from workbench.protocols.tinymq.rules import is_too_old, may_take_more, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
@@ -182,6 +182,8 @@ class TinyMQNode(Node):
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
             self.drop_message(message, previous_hop, "repeated")
+        elif wants_ack and not self._has_room_for(message):
+            self.unicast.refuse(previous_hop, number)
         elif way != wire.OPEN and is_astray(self.overlay, message, way, previous_hop, self.mapping.key_bits):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
@@ -190,6 +192,13 @@ class TinyMQNode(Node):
         else:
             self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
+
+    def _has_room_for(self, message):
+        """Whether the frames that wait leave room for a message that has to be sent on."""
+        is_event = isinstance(message, wire.Event)
+        if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
+            return True
+        return may_take_more(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check(self, message):
         """DecodeError for a message of a network with other settings: it would not mean the same here."""

@@ -185,6 +185,14 @@ def most_frames(reports, on_way):
     return max(0, min(MOST_AT_ONCE, MOST_ON_WAY - on_way))
 
 
+def may_take_more(pending, most, is_event):
+    """Return whether a node with ``pending`` frames of ``most`` takes a message that it would have to send on.
+
+    ``is_event``: the message may become a notification for each sink here.
+    """
+    return pending < most - most // (2 if is_event else 4)
+
+
 def is_given_up(sent, retries, is_heard):
     """Whether a frame was sent often enough.
 

@@ -33,6 +33,7 @@ from workbench.protocols.tinymq.rules import (
     MOST_ON_WAY,
     PACE_US,
     is_given_up,
+    is_too_old,
     longest_wait_us,
     most_frames,
     retry_wait_us,
@@ -158,10 +159,23 @@ class Unicast:
                 self._send(pending, now)
 
     def refused(self, neighbor, number, now):
-        """A neighbor is not what a frame took it for: send it again later, unless its infos change its way before."""
+        """Send a frame again later: its neighbor has no room now, or is not what the frame took it for.
+
+        In the latter case its infos may change the way of the message before.
+        """
         pending = self._find(neighbor, number)
-        if pending is not None and pending.waits_for in (REPORT, REFUSAL):
+        if pending is None:
+            return
+        if pending.waits_for in (REPORT, REFUSAL):
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+        elif is_too_old(pending.first_us, now, self.node.settings.times.lost_after_us):
+            # Two neighbors may both be full of frames to each other.
+            self.pending.remove(pending)
+            self.node.drop_message(pending.message, NOBODY, "full")
+        elif pending.waits_for == ACK and not self._reports:
+            # A neighbor that answers is not given up, and the frame is no longer on its way.
+            pending.sent = 2
+            self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find(self, neighbor, number):
         """Return the frame of that number to a neighbor if it still waits, else None."""

@@ -73,7 +73,7 @@ from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
 from workbench.protocols.tinymq.fast.places import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
 from workbench.protocols.tinymq.fast.routing import is_astray
-from workbench.protocols.tinymq.fast.rules import is_too_old
+from workbench.protocols.tinymq.fast.rules import is_too_old, may_take_more
 from workbench.protocols.tinymq.fast.state import (
     longest_frame_B,
     make_state,
@@ -266,6 +266,8 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
     if not is_new(state, i, link, number):
         acknowledge(core, state, i, sender, number, word, now)
         drop_message(core, state, i, sender, message, REPEATED, now)
+    elif wants_ack(word) and not _has_room_for(core, state, i, message):
+        refuse(core, state, i, sender, number, now)
     elif way != OPEN and is_astray(core, state, i, message, way, sender):
         drop_message(core, state, i, sender, message, ASTRAY, now)
         if not wants_ack(word):
@@ -274,6 +276,15 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
     else:
         take(core, state, i, sender, link, number, word, now)
         _take(core, state, i, sender, message, now)
+
+
+@inlined
+def _has_room_for(core, state, i, message):
+    """Whether the frames that wait leave room for a message that has to be sent on."""
+    name = core.messages[message].name
+    if name != EVENT and (name != NOTIFICATION or state.fields[message].sink == i):
+        return True
+    return may_take_more(state.nodes[i].pending.count, state.max_known, name == EVENT)
 
 
 @outlined

@@ -5,7 +5,13 @@ from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal,
 from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
-from workbench.protocols.tinymq.fast.rules import is_given_up, longest_wait_us, most_frames, retry_wait_us
+from workbench.protocols.tinymq.fast.rules import (
+    is_given_up,
+    is_too_old,
+    longest_wait_us,
+    most_frames,
+    retry_wait_us,
+)
 from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
 from workbench.protocols.tinymq.unicast import ACK, REFUSAL, REPORT, TURN
 from workbench.protocols.tinymq.wire import OPEN, U16
@@ -176,12 +182,20 @@ def _send_next(core, state, i, now):
 
 @outlined
 def refused(core, state, i, neighbor, number, now):
-    """A neighbor is not what a frame took it for."""
-    _, row = _find(state, i, neighbor, number)
-    if row != NONE:
-        it = state.pendings[row]
-        if it.waits_for == REPORT or it.waits_for == REFUSAL:
-            _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+    """Send a frame again later: its neighbor has no room now, or is not what the frame took it for."""
+    before, row = _find(state, i, neighbor, number)
+    if row == NONE:
+        return
+    it, node = state.pendings[row], state.nodes[i]
+    if it.waits_for == REPORT or it.waits_for == REFUSAL:
+        _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+    elif is_too_old(it.first_us, now, state.lost_after_us):
+        remove_behind(node.pending, state.pendings, before, row)
+        drop_message(core, state, i, NOBODY, it.message, FULL, now)
+        free_pending(core, state, row)
+    elif it.waits_for == ACK and node.reports == 0:
+        it.sent = 2
+        _wait_for(core, state, i, row, ACK, longest_wait_us(state.retry_us), now)
 
 
 @inlined
