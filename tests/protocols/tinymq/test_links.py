@@ -350,6 +350,32 @@ def test_acknowledgement_lets_the_next_frame_go_at_once():
     assert [number for _, frame in node.take_frames() if (number := wire.number_of(frame)) not in (None, *numbers)]
 
 
+def test_node_with_little_room_refuses_events_and_takes_them_when_it_has_room_again():
+    node = parent_of_6(acks="own", max_known=4)
+    node.take_frames()
+    for _ in range(2):
+        node.unicast.send(1, wire.Probe(), node_time(node))
+    event = wire.encode(70, wire.Event(0, 9, 1, 2, 8, ((224, 255),), parse("TEMP IS 44")))
+    node.receive(event, 1, node_time(node), False)
+    assert sent(node)[-1] == (1, wire.Refusal(70)) and len(node.unicast.pending) == 2
+    node.receive(wire.encode_ack(node.unicast.pending[0].number), 1, node_time(node), False)
+    node.receive(event, 1, node_time(node), False)
+    assert (1, wire.Ack(70)) in sent(node) and node.drops == {}
+
+
+def test_neighbor_that_refuses_a_frame_is_kept_and_the_message_dropped_as_full_in_the_end():
+    node = joined(acks="own")
+    begin = now = node_time(node)
+    node.unicast.send(1, wire.Probe(), now)
+    number = node.unicast.pending[0].number
+    while node.unicast.pending and now < begin + 60 * SECOND:
+        node.receive(wire.encode_refusal(number), 1, now, False)
+        now += SECOND // 2
+        node.unicast.begin(now)
+        assert node.unicast.wake(now) == []
+    assert now - begin > node.settings.times.lost_after_us and node.drops == {"full": 1}
+
+
 def silent_node():
     """A root that acknowledges nothing; its queries came from node 1."""
     node = TinyMQ(roots=(5,), dimensions=("TEMP 0 50",), retries=0, publish="own").make_node(5, draws.Stream(1))

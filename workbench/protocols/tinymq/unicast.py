@@ -7,9 +7,17 @@ Theory of operation
     then, for it is the link that is bad. Who gets a frame a second time acknowledges it again and does nothing else
     with it. With ``retries=0`` nothing is acknowledged.
 
-    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames. What is more waits `rules.PACE_US`, and
-    goes when the node is woken: a key that changes, or an event that many ask for, makes hundreds of frames at once,
-    which the radio could only queue.
+    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames: a key that changes, an event that many
+    ask for, or a burst of events makes hundreds of frames at once, which the radio could only queue. A frame in that
+    queue would be sent again before it has left. So no more than `rules.MOST_ON_WAY` frames of a node are on their way,
+    and a neighbor has no more than as many to acknowledge. Further frames wait for their turn, which an acknowledgement
+    gives them, or the next wake-up after `rules.PACE_US`. A frame that has to be sent again is no longer on its way: a
+    neighbor that is gone does not keep others waiting.
+
+    A node whose memory of pending frames fills refuses events, and soon notifications as well, in place of
+    acknowledging them (`rules.may_take_more`). The sender sends a refused frame again after the longest wait, and does
+    not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost is
+    dropped as "full": two nodes may both be full of messages to each other.
 
 Radios that report
     A radio may report whether a unicast frame was acknowledged by the neighbor's radio (`Node.sent`). From its first

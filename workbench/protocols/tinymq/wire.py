@@ -18,7 +18,7 @@ Layout (little-endian, packed)
 
     probe         0x50  (nothing: all that is wanted is the ack)
 
-    refusal       0x52  number u16: the sender has not taken the frame of that number, which asked for no ack
+    refusal       0x52  number u16: the sender has not taken the frame of that number
 
     The type of a query, an event or a notification has a bit more where the sender goes by the receiver's place in the
     tree: 0x80 (UP) if it takes the receiver for its parent, 0x20 (DOWN) if it takes what is left of the region, or the
