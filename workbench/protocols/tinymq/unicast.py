@@ -163,6 +163,8 @@ class Unicast:
         """Send the frames whose turn it is by now."""
         self.begin(now)
         for pending in self.pending:
+            if not self._left:
+                return
             if pending.waits_for == TURN and self._may_send(pending):
                 self._send(pending, now)
 

@@ -25,7 +25,8 @@ Layout (little-endian, packed)
     sink's key, for a part of the receiver's universe. A receiver of which that is not true does not acknowledge.
 
     Without 0x40 the type asks for no ack: the sender's radio reports whether the frame arrived. Then a receiver that
-    is not what the sender takes it for answers with a refusal.
+    is not what the sender takes it for answers with a refusal. To a frame that asks for an ack, a receiver answers with
+    a refusal if it has no room for the message.
 
     key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
