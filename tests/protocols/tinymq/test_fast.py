@@ -176,6 +176,32 @@ def test_busy_network_outgrows_every_array_it_began_with():
     assert_same_trace(wb.Scenario(topology, protocol, workload, wb.Radio(loss=0.1), duration_s=20, seed=1))
 
 
+def burst(cls, readings, **options):
+    """Readings in one instant, on links that lose nothing and a radio that reports nothing."""
+    workload = [wb.subscribe(sink, "TEMP GE 10", start_s=2) for sink in (0, 2, 7)]
+    workload += [wb.publish(3 + number % 4, f"TEMP IS {20 + number % 25}", start_s=20) for number in range(readings)]
+    protocol = cls(roots=(8,), dimensions=("TEMP 0 50",), **options)
+    return wb.Scenario(wb.topology.grid(3, 3), protocol, workload, wb.Radio(loss="none"), duration_s=40, seed=1)
+
+
+@pytest.mark.parametrize("cls", [wb.TinyMQ, wb.Pub2Sub])
+def test_burst_of_readings_is_sent_once_and_delivered(cls):
+    metrics = burst(cls, 200).run("fast", "metrics").metrics
+    assert metrics["delivery_ratio"] == 1 and metrics["expected"] == 600
+    assert metrics.get("dropped_repeated", 0) == 0 and metrics.get("dropped_full", 0) == 0
+
+
+@pytest.mark.parametrize("max_known", [1000, 100, 20])
+@pytest.mark.parametrize("cls", [wb.TinyMQ, wb.Pub2Sub])
+def test_both_engines_give_the_same_trace_of_a_burst(cls, max_known):
+    assert_same_trace(burst(cls, 100, max_known=max_known))
+
+
+def test_burst_that_nodes_cannot_hold_at_once_waits_with_their_neighbors():
+    metrics = burst(wb.TinyMQ, 200, max_known=100).run("fast", "metrics").metrics
+    assert metrics["delivery_ratio"] == 1 and metrics["sent_refusal"] > 0 and metrics.get("dropped_full", 0) == 0
+
+
 def test_large_overlay_and_long_repair_are_worth_the_fast_engine_without_any_publication(monkeypatch):
     monkeypatch.delitem(sys.modules, wb.TinyMQ().fast, raising=False)
     monkeypatch.setattr(fast, "_played", Counter())

@@ -13,7 +13,7 @@ from workbench import draws
 from workbench.attributes.text import parse
 from workbench.protocols.tinymq import TinyMQ, wire
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
-from workbench.protocols.tinymq.rules import PACE_US
+from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
 SECOND = 1_000_000
@@ -306,20 +306,74 @@ def test_one_frame_draws_eight_frames_and_the_rest_is_paced(retries):
     event = wire.Event(0, 3, 4, 2, 8, ((225, 225),), parse("TEMP IS 44"))
     node.receive(wire.encode(60, event), 1, node_time(node), False)
     now, sinks = node_time(node), set()
+    frames = node.take_frames()
     for _ in range(300):
-        frames = node.take_frames()
-        assert len(frames) <= MOST_FRAMES
-        for _, frame in frames:
-            number, message = wire.decode(frame)
+        while frames:
+            number, message = wire.decode(frames.pop(0)[1])
             if isinstance(message, wire.Notification):
                 sinks.add(message.sink)
                 node.receive(wire.encode_ack(number), 1, now, False)
+                drawn = node.take_frames()
+                assert len(drawn) <= MOST_FRAMES
+                frames += drawn
         if len(sinks) == 300:
             break
         assert now < node.next_wake <= now + 2 * PACE_US
         now = node.next_wake
         node.wake(now)
+        frames = node.take_frames()
+        assert len(frames) <= MOST_FRAMES
     assert sinks == set(range(100, 400))
+
+
+def test_neighbor_that_acknowledges_nothing_has_few_frames_and_others_get_theirs():
+    node = joined(acks="own")
+    begin = now = node_time(node)
+    for neighbor in [1] * 30 + [2]:
+        node.unicast.send(neighbor, wire.Probe(), now)
+    while now < begin + 200_000:
+        now += PACE_US
+        node.wake(now)
+    sent_to = [pending.neighbor for pending in node.unicast.pending if pending.sent]
+    assert sent_to == [1] * MOST_ON_WAY + [2]
+
+
+def test_acknowledgement_lets_the_next_frame_go_at_once():
+    node = joined(acks="own")
+    now = node_time(node)
+    for _ in range(30):
+        node.unicast.send(1, wire.Probe(), now)
+    node.wake(now + PACE_US)
+    numbers = [wire.number_of(frame) for to, frame in node.take_frames() if wire.number_of(frame) is not None]
+    assert len(numbers) == MOST_ON_WAY
+    node.receive(wire.encode_ack(numbers[0]), 1, now + PACE_US, False)
+    assert [number for _, frame in node.take_frames() if (number := wire.number_of(frame)) not in (None, *numbers)]
+
+
+def test_node_with_little_room_refuses_events_and_takes_them_when_it_has_room_again():
+    node = parent_of_6(acks="own", max_known=4)
+    node.take_frames()
+    for _ in range(2):
+        node.unicast.send(1, wire.Probe(), node_time(node))
+    event = wire.encode(70, wire.Event(0, 9, 1, 2, 8, ((224, 255),), parse("TEMP IS 44")))
+    node.receive(event, 1, node_time(node), False)
+    assert sent(node)[-1] == (1, wire.Refusal(70)) and len(node.unicast.pending) == 2
+    node.receive(wire.encode_ack(node.unicast.pending[0].number), 1, node_time(node), False)
+    node.receive(event, 1, node_time(node), False)
+    assert (1, wire.Ack(70)) in sent(node) and node.drops == {}
+
+
+def test_neighbor_that_refuses_a_frame_is_kept_and_the_message_dropped_as_full_in_the_end():
+    node = joined(acks="own")
+    begin = now = node_time(node)
+    node.unicast.send(1, wire.Probe(), now)
+    number = node.unicast.pending[0].number
+    while node.unicast.pending and now < begin + 60 * SECOND:
+        node.receive(wire.encode_refusal(number), 1, now, False)
+        now += SECOND // 2
+        node.unicast.begin(now)
+        assert node.unicast.wake(now) == []
+    assert now - begin > node.settings.times.lost_after_us and node.drops == {"full": 1}
 
 
 def silent_node():

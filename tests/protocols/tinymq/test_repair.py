@@ -316,7 +316,7 @@ def numbers_to(node, neighbor, count):
     for _ in range(count):
         node.unicast.send(neighbor, wire.Join(0), 0)
         numbers.append(node.unicast.pending[0].number)
-        node.unicast.acknowledged(neighbor, numbers[-1])
+        node.unicast.acknowledged(neighbor, numbers[-1], 0)
     node.take_frames()
     return numbers
 

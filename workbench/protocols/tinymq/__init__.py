@@ -29,7 +29,8 @@ Where each rule stands
     which links work both ways                 `Overlay.take_info`, `Overlay.answered`
     whom an info names                         `Overlay.named`; `rules.most_named`, `rules.namings_owed`
     whose message a node does not take         `routing.is_astray`; `routing.leads_to` says where it goes instead
-    how many frames a call sends               `rules.most_frames`, `rules.PACE_US`
+    how many frames a node sends at once       `rules.most_frames`, `rules.MOST_ON_WAY`, `rules.PACE_US`
+    which messages a full node refuses         `rules.may_take_more`
     how long an unanswered join is not repeated `rules.join_pause_us`
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
     how long to wait for an answer             `rules.retry_wait_us`; for a grant `rules.times`
@@ -52,6 +53,9 @@ Limits
     -   An event that overtakes a query is not matched with it: only queries are stored.
     -   A node without a key, or without a way to a tree, keeps ``max_waiting`` messages for later. It drops them as
         "waited" after ``lost_after``.
+    -   A node keeps ``max_known`` frames that wait for their turn or an answer, and drops further ones as "full". With
+        acks of TinyMQ's own it refuses events and notifications before, so that a burst waits with its senders. A radio
+        whose reports take the place of acks has no such brake.
     -   All nodes need the same settings.
     -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
         not acknowledged, ``retries`` times.

@@ -14,7 +14,7 @@ from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of, way_to
-from workbench.protocols.tinymq.rules import is_too_old, next_round, times
+from workbench.protocols.tinymq.rules import is_too_old, may_take_more, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
@@ -48,7 +48,7 @@ class TinyMQNode(Node):
     def start(self, now, boot=0):
         """Begin; a root takes its place."""
         Node.start(self, now, boot)
-        self.unicast.begin()
+        self.unicast.begin(now)
         self.overlay.start(now)
         self._plan_wake()
 
@@ -62,7 +62,7 @@ class TinyMQNode(Node):
                 "node %d already has %d subscriptions, which is max_queries"
                 % (self.address, len(self.subscriptions.open))
             )
-        self.unicast.begin()
+        self.unicast.begin(now)
         own = subscription.request = OwnQuery(subscription)
         # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
         wire.encode(0, self._query(own, 0, 0, now))
@@ -74,7 +74,7 @@ class TinyMQNode(Node):
 
     def unsubscribe(self, subscription, now):
         """End a subscription: its query is sent again with lease 0. Ending one that has ended does nothing."""
-        self.unicast.begin()
+        self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
             self._ask(subscription.request, now, is_end=True)
         self._plan_wake()
@@ -88,7 +88,7 @@ class TinyMQNode(Node):
         event = wire.Event(0, self.address, number, 0, self.mapping.key_bits, region, attributes)
         wire.encode(0, event)
         self._published += 1
-        self.unicast.begin()
+        self.unicast.begin(now)
         self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
         self.hold(event, "event", NOBODY)
         self._send_to_trees(wire.with_tree(event, None), now)
@@ -151,14 +151,14 @@ class TinyMQNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        self.unicast.begin()
+        self.unicast.begin(now)
         self.overlay.heard(previous_hop, now)
         if isinstance(message, wire.Info):
             self.overlay.take_info(message, previous_hop, now)
             self._send_elsewhere(now)
         elif isinstance(message, wire.Ack):
             self.overlay.answered(previous_hop, now)
-            self.unicast.acknowledged(previous_hop, message.number)
+            self.unicast.acknowledged(previous_hop, message.number, now)
         elif isinstance(message, wire.Refusal):
             self.overlay.answered(previous_hop, now)
             self.unicast.refused(previous_hop, message.number, now)
@@ -182,6 +182,8 @@ class TinyMQNode(Node):
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
             self.drop_message(message, previous_hop, "repeated")
+        elif wants_ack and not self._has_room_for(message):
+            self.unicast.refuse(previous_hop, number)
         elif way != wire.OPEN and is_astray(self.overlay, message, way, previous_hop, self.mapping.key_bits):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
@@ -190,6 +192,13 @@ class TinyMQNode(Node):
         else:
             self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
+
+    def _has_room_for(self, message):
+        """Whether the frames that wait leave room for a message that has to be sent on."""
+        is_event = isinstance(message, wire.Event)
+        if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
+            return True
+        return may_take_more(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check(self, message):
         """DecodeError for a message of a network with other settings: it would not mean the same here."""
@@ -377,7 +386,7 @@ class TinyMQNode(Node):
 
     def wake(self, now):
         """Repeat, give up, join, refresh: whatever is due."""
-        self.unicast.begin()
+        self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
             for message in messages:

@@ -17,6 +17,7 @@ FIRST_REPEAT_US = 250000  # after an info that told of a change
 HELLO_AFTER = 1.5  # info_s without an info: a little more than the time between two epochs
 PATIENCE = 3  # times as many frames to a neighbor that is heard
 MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
+MOST_ON_WAY = 12  # unicast frames of a node, to all and to each neighbor: they take less than retry_ms, acks included
 PACE_US = 20000  # until what is left is sent: some frames' airtime
 NAMED_AGAIN = 3  # infos that name a neighbor which has named this node: two of them may be lost
 MOST_NAMED = 16  # neighbors that an info names if it tells of a change, or repeats one that did
@@ -173,12 +174,23 @@ def longest_wait_us(retry_us):
     return retry_us << MOST_DOUBLINGS
 
 
-def most_frames(reports, in_radio):
-    """Return how many unicast frames a call may hand to the radio, which has ``in_radio`` of them already.
+def most_frames(reports, on_way):
+    """Return how many unicast frames a call may hand to the radio while ``on_way`` frames are on their way.
 
-    ``reports``: whether the radio reports outcomes. A radio that does not is taken to be free.
+    ``reports``: whether the radio reports outcomes. A frame is on its way until its report comes, or without reports
+    until its acknowledgement comes or is late for the first time.
     """
-    return max(0, MOST_IN_RADIO - in_radio) if reports else MOST_AT_ONCE
+    if reports:
+        return max(0, MOST_IN_RADIO - on_way)
+    return max(0, min(MOST_AT_ONCE, MOST_ON_WAY - on_way))
+
+
+def may_take_more(pending, most, is_event):
+    """Return whether a node with ``pending`` frames of ``most`` takes a message that it would have to send on.
+
+    ``is_event``: the message may become a notification for each sink here.
+    """
+    return pending < most - most // (2 if is_event else 4)
 
 
 def is_given_up(sent, retries, is_heard):

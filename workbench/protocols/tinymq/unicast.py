@@ -7,9 +7,17 @@ Theory of operation
     then, for it is the link that is bad. Who gets a frame a second time acknowledges it again and does nothing else
     with it. With ``retries=0`` nothing is acknowledged.
 
-    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames. What is more waits `rules.PACE_US`, and
-    goes when the node is woken: a key that changes, or an event that many ask for, makes hundreds of frames at once,
-    which the radio could only queue.
+    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames: a key that changes, an event that many
+    ask for, or a burst of events makes hundreds of frames at once, which the radio could only queue. A frame in that
+    queue would be sent again before it has left. So no more than `rules.MOST_ON_WAY` frames of a node are on their way,
+    and a neighbor has no more than as many to acknowledge. Further frames wait for their turn, which an acknowledgement
+    gives them, or the next wake-up after `rules.PACE_US`. A frame that has to be sent again is no longer on its way: a
+    neighbor that is gone does not keep others waiting.
+
+    A node whose memory of pending frames fills refuses events, and soon notifications as well, in place of
+    acknowledging them (`rules.may_take_more`). The sender sends a refused frame again after the longest wait, and does
+    not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost is
+    dropped as "full": two nodes may both be full of messages to each other.
 
 Radios that report
     A radio may report whether a unicast frame was acknowledged by the neighbor's radio (`Node.sent`). From its first
@@ -29,7 +37,15 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.rules import PACE_US, is_given_up, longest_wait_us, most_frames, retry_wait_us
+from workbench.protocols.tinymq.rules import (
+    MOST_ON_WAY,
+    PACE_US,
+    is_given_up,
+    is_too_old,
+    longest_wait_us,
+    most_frames,
+    retry_wait_us,
+)
 
 MOST_NEIGHBORS = 1000  # whose numbers are kept
 # What a frame waits for: its turn; the radio's report; an ack, or the time to be sent again; a refusal.
@@ -61,18 +77,26 @@ class Unicast:
         self.uses_reports = bool(self._retries) and node.settings.acks == "radio"
         self._reports = False  # whether the radio has reported an acknowledgement
         self._left = most_frames(False, 0)  # of the frames of this call
+        self._unacknowledged = {}  # neighbor -> number of frames that it has yet to acknowledge
         self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
         # Not from 0: neighbors may remember the numbers before a restart.
         self._first_number = node.random.below(wire.U16 + 1)
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
-    def begin(self):
-        """The node is called: what it sends counts from here."""
-        in_radio = 0
-        if self._reports:
-            in_radio = len([pending for pending in self.pending if pending.waits_for == REPORT])
-        self._left = most_frames(self._reports, in_radio)
+    def begin(self, now):
+        """Count the frames that are on their way, and with them those that this call may send."""
+        on_way = 0
+        unacknowledged = {}
+        for pending in self.pending:
+            if pending.waits_for == REPORT:
+                on_way += 1
+            elif pending.sent and pending.waits_for != REFUSAL:
+                unacknowledged[pending.neighbor] = unacknowledged.get(pending.neighbor, 0) + 1
+                if not self._reports and pending.sent == 1 and pending.due_us > now:
+                    on_way += 1
+        self._unacknowledged = unacknowledged
+        self._left = most_frames(self._reports, on_way)
 
     def send(self, neighbor, message, now, way=wire.OPEN):
         """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
@@ -89,8 +113,14 @@ class Unicast:
         self.pending.append(pending)
         self._send_or_wait(pending, now)
 
+    def _may_send(self, pending):
+        """Return whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
+        if not self._left:
+            return False
+        return self._reports or pending.sent or self._unacknowledged.get(pending.neighbor, 0) < MOST_ON_WAY
+
     def _send_or_wait(self, pending, now):
-        if self._left:
+        if self._may_send(pending):
             self._send(pending, now)
         else:
             pending.waits_for = TURN
@@ -104,6 +134,7 @@ class Unicast:
             return
         if not pending.sent:
             pending.first_us = now
+            self._unacknowledged[pending.neighbor] = self._unacknowledged.get(pending.neighbor, 0) + 1
         pending.sent += 1
         if self._reports:
             self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
@@ -126,16 +157,35 @@ class Unicast:
                 self.pending.remove(pending)
             else:
                 self._wait_for(REFUSAL, pending, longest_wait_us(self._retry_us), now)
-        self.begin()
+        self._send_next(now)
+
+    def _send_next(self, now):
+        """Send the frames whose turn it is by now."""
+        self.begin(now)
         for pending in self.pending:
-            if self._left and pending.waits_for == TURN:
+            if not self._left:
+                return
+            if pending.waits_for == TURN and self._may_send(pending):
                 self._send(pending, now)
 
     def refused(self, neighbor, number, now):
-        """A neighbor is not what a frame took it for: send it again later, unless its infos change its way before."""
+        """Send a frame again later: its neighbor has no room now, or is not what the frame took it for.
+
+        In the latter case its infos may change the way of the message before.
+        """
         pending = self._find(neighbor, number)
-        if pending is not None and pending.waits_for in (REPORT, REFUSAL):
+        if pending is None:
+            return
+        if pending.waits_for in (REPORT, REFUSAL):
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
+        elif is_too_old(pending.first_us, now, self.node.settings.times.lost_after_us):
+            # Two neighbors may both be full of frames to each other.
+            self.pending.remove(pending)
+            self.node.drop_message(pending.message, NOBODY, "full")
+        elif pending.waits_for == ACK and not self._reports:
+            # A neighbor that answers is not given up, and the frame is no longer on its way.
+            pending.sent = 2
+            self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find(self, neighbor, number):
         """Return the frame of that number to a neighbor if it still waits, else None."""
@@ -159,13 +209,12 @@ class Unicast:
         """Report to a neighbor that its frame, which wants no ack, was not taken."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
-    def acknowledged(self, neighbor, number):
-        """An acknowledgement came; returns the message that it is for, None if nothing waits for it."""
+    def acknowledged(self, neighbor, number, now):
+        """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
         pending = self._find(neighbor, number)
-        if pending is None:
-            return None
-        self.pending.remove(pending)
-        return pending.message
+        if pending is not None:
+            self.pending.remove(pending)
+            self._send_next(now)
 
     def is_waiting_for(self, neighbor):
         """Whether a neighbor has yet to acknowledge something."""

@@ -18,14 +18,15 @@ Layout (little-endian, packed)
 
     probe         0x50  (nothing: all that is wanted is the ack)
 
-    refusal       0x52  number u16: the sender has not taken the frame of that number, which asked for no ack
+    refusal       0x52  number u16: the sender has not taken the frame of that number
 
     The type of a query, an event or a notification has a bit more where the sender goes by the receiver's place in the
     tree: 0x80 (UP) if it takes the receiver for its parent, 0x20 (DOWN) if it takes what is left of the region, or the
     sink's key, for a part of the receiver's universe. A receiver of which that is not true does not acknowledge.
 
     Without 0x40 the type asks for no ack: the sender's radio reports whether the frame arrived. Then a receiver that
-    is not what the sender takes it for answers with a refusal.
+    is not what the sender takes it for answers with a refusal. To a frame that asks for an ack, a receiver answers with
+    a refusal if it has no room for the message.
 
     key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes

@@ -73,7 +73,7 @@ from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
 from workbench.protocols.tinymq.fast.places import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
 from workbench.protocols.tinymq.fast.routing import is_astray
-from workbench.protocols.tinymq.fast.rules import is_too_old
+from workbench.protocols.tinymq.fast.rules import is_too_old, may_take_more
 from workbench.protocols.tinymq.fast.state import (
     longest_frame_B,
     make_state,
@@ -182,7 +182,7 @@ def _start(core, state, i, now):
         measure(core, state, message)
         state.numbers[ACKNOWLEDGEMENT] = message
     state.nodes[i].first_number = stream_below(core, i, U16 + 1)
-    begin(state, i)
+    begin(state, i, now)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i, now)
 
@@ -191,7 +191,7 @@ def _start(core, state, i, now):
 def _publish(core, state, i, content, number, now):
     publication = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = publication + 1
-    begin(state, i)
+    begin(state, i, now)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
     tell_originated(core, now, i, event, number)
@@ -207,7 +207,7 @@ def _subscribe(core, state, i, what, now):
     own.is_asked = 1
     own.round = NONE
     own.refresh_us = NONE
-    begin(state, i)
+    begin(state, i, now)
     state.nodes[i].own += 1
     if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
         ask(core, state, i, what, RENEW, now)
@@ -217,7 +217,7 @@ def _subscribe(core, state, i, what, now):
 @outlined
 def _unsubscribe(core, state, i, what, now):
     own = state.own_queries[what]
-    begin(state, i)
+    begin(state, i, now)
     if own.is_asked:
         own.is_asked = 0
         state.nodes[i].own -= 1
@@ -229,7 +229,7 @@ def _unsubscribe(core, state, i, what, now):
 @outlined
 def _receive(core, state, i, sender, message, word, now):
     link = link_from(state, i, sender)
-    begin(state, i)
+    begin(state, i, now)
     heard(state, link, now)
     name = core.messages[message].name
     if name == INFO:
@@ -238,7 +238,7 @@ def _receive(core, state, i, sender, message, word, now):
     else:
         answered(core, state, i, sender, link, now)
         if name == ACK:
-            acknowledged(core, state, i, sender, word)
+            acknowledged(core, state, i, sender, word, now)
         elif name == REFUSAL:
             refused(core, state, i, sender, word, now)
         else:
@@ -266,6 +266,8 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
     if not is_new(state, i, link, number):
         acknowledge(core, state, i, sender, number, word, now)
         drop_message(core, state, i, sender, message, REPEATED, now)
+    elif wants_ack(word) and not _has_room_for(core, state, i, message):
+        refuse(core, state, i, sender, number, now)
     elif way != OPEN and is_astray(core, state, i, message, way, sender):
         drop_message(core, state, i, sender, message, ASTRAY, now)
         if not wants_ack(word):
@@ -274,6 +276,15 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
     else:
         take(core, state, i, sender, link, number, word, now)
         _take(core, state, i, sender, message, now)
+
+
+@inlined
+def _has_room_for(core, state, i, message):
+    """Whether the frames that wait leave room for a message that has to be sent on."""
+    name = core.messages[message].name
+    if name != EVENT and (name != NOTIFICATION or state.fields[message].sink == i):
+        return True
+    return may_take_more(state.nodes[i].pending.count, state.max_known, name == EVENT)
 
 
 @outlined
@@ -300,7 +311,7 @@ def _take(core, state, i, sender, message, now):
 
 @outlined
 def _wake(core, state, i, now):
-    begin(state, i)
+    begin(state, i, now)
     _give_up_silent(core, state, i, now)
     wake_overlay(core, state, i, now)
     send_elsewhere(core, state, i, now)

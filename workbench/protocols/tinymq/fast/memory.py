@@ -46,7 +46,8 @@ MOST_INTERVALS = 32  # of a region
 
 # Times are NONE where the node has None. ``heard``, ``events`` and ``paths`` count what went into its memories of
 # recent ids; ``may_send``: how many unicast frames this call may still send; ``reports``: whether the radio has
-# reported an acknowledgement; ``is_changed``: whether keys or children have changed since zones were logged.
+# reported an acknowledgement; ``counts``: how often the frames that neighbors have yet to acknowledge were counted;
+# ``is_changed``: whether keys or children have changed since zones were logged.
 NODE = np.dtype(
     [
         ("ask_again_us", np.int64),
@@ -67,6 +68,7 @@ NODE = np.dtype(
         ("may_send", np.int64),
         ("is_changed", np.int64),
         ("reports", np.int64),
+        ("counts", np.int64),
     ],
     align=True,
 )
@@ -119,7 +121,8 @@ DISTANCE = np.dtype(
 
 # ``numbered``: frames to this neighbor that were given a number; ``hears_us``: whether it is known to hear this node;
 # ``named_us``: when an info of this node last named it; ``owed``: how many infos still are to name it;
-# ``unanswered``: joins in a row that it did not answer; ``join_after_us``: it is sent none before.
+# ``unanswered``: joins in a row that it did not answer; ``join_after_us``: it is sent none before;
+# ``unacknowledged``: frames that it has yet to acknowledge, if the node's ``counts`` is ``counted``.
 NEIGHBOR = np.dtype(
     [
         ("heard_us", np.int64),
@@ -128,6 +131,8 @@ NEIGHBOR = np.dtype(
         ("numbered", np.int64),
         ("unanswered", np.int64),
         ("join_after_us", np.int64),
+        ("unacknowledged", np.int64),
+        ("counted", np.int64),
         ("is_known", np.int32),
         ("hears_us", np.int32),
     ],
@@ -199,6 +204,7 @@ PENDING = np.dtype(
         ("first_us", np.int64),
         ("due_us", np.int64),
         ("neighbor", np.int64),
+        ("link", np.int64),
         ("number", np.int64),
         ("message", np.int64),
         ("way", np.int64),

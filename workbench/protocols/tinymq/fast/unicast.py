@@ -5,8 +5,14 @@ from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal,
 from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
-from workbench.protocols.tinymq.fast.rules import is_given_up, longest_wait_us, most_frames, retry_wait_us
-from workbench.protocols.tinymq.rules import PACE_US
+from workbench.protocols.tinymq.fast.rules import (
+    is_given_up,
+    is_too_old,
+    longest_wait_us,
+    most_frames,
+    retry_wait_us,
+)
+from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
 from workbench.protocols.tinymq.unicast import ACK, REFUSAL, REPORT, TURN
 from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast.air import hold_message, let_go, send
@@ -38,16 +44,38 @@ def wants_ack(word):
     return word >> _NO_ACK == 0
 
 
+@outlined
+def begin(state, i, now):
+    """Count the frames that are on their way, and with them those that this call may send."""
+    node, on_way = state.nodes[i], 0
+    node.counts += 1
+    row = node.pending.first
+    while row != NONE:
+        it = state.pendings[row]
+        if it.waits_for == REPORT:
+            on_way += 1
+        elif it.sent and it.waits_for != REFUSAL:
+            _count(state, i, it.link)
+            on_way += node.reports == 0 and it.sent == 1 and it.due_us > now
+        row = it.next
+    node.may_send = most_frames(node.reports, on_way)
+
+
 @inlined
-def begin(state, i):
-    """A node is called: what it sends counts from here."""
-    node, in_radio = state.nodes[i], 0
-    if node.reports:
-        row = node.pending.first
-        while row != NONE:
-            in_radio += state.pendings[row].waits_for == REPORT
-            row = state.pendings[row].next
-    node.may_send = most_frames(node.reports, in_radio)
+def _count(state, i, link):
+    """Count a frame that its neighbor has yet to acknowledge."""
+    known, count = state.neighbors[link], state.nodes[i].counts
+    if known.counted != count:
+        known.counted = count
+        known.unacknowledged = 0
+    known.unacknowledged += 1
+
+
+@inlined
+def _has_room(state, i, link):
+    """Whether a neighbor may be sent one more frame before it acknowledges another."""
+    known = state.neighbors[link]
+    return known.counted != state.nodes[i].counts or known.unacknowledged < MOST_ON_WAY
 
 
 @outlined
@@ -57,9 +85,10 @@ def send_to(core, state, i, neighbor, message, way, now):
     if node.pending.count >= state.max_known:
         drop_message(core, state, i, NOBODY, message, FULL, now)
         return
-    link = state.neighbors[link_from(state, i, neighbor)]
-    link.numbered += 1
-    number = (node.first_number + link.numbered) & U16
+    link = link_from(state, i, neighbor)
+    known = state.neighbors[link]
+    known.numbered += 1
+    number = (node.first_number + known.numbered) & U16
     measure(core, state, message)
     if state.retries == 0 and node.may_send:
         node.may_send -= 1
@@ -68,6 +97,7 @@ def send_to(core, state, i, neighbor, message, way, now):
     row = take_free(state.pendings, state.numbers, FREE_PENDING)
     it = state.pendings[row]
     it.neighbor = neighbor
+    it.link = link
     it.number = number
     it.message = message
     it.way = way
@@ -78,14 +108,23 @@ def send_to(core, state, i, neighbor, message, way, now):
     _send_or_wait(core, state, i, row, now)
 
 
+@inlined
+def _may_send(state, i, row):
+    """Whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
+    it, node = state.pendings[row], state.nodes[i]
+    if node.may_send == 0:
+        return False
+    return node.reports or it.sent or _has_room(state, i, it.link)
+
+
 @outlined
 def _send_or_wait(core, state, i, row, now):
     it = state.pendings[row]
-    if state.nodes[i].may_send == 0:
+    if _may_send(state, i, row):
+        _send(core, state, i, row, now)
+    else:
         it.waits_for = TURN
         it.due_us = now + PACE_US
-    else:
-        _send(core, state, i, row, now)
 
 
 @outlined
@@ -97,6 +136,7 @@ def _send(core, state, i, row, now):
         return
     if it.sent == 0:
         it.first_us = now
+        _count(state, i, it.link)
     it.sent += 1
     if node.reports:
         _wait_for(core, state, i, row, REPORT, longest_wait_us(state.retry_us), now)
@@ -126,22 +166,36 @@ def reported(core, state, i, neighbor, number, ok, now):
             free_pending(core, state, row)
         else:
             _wait_for(core, state, i, row, REFUSAL, longest_wait_us(state.retry_us), now)
-    begin(state, i)
-    row = node.pending.first
-    while row != NONE and node.may_send:
-        if state.pendings[row].waits_for == TURN:
+    _send_next(core, state, i, now)
+
+
+@outlined
+def _send_next(core, state, i, now):
+    """Send the frames whose turn it is by now."""
+    begin(state, i, now)
+    row = state.nodes[i].pending.first
+    while row != NONE and state.nodes[i].may_send:
+        if state.pendings[row].waits_for == TURN and _may_send(state, i, row):
             _send(core, state, i, row, now)
         row = state.pendings[row].next
 
 
 @outlined
 def refused(core, state, i, neighbor, number, now):
-    """A neighbor is not what a frame took it for."""
-    _, row = _find(state, i, neighbor, number)
-    if row != NONE:
-        it = state.pendings[row]
-        if it.waits_for == REPORT or it.waits_for == REFUSAL:
-            _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+    """Send a frame again later: its neighbor has no room now, or is not what the frame took it for."""
+    before, row = _find(state, i, neighbor, number)
+    if row == NONE:
+        return
+    it, node = state.pendings[row], state.nodes[i]
+    if it.waits_for == REPORT or it.waits_for == REFUSAL:
+        _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+    elif is_too_old(it.first_us, now, state.lost_after_us):
+        remove_behind(node.pending, state.pendings, before, row)
+        drop_message(core, state, i, NOBODY, it.message, FULL, now)
+        free_pending(core, state, row)
+    elif it.waits_for == ACK and node.reports == 0:
+        it.sent = 2
+        _wait_for(core, state, i, row, ACK, longest_wait_us(state.retry_us), now)
 
 
 @inlined
@@ -198,13 +252,14 @@ def free_pending(core, state, row):
     give_back(state.pendings, state.numbers, FREE_PENDING, row)
 
 
-@inlined
-def acknowledged(core, state, i, neighbor, number):
-    """An acknowledgement came."""
+@outlined
+def acknowledged(core, state, i, neighbor, number, now):
+    """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
     before, row = _find(state, i, neighbor, number)
     if row != NONE:
         remove_behind(state.nodes[i].pending, state.pendings, before, row)
         free_pending(core, state, row)
+        _send_next(core, state, i, now)
 
 
 @inlined
