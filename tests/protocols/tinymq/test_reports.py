@@ -212,4 +212,5 @@ def test_nearly_saturated_channel_with_five_roots_delivers():
     measured = crowd().run("fast", "metrics").metrics
     assert measured["delivery_ratio"] > 0.95
     own = crowd().replace(protocol=wb.TinyMQ(roots=(0, 12, 24, 36, 48), acks="own")).run("fast", "metrics").metrics
-    assert own["delivery_ratio"] < 0.8 and own["transmissions"] > 2 * measured["transmissions"]
+    assert own["delivery_ratio"] < 0.9 * measured["delivery_ratio"]
+    assert own["transmissions"] > 2 * measured["transmissions"]
