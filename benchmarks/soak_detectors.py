@@ -41,7 +41,8 @@ WITH_ROOTS = frozenset(("TinyMQ", "Pub2Sub"))
 ONE_WAY_WILL_DO = frozenset(("Flooding", "Gossip", "CodedDiffusion"))
 # A message that was dropped for this has been on its way for too long: networks here are not that deep.
 TOO_LONG = frozenset(("ttl", "hops"))
-TRIES = {"TinyMQ": 11, "Pub2Sub": 11}  # frames that a node sends for one, beside the radio's retries
+# Frames that a node sends for one, beside the radio's retries.
+TRIES = {"TinyMQ": 11, "Pub2Sub": 11, "Diffusion": 4, "DPS": 4}
 GRACE_S = 120.0  # after the last publication: samples wait for an interest for 60 s, TinyMQ's messages for 50
 REST_S = 60.0
 WHOLE_S = 60.0  # two of DPS's ``link_loss_s``

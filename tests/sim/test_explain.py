@@ -203,11 +203,11 @@ def test_where_nothing_was_expected_and_something_came_later_the_reason_is_told(
 
 
 def test_what_arrived_in_part_is_explained_for_what_did_not():
-    run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", every_s=5)])
+    run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", every_s=1.2, stop_s=4)])
     assert run.metrics["delivery_ratio"] == 0.5
     linked, asked = run.explain().sentences
     assert linked.startswith("Node 3 had no link when it published at 0 s")
-    assert asked.startswith("Node 3 published at 5 s and sent it to nobody")
+    assert asked.startswith("Node 3 published at 1.2 s and sent it to nobody")
 
 
 def test_published_before_there_were_links_is_told():
@@ -218,8 +218,8 @@ def test_published_before_there_were_links_is_told():
         sentence,
     )
     # Links stand by then, and the interests of the sink have not come as far.
-    (sentence,) = told(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=2)])
-    assert sentence.startswith("Node 3 published at 2 s and sent it to nobody: no subscription of node 0 had come")
+    (sentence,) = told(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
+    assert sentence.startswith("Node 3 published at 1.3 s and sent it to nobody: no subscription of node 0 had come")
 
 
 def test_published_before_queries_were_stored_is_told():

@@ -137,7 +137,7 @@ def test_numpy_values_are_taken_as_numbers():
         ({"protocol.tll": [3]}, r"protocol.tll=3: Flooding has no parameter 'tll'"),
         ({"seed": [1], "protocol.ttl": [3, 70000]}, r"cannot have protocol.ttl=70000: .* from 1 to 65535 hops"),
         ({"radio.loss": [0.5, 2]}, r"cannot have radio.loss=2: .* share from 0 to 1"),
-        ({"protocol": ["Diffusion"]}, r"cannot have protocol=Diffusion: protocol is 'Diffusion'"),
+        ({"protocol": ["Diffusion"]}, r"cannot have protocol=Diffusion: protocol is the text 'Diffusion'"),
         ({"workload.1.every_s": [-1]}, r"cannot have workload.1.every_s=-1"),
         ({"workload.5.at": [1]}, r"cannot have workload.5.at=1"),
         ({"antenna": [1]}, r"cannot have antenna=1: a scenario has no 'antenna'"),

@@ -179,6 +179,8 @@ def test_ranks_and_pivots_are_those_of_a_replay_row_by_row(rows):
         more = {"origin": 9, "sequence": sequence, "peer": i % 3}
         if event == "innovative":
             rank = ranks[node, sequence] = ranks.get((node, sequence), 0) % 5 + 1
+            if rank == 1:  # A matrix begins with a row that has its size.
+                told.append((10 * i, node, "generation_begun", {**more, "value": 5}))
             more |= {"value": rank, "detail": str((3 * rank + sequence) % 5)}
         elif event in ("held", "dropped"):
             ranks.pop((node, sequence), None)

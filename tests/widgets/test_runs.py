@@ -12,7 +12,7 @@ from workbench.widgets.session import State
 
 SHORT = wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(2, "TEMP IS 2")])
 LONG = wb.Scenario(
-    wb.topology.grid(5, 5), wb.Flooding(), [wb.publish("all", "TEMP IS 2", every_s=0.5)], duration_s=100_000
+    wb.topology.grid(5, 5), wb.Flooding(), [wb.publish("all", "TEMP IS 2", every_s=1)], duration_s=100_000
 )
 
 

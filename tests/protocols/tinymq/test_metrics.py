@@ -69,7 +69,7 @@ def test_queries_that_move_are_not_counted_twice():
     assert (before["stored_per_query"], before["hops_all_trees"]) == (1, 2)
     failing = base.replace(workload=[*query, wb.outage(1, start_s=10)]).run(engine="reference")
     stored = [(row["node"], row["value"]) for row in failing.trace.to_pylist() if row["event"] == "query_stored"]
-    assert stored == [(2, 1), (2, 0), (0, 1)]
+    assert stored == [(2, 1), (2, -1), (0, 1)]
     with pytest.raises(wb.ParameterError, match="handed over"):
         query_metrics(failing)
     ended = base.replace(workload=[wb.subscribe(0, "TEMP GE 20, TEMP LE 22", start_s=5, expires_s=10)])
