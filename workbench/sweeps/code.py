@@ -66,6 +66,11 @@ class Codes:
             self._known[identity] = _combined(protocol, pieces)
         return self._known[identity]
 
+    @property
+    def untracked(self) -> list[str]:
+        """What the user's code does that a digest cannot follow, in a few words each."""
+        return list(dict.fromkeys(what for _, piece in self._mine.values() for what in piece.untracked))
+
     def _piece(self, name: str, thing: Any) -> user_code.Piece:
         if name in self._told:
             return self._told[name]

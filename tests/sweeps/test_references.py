@@ -1,0 +1,200 @@
+"""The user's helper modules: results follow an edit of each, and workers have them, however code refers to them."""
+
+import importlib
+import shutil
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+import workbench as wb
+from tests.repository import REPOSITORY
+from tests.sweeps.made import scenario
+from workbench.sweeps import LocalRunner, user_code
+from workbench.sweeps.processes import ProcessRunner
+
+HELPER = """
+import functools, threading
+LIMIT = {number}
+TABLE = {{"number": LIMIT}}
+def value():
+    return LIMIT
+class Value:
+    def read(self):
+        return LIMIT
+@functools.lru_cache
+def cached():
+    return LIMIT
+def setting():
+    return TABLE
+"""
+# How a measure refers to its helper. Each gives the helper's number.
+FORMS = {
+    "a function": ("from aide.helper import value", "value()"),
+    "a function, by another name": ("from aide.helper import value as other", "other()"),
+    "a module": ("from aide import helper", "helper.value()"),
+    "a module, by its path": ("import aide.helper", "aide.helper.value()"),
+    "a constant": ("from aide import helper", "helper.LIMIT"),
+    "an item of a dictionary": ("from aide import helper", "helper.TABLE['number']"),
+    "a name as text": ("from aide import helper", "getattr(helper, 'val' + 'ue')()"),
+    "a class": ("from aide.helper import Value", "Value().read()"),
+    "an object": ("from aide.helper import Value\nthing = Value()", "thing.read()"),
+    "a method": ("from aide.helper import Value\nread = Value().read", "read()"),
+    "a cached function": ("from aide.helper import cached", "cached()"),
+    "a partial function": ("import functools\nfrom aide.helper import value\nf = functools.partial(value)", "f()"),
+    "an import in the function": ("", "__IMPORT__import aide.helper as h; number = h.value()"),
+    "an import of a name in the function": ("", "__IMPORT__from aide.helper import value; number = value()"),
+    "an import of a path in the function": ("", "__IMPORT__import aide.helper; number = aide.helper.value()"),
+    "a helper of a helper": ("from aide.between import value", "value()"),
+    "a module of the same package": ("from . import near", "near.value()"),
+    "an import from the same package in the function": ("", "__IMPORT__from .near import value; number = value()"),
+}
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A function that writes the user's packages anew and returns the measure, imported afresh."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of two files of one second and length the first would stay
+
+    def forget():
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("aide", "study")]:
+            del sys.modules[name]
+
+    def make(form, number, unused=0):
+        lead, use = FORMS[form]
+        body = use.removeprefix("__IMPORT__") if "__IMPORT__" in use else f"number = {use}"
+        files = {
+            "aide/__init__.py": "",
+            "aide/helper.py": HELPER.format(number=number),
+            "aide/between.py": "from aide import helper\ndef value():\n    return helper.value()\n",
+            "aide/unused.py": f"UNUSED = {unused}\n",
+            "study/__init__.py": "",
+            "study/near.py": HELPER.format(number=number),
+            "study/measures.py": f"{lead}\ndef measure(run):\n    {body}\n    return {{'number': number}}\n",
+        }
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        forget()
+        importlib.invalidate_caches()
+        return importlib.import_module("study.measures").measure
+
+    yield SimpleNamespace(make=make, folder=tmp_path)
+    forget()
+
+
+def digest(measure):
+    return user_code.piece("measure", measure).digest
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_digest_of_a_measure_follows_its_helper_and_nothing_else(made, form):
+    first = digest(made.make(form, 1))
+    assert digest(made.make(form, 2)) != first
+    assert digest(made.make(form, 1, unused=7)) == first
+    assert digest(made.make(form, 1)) == first
+
+
+def test_the_digest_does_not_follow_installed_packages():
+    import numpy as np
+
+    def measure(run):
+        return {"one": float(np.mean([1.0])), "two": len(pytest.__version__)}
+
+    walk = user_code.Walk(["tests"])
+    assert all(text for text in walk.texts(measure)) and walk.packages == {"tests"}
+
+
+ON_A_WORKER = """
+import sys
+from pathlib import Path
+from workbench.sweeps import user_code, work
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    row = work.run_point(user_code.unpack(path.read_bytes(), is_worker=True), 0)
+    print(row.error, row.metrics.get("number"), row.code)
+"""
+
+
+def test_a_worker_without_the_users_files_has_the_helper(made):
+    """One worker runs a plan of each form, with another number: nothing may stay of the plan before."""
+    expected = []
+    (made.folder / "packed").mkdir()
+    for number, form in enumerate(FORMS):
+        plan = wb.Sweep(scenario(), {"seed": [1]}, measure=made.make(form, number)).plan.fresh()
+        packed = user_code.pack(plan, plan.protocols, plan.measure)
+        (made.folder / "packed" / f"{number:03}").write_bytes(packed)
+        expected.append(f"None {number:.1f} {plan.code_of(0)}")
+    for name in ("aide", "study"):
+        shutil.rmtree(made.folder / name)
+    command = [sys.executable, "-c", ON_A_WORKER, str(made.folder / "packed")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=True)
+    assert dict(zip(FORMS, done.stdout.splitlines(), strict=True)) == dict(zip(FORMS, expected, strict=True))
+
+
+def test_a_helper_that_was_edited_after_it_was_loaded_is_not_sent(made):
+    measure = made.make("a module", 1)
+    helper = made.folder / "aide" / "helper.py"
+    helper.write_text(helper.read_text().replace("return LIMIT", "return LIMIT + 1"))
+    sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, measure=measure)
+    with pytest.raises(wb.WorkbenchError, match=r"helper\.py was edited after this process had loaded it; reload aide"):
+        sweep.run(runner=ProcessRunner(1), progress=False)
+
+
+@pytest.mark.parametrize("runner", [LocalRunner, lambda: ProcessRunner(1)], ids=["local", "processes"])
+@pytest.mark.parametrize("form", ["a module", "an import of a name in the function"])
+def test_a_sweep_runs_again_after_an_edit_of_the_helper(made, form, runner):
+    found = []
+    for number in (1, 2, 2):
+        sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, measure=made.make(form, number))
+        found += sweep.run(out=made.folder / "out", runner=runner(), progress=False).to_pandas()["number"].tolist()
+    assert found == [1, 1, 2, 2, 2, 2]
+
+
+def test_a_helper_that_cannot_be_sent_is_imported_anew_by_the_worker(made):
+    found = []
+    for number in (1, 2):
+        measure = made.make("a module", number)
+        helper = made.folder / "aide" / "helper.py"
+        helper.write_text(helper.read_text() + "GUARD = threading.Lock()\n")
+        importlib.reload(sys.modules["aide.helper"])
+        sweep = wb.Sweep(scenario(), {"seed": [1]}, measure=measure)
+        found += (
+            sweep.run(out=made.folder / "out", runner=ProcessRunner(1), progress=False).to_pandas()["number"].tolist()
+        )
+    assert found == [1, 2]
+    assert isinstance(sys.modules["aide.helper"].GUARD, type(threading.Lock()))
+
+
+def test_a_filter_follows_its_helper(made):
+    def name_of_code():
+        helper = sys.modules["aide.helper"]
+        wb.register_filter("helped", lambda attributes: attributes[: helper.value()])
+        protocol = wb.Diffusion(filters=(wb.Filter("helped"),))
+        return wb.Sweep(scenario(protocol=protocol), {"seed": [1]}).plan.fresh().code_of(0)
+
+    codes = set()
+    for number in (1, 2):
+        made.make("a module", number)
+        codes.add(name_of_code())
+    assert len(codes) == 2
+
+
+def reads_a_file(run):
+    with open(__file__) as file:
+        return {"size": len(file.read())}
+
+
+def looks_up(run):
+    return {"size": len(globals()["HELPER"])}
+
+
+def test_the_summary_reports_once_what_cannot_be_tracked(tmp_path, capsys):
+    for measure, what in ((reads_a_file, "reads files (open)"), (looks_up, "calls globals()")):
+        wb.Sweep(scenario(), {"seed": range(3)}, measure=measure).run(runner=LocalRunner(), progress=True)
+        printed = "".join(capsys.readouterr())
+        assert printed.count(f"a change of these is not noticed: {__name__}.{measure.__name__} {what}") == 1
+    wb.Sweep(scenario(), {"seed": [1]}, measure=lambda run: {"one": 1}).run(runner=LocalRunner(), progress=True)
+    assert "not noticed" not in "".join(capsys.readouterr())

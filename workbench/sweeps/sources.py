@@ -1,0 +1,148 @@
+"""The sources of the user's modules on their way to a worker, which imports them from there and not from its disk.
+
+Code travels by value as far as it can. Some things are pickled by their name alone (a cached function, say), and some
+modules are imported when a function is called: for these a worker needs the module. It gets the source that the driver
+has loaded, so it needs no file, and an edit meanwhile does not matter.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from workbench.errors import WorkbenchError
+from workbench.sweeps.references import codes_in, is_of_user
+
+
+class Source(NamedTuple):
+    """A module's source text, the path of its file on the driver, and whether it is a package."""
+
+    text: str
+    path: str
+    is_package: bool
+
+
+def of_modules(names: Iterable[str], own: Iterable[str]) -> dict[str, Source]:
+    """Return the sources of loaded modules of the user, and of those that they import, by name.
+
+    ``own`` are packages whose code travels by value. WorkbenchError if the source of any other module was edited after
+    this process had loaded it.
+    """
+    known = dict.fromkeys(own, True)
+    found: dict[str, Source] = {}
+    waiting, passed = list(names), set()
+    while waiting:
+        name = waiting.pop()
+        top, module = name.partition(".")[0], sys.modules.get(name)
+        if name in passed or name == "__main__" or not isinstance(module, ModuleType):
+            continue
+        passed.add(name)
+        if top not in known:
+            known[top] = is_of_user(top)
+        if not known[top]:
+            continue
+        waiting += [parent for parent in [name.rpartition(".")[0]] if parent]
+        waiting += {_module_of(value) for value in vars(module).values()} - {"", name}
+        source = _source(module)
+        if source is not None:
+            found[name] = source
+            if top not in own and not _is_current(module, source):
+                raise WorkbenchError(
+                    f"{source.path} was edited after this process had loaded it; reload {name} (importlib.reload), or "
+                    "restart this process (in a notebook: the kernel)"
+                )
+    return found
+
+
+def _module_of(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    name = getattr(value if isinstance(value, (FunctionType, type)) else type(value), "__module__", None)
+    return name if isinstance(name, str) else ""
+
+
+def _source(module: ModuleType) -> Source | None:
+    """Return the source of a loaded module; None if there is no text of it."""
+    path = getattr(module, "__file__", None) or ""
+    is_package = hasattr(module, "__path__")
+    text = None
+    with suppress(Exception):
+        text = module.__loader__.get_source(module.__name__)  # type: ignore[union-attr]
+    if text is None and path.endswith(".py"):
+        with suppress(OSError, UnicodeError):
+            text = Path(path).read_text(encoding="utf-8")
+    if text is None and is_package and not path:
+        text = ""  # A namespace package: it has no file.
+    return None if text is None else Source(text, path, is_package)
+
+
+def _is_current(module: ModuleType, source: Source) -> bool:
+    """Return whether the functions of a module are those of its source."""
+    try:
+        there = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
+    except (SyntaxError, ValueError):
+        return False
+    return all(code in there for code in _loaded(module, source.path))
+
+
+def _loaded(module: ModuleType, path: str) -> Iterator[CodeType]:
+    """Yield the code of a module's functions and methods that comes from its file."""
+    for value in list(vars(module).values()):
+        members = list(vars(value).values()) if isinstance(value, type) else [value]
+        for member in members:
+            is_own = isinstance(member, FunctionType) and member.__module__ == module.__name__
+            if is_own and member.__code__.co_filename == path:
+                yield member.__code__
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """An importer of modules from sources that were sent."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self._sources = sources
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of a module that was sent, or None."""
+        source = self._sources.get(fullname)
+        if source is None:
+            return None
+        spec = ModuleSpec(fullname, self, origin=source.path, is_package=source.is_package)
+        spec.has_location = bool(source.path)
+        if source.is_package and source.path:
+            spec.submodule_search_locations = [str(Path(source.path).parent)]
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the source of a module."""
+        source = self._sources[module.__name__]
+        exec(compile(source.text, source.path or module.__name__, "exec", dont_inherit=True), vars(module))
+
+    def get_source(self, fullname: str) -> str:
+        """Return the source of a module, for those who display it."""
+        return self._sources[fullname].text
+
+
+_installed: list[Finder] = []
+
+
+def install(sources: Mapping[str, Source], forgets: bool) -> None:
+    """Have modules imported from these sources from now on, in place of those of an earlier plan.
+
+    ``forgets``: modules of the same packages that are loaded already are imported anew.
+    """
+    while _installed:
+        sys.meta_path.remove(_installed.pop())
+    if forgets:
+        packages = {name.partition(".")[0] for name in sources}
+        for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+            del sys.modules[name]
+    if sources:
+        _installed.append(Finder(sources))
+        sys.meta_path.insert(0, _installed[0])
