@@ -12,6 +12,7 @@ import pytest
 import workbench as wb
 from tests.repository import REPOSITORY
 from tests.sweeps.made import scenario
+from workbench.protocols.tinymq.metrics import load_metrics
 from workbench.sweeps import LocalRunner, user_code
 from workbench.sweeps.processes import ProcessRunner
 
@@ -113,7 +114,7 @@ import sys
 from pathlib import Path
 from workbench.sweeps import user_code, work
 for path in sorted(Path(sys.argv[1]).iterdir()):
-    row = work.run_point(user_code.unpack(path.read_bytes(), is_worker=True), 0)
+    row = work.run_point(user_code.unpack(path.read_bytes()), 0)
     print(row.error, row.metrics.get("number"), row.code)
 """
 
@@ -134,13 +135,74 @@ def test_a_worker_without_the_users_files_has_the_helper(made):
     assert dict(zip(FORMS, done.stdout.splitlines(), strict=True)) == dict(zip(FORMS, expected, strict=True))
 
 
-def test_a_helper_that_was_edited_after_it_was_loaded_is_not_sent(made):
-    measure = made.make("a module", 1)
+def edit(made):
+    """Change a constant and a function of the helper's file."""
     helper = made.folder / "aide" / "helper.py"
-    helper.write_text(helper.read_text().replace("return LIMIT", "return LIMIT + 1"))
+    helper.write_text(helper.read_text().replace("LIMIT = 1", "LIMIT = 9").replace("return LIMIT", "return LIMIT + 1"))
+
+
+def numbers(measure, runner):
+    """The column of the helper's number, of a sweep of two points."""
     sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, measure=measure)
-    with pytest.raises(wb.WorkbenchError, match=r"helper\.py was edited after this process had loaded it; reload aide"):
-        sweep.run(runner=ProcessRunner(1), progress=False)
+    return sweep.run(runner=runner, progress=False).to_pandas()["number"].tolist()
+
+
+@pytest.mark.parametrize("runner", [LocalRunner(), ProcessRunner(1)], ids=["local", "processes"])
+def test_code_that_travels_by_value_runs_as_it_was_loaded_after_an_edit_of_its_file(made, runner):
+    measure = made.make("a function", 1)
+    edit(made)
+    assert numbers(measure, runner) == [1, 1]
+
+
+@pytest.mark.parametrize("form", ["an import in the function", "a cached function"])
+def test_a_worker_does_not_import_a_file_that_was_edited_after_it_was_loaded(made, form):
+    measure = made.make(form, 1)
+    importlib.import_module("aide.helper")
+    edit(made)
+    with pytest.raises(
+        wb.WorkbenchError, match=r"helper\.py was edited after the process of the sweep had loaded it; reload"
+    ):
+        numbers(measure, ProcessRunner(1))
+    importlib.reload(sys.modules["aide.helper"])
+    importlib.reload(sys.modules["study.measures"])
+    assert numbers(sys.modules["study.measures"].measure, ProcessRunner(1)) == [10, 10]
+
+
+def test_an_edit_after_the_first_sweep_of_a_process_does_not_matter_to_the_next(made):
+    measure = made.make("an import in the function", 1)
+    assert numbers(measure, ProcessRunner(1)) == [1, 1]
+    edit(made)
+    assert numbers(measure, ProcessRunner(1)) == [1, 1]
+
+
+def test_a_measure_of_this_package_goes_by_its_name_and_the_source_of_its_module():
+    """Sent as the user's code, the package would replace that of the worker, and have no files there."""
+    workload = [wb.publish(4, "TEMP IS 26", start_s=4)]
+    tiny = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(roots=[0]), workload, duration_s=5)
+    sweep = wb.Sweep(tiny, {"seed": [1]}, "reference", load_metrics)
+    assert sweep.run(runner=ProcessRunner(1), progress=False).to_pandas()["events_published"].tolist() == [1]
+    assert "tinymq" in user_code.piece("measure", load_metrics).protocols
+
+
+def test_a_measure_of_an_installed_package_finds_the_files_and_modules_of_its_package(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / "installed").mkdir(parents=True)
+    measure = (
+        "from importlib.resources import files\n"
+        "def measure(run):\n"
+        "    from installed.near import text\n"
+        "    return {'number': float(text()) + len(files('installed').joinpath('data.txt').read_text())}\n"
+    )
+    near = "from pathlib import Path\ndef text():\n    return Path(__file__).with_name('data.txt').read_text()\n"
+    contents = {"__init__.py": "", "measures.py": measure, "near.py": near, "data.txt": "41"}
+    for name, content in contents.items():
+        (folder / "installed" / name).write_text(content)
+    try:
+        assert numbers(importlib.import_module("installed.measures").measure, ProcessRunner(1)) == [43, 43]
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "installed"]:
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("runner", [LocalRunner, lambda: ProcessRunner(1)], ids=["local", "processes"])

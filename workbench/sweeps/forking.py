@@ -248,9 +248,10 @@ def _run_shares(connection: Connection, place: mmap.mmap) -> None:
         timer = limits.Timer(timeout_s, backstop, place, _PLACE.size)
         kept.around_loading = timer.resting
         try:
-            plan = user_code.unpack(first, is_worker=True)
+            plan = user_code.unpack(first)
         except Exception as error:
-            connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + f"{type(error).__name__}: {error}".encode())
+            sentence = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + sentence.encode(errors="backslashreplace"))
             return
 
 

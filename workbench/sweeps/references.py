@@ -4,7 +4,8 @@ Theory of operation
     A `Walk` begins with a function or a class and follows every reference to more code of the user: names, attributes
     of modules, bases, closures, and imports within functions. It looks at the code in memory, which is the code that
     runs, and not at files. A module of the user that is referred to as a whole counts with all of its functions,
-    classes and constants. Python's own modules and installed packages are left out: they have versions.
+    classes and constants. Python's own modules and installed packages are left out: they have versions. So is this
+    package: `code` digests its sources.
 
     Not everything can be followed. `Walk.untracked` lists, in a few words each, what a function does beyond that: it
     reads files or the environment, looks names up by text, or assigns globals.
@@ -64,7 +65,7 @@ def _is_library(path: Path) -> bool:
 
 
 class Walk:
-    """A walk through the user's code. ``own``: packages that count as the user's wherever they are.
+    """A walk through the user's code. ``own``: packages that count as the user's although they are installed.
 
     packages     packages of the user's code that was reached
     modules      names of its modules, with those that functions import when they are called
@@ -72,7 +73,7 @@ class Walk:
     """
 
     def __init__(self, own: Iterable[str] = ()) -> None:
-        self.packages = set(own)
+        self.packages = set(own) - {PACKAGE}
         self.modules: set[str] = set()
         self.untracked: dict[str, None] = {}
         self._seen: set[int] = set()

@@ -2,7 +2,9 @@
 
 Code travels by value as far as it can. Some things are pickled by their name alone (a cached function, say), and some
 modules are imported when a function is called: for these a worker needs the module. It gets the source that the driver
-has loaded, so it needs no file, and an edit meanwhile does not matter.
+has loaded, so it needs no file. An edit of a file matters only to a worker that would have to import it.
+
+Installed packages and this one do not travel. They have files that are not modules, and a worker has them already.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from workbench.errors import WorkbenchError
 from workbench.sweeps.references import codes_in, is_of_user
 
 
@@ -29,36 +30,36 @@ class Source(NamedTuple):
     is_package: bool
 
 
-def of_modules(names: Iterable[str], own: Iterable[str]) -> dict[str, Source]:
-    """Return the sources of loaded modules of the user, and of those that they import, by name.
+_EDITED = """\
+from workbench.errors import WorkbenchError
+raise WorkbenchError({!r})
+"""
+_sent: dict[str, tuple[ModuleSpec, Source]] = {}  # by name: a reload of a module makes another spec
 
-    ``own`` are packages whose code travels by value. WorkbenchError if the source of any other module was edited after
-    this process had loaded it.
+
+def of_modules(names: Iterable[str]) -> dict[str, Source]:
+    """Return the sources of loaded modules of the user, and of the modules that they import, by name.
+
+    A module whose file was edited after this process had loaded it gets a source that raises a WorkbenchError.
     """
-    known = dict.fromkeys(own, True)
-    found: dict[str, Source] = {}
-    waiting, passed = list(names), set()
+    is_users: dict[str, bool] = {}
+    sources: dict[str, Source] = {}
+    waiting, passed = list(names), {"__main__"}
     while waiting:
         name = waiting.pop()
         top, module = name.partition(".")[0], sys.modules.get(name)
-        if name in passed or name == "__main__" or not isinstance(module, ModuleType):
+        if name in passed or not isinstance(module, ModuleType):
             continue
         passed.add(name)
-        if top not in known:
-            known[top] = is_of_user(top)
-        if not known[top]:
+        if top not in is_users:
+            is_users[top] = is_of_user(top)
+        if not is_users[top]:
             continue
-        waiting += [parent for parent in [name.rpartition(".")[0]] if parent]
-        waiting += {_module_of(value) for value in vars(module).values()} - {"", name}
+        waiting += {name.rpartition(".")[0], *map(_module_of, vars(module).values())}
         source = _source(module)
         if source is not None:
-            found[name] = source
-            if top not in own and not _is_current(module, source):
-                raise WorkbenchError(
-                    f"{source.path} was edited after this process had loaded it; reload {name} (importlib.reload), or "
-                    "restart this process (in a notebook: the kernel)"
-                )
-    return found
+            sources[name] = source
+    return sources
 
 
 def _module_of(value: Any) -> str:
@@ -69,7 +70,23 @@ def _module_of(value: Any) -> str:
 
 
 def _source(module: ModuleType) -> Source | None:
-    """Return the source of a loaded module; None if there is no text of it."""
+    """Return the source that a module was loaded from; None if there is no text of it."""
+    name, spec = module.__name__, module.__spec__
+    if name in _sent and _sent[name][0] is spec:
+        return _sent[name][1]
+    source = _read(module)
+    if source is not None and not _is_current(module, source):
+        sentence = (
+            f"{source.path} was edited after the process of the sweep had loaded it; reload {name} (importlib.reload), "
+            "or restart that process (in a notebook: the kernel)"
+        )
+        return source._replace(text=_EDITED.format(sentence))
+    if source is not None and spec is not None:
+        _sent[name] = spec, source
+    return source
+
+
+def _read(module: ModuleType) -> Source | None:
     path = getattr(module, "__file__", None) or ""
     is_package = hasattr(module, "__path__")
     text = None
@@ -129,20 +146,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._sources[fullname].text
 
 
-_installed: list[Finder] = []
-
-
-def install(sources: Mapping[str, Source], forgets: bool) -> None:
-    """Have modules imported from these sources from now on, in place of those of an earlier plan.
-
-    ``forgets``: modules of the same packages that are loaded already are imported anew.
-    """
-    while _installed:
-        sys.meta_path.remove(_installed.pop())
-    if forgets:
-        packages = {name.partition(".")[0] for name in sources}
-        for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
-            del sys.modules[name]
+def install(sources: Mapping[str, Source]) -> None:
+    """Import modules from these sources from now on, and forget the modules of the sources before."""
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, Finder)]:
+        sys.meta_path.remove(finder)
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__loader__", None) is finder:
+                del sys.modules[name]
     if sources:
-        _installed.append(Finder(sources))
-        sys.meta_path.insert(0, _installed[0])
+        sys.meta_path.insert(0, Finder(sources))

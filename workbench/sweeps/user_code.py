@@ -72,7 +72,8 @@ class Piece(NamedTuple):
 def piece(name: str, thing: Any) -> Piece:
     """What tells a piece of code apart, by a name: a function, a class, or the text of its source."""
     walk = Walk([package_of(thing)])
-    texts = list(walk.texts(thing))
+    is_ours = package_of(thing) == PACKAGE  # A measure of this package: no walk goes there.
+    texts = [*walk.texts(thing), *([_sources(thing.__module__)] if is_ours else [])]
     found = {protocol for text in texts for protocol in _PROTOCOL.findall(text)}
     return Piece(_digest([name, *texts]), tuple(sorted(found)), tuple(walk.untracked))
 
@@ -116,17 +117,18 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = No
     metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
     modules = [(name, *_of_metrics(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
     things = [*code.values(), *([] if measure is None else [measure])]
-    walk, own = _walked(things), {package_of(thing) for thing in things}
-    shipped = sources.of_modules(walk.modules, own)
+    walk = _walked(things)
     content = (work, registered, modules, _user_keys())
     try:
         with _by_value(cloudpickle, walk.packages):
             packed = cloudpickle.dumps(content)
     except Exception:
+        own = set(map(package_of, things))
         if walk.packages <= own:
             raise
         with _by_value(cloudpickle, own):  # A helper module may have a lock, say. Then a worker imports its source.
             packed = cloudpickle.dumps(content)
+    shipped = sources.of_modules(walk.modules)
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], shipped, packed))
 
 
@@ -153,17 +155,17 @@ def _of_metrics(name: str) -> tuple[Any, Any]:
     return module.measure, module.LOOKS_AT
 
 
-def unpack(packed: bytes, is_worker: bool = False) -> Any:
+def unpack(packed: bytes) -> Any:
     """The ``work`` that was packed, after the user's code and keys were registered here.
 
-    ``is_worker``: this process does nothing else, and forgets the user's modules that an earlier plan has brought.
+    The modules that an earlier plan has brought are forgotten.
     """
     path, shipped, content = pickle.loads(packed)
     for folder in _added_path:
         sys.path.remove(folder)  # Another plan's modules may have the same names.
     _added_path[:] = [folder for folder in path if folder not in sys.path]
     sys.path += _added_path
-    sources.install(shipped, is_worker)
+    sources.install(shipped)
     work, registered, modules, keys = pickle.loads(content)
     for number, name, type_, unit, steps, minimum, maximum in keys:
         attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
