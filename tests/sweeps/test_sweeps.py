@@ -28,6 +28,7 @@ from workbench.sweeps import LocalRunner, design, user_code, work
 from workbench.sweeps.code import Codes
 from workbench.sweeps.means import interval, is_share, student_t
 from workbench.sweeps.progress import duration
+from workbench.views.sweeps import words
 
 SILENT = {"runner": LocalRunner(), "progress": False}
 
@@ -631,6 +632,25 @@ def test_a_figure_of_numbers_has_a_line_in_a_band_for_each_series():
     assert {"ttl (hops)", "transmissions", "mean and 95 % confidence interval over seed"} <= texts
     assert {"loss (share of frames): 0.0", "loss (share of frames): 0.5"} <= texts
     assert len(items_of(page, "Polyline")) == len([one for one in items_of(page, "Polygon") if one.opacity < 1]) == 2
+
+
+IDEAL = "; ideal radio (no loss, no collision)"
+LOSSY = wb.topology.from_links([(0, 1, 0.5), (1, 2, 0.5), (2, 3, 0.5), (3, 4, 0.5)])
+
+
+@pytest.mark.parametrize(
+    ("over", "is_ideal"),
+    [
+        ({"protocol.ttl": [3, 9]}, True),
+        ({"protocol.ttl": [3, 9], "radio.loss": ["none", 0.0]}, True),
+        ({"protocol.ttl": [3, 9], "radio.loss": [0.0, 0.5]}, False),
+        ({"protocol.ttl": [3, 9], "radio": [wb.Radio(), wb.Radio(collisions=True)]}, False),
+        ({"protocol.ttl": [3, 9], "topology": [wb.topology.line(5), LOSSY]}, False),
+    ],
+)
+def test_the_note_of_a_chart_names_an_ideal_radio(over, is_ideal):
+    plan = wb.Sweep(scenario(), over).plan
+    assert words.texts(plan, over, "protocol.ttl", "delivered", None).note.endswith(IDEAL) == is_ideal
 
 
 def test_a_figure_of_names_has_intervals_side_by_side():
