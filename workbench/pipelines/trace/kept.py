@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from workbench.errors import DataError
 from workbench.keywords import checked
+from workbench.pipelines import damage
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
-from workbench.sweeps.store import damage
 from workbench.sweeps.store.traces import SCHEMA, File, Kept, runs_of, with_key
 
 Source = str | Path | Run | Scenario | Iterable[Run | Scenario]

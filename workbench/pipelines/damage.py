@@ -1,40 +1,38 @@
-"""A look at a Parquet file's checksums before a library reads it that does not verify them, as DuckDB does not.
+"""Checks of a Parquet file before a library reads it that does not verify checksums, as DuckDB does not.
 
 A file of a sweep has the checksum of its content in its name, so every changed bit is found. Other files have checksums
-of their pages at best; the trace of a run has a digest of its rows in its record, too. A file that has passed twice is
-not looked at again until its size or the time of its last change differs.
+of their pages at best; the trace of a run has a digest of its rows in its record, too.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.errors import DataError
+from workbench.records import carriers, record
+from workbench.sim import trace
 from workbench.sweeps.store.files import checksum_of
 
 _NAMED = re.compile(r"(?:rows|traces)-([0-9a-f]{16})\.parquet")
-SETTLED_S = 2.0  # Within this a file may change again without another time of change: file systems round it.
-_passed: dict[Path, tuple[tuple[int, int], float, bool]] = {}  # state, when it was seen first, whether it is settled
+_passed: dict[Path, tuple[int, int, int]] = {}
 
 
 def check(path: Path) -> None:
-    """Raise DataError in one sentence if a Parquet file is damaged, as far as its checksums show."""
+    """Raise DataError in one sentence if a Parquet file is damaged, as far as its checksums show.
+
+    A file that has passed is read again when it is replaced, or its size or time of change differs.
+    """
     try:
         status = path.stat()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    state = status.st_size, status.st_mtime_ns
-    known, seen_s, is_settled = _passed.get(path, (None, 0.0, False))
-    if known != state:
-        seen_s, is_settled = time.perf_counter(), False
-    if is_settled:
+    state = status.st_ino, status.st_size, status.st_mtime_ns
+    if _passed.get(path) == state:
         return
-    is_settled = known == state and time.perf_counter() - seen_s >= SETTLED_S
     named = _NAMED.fullmatch(path.name)
     if named is not None:
         if named[1] != checksum_of(path):
@@ -43,7 +41,7 @@ def check(path: Path) -> None:
             )
     else:
         _check_pages(path)
-    _passed[path] = state, seen_s, is_settled
+    _passed[path] = state
 
 
 def trace_in(path: Path) -> pa.Table | None:
@@ -51,9 +49,6 @@ def trace_in(path: Path) -> pa.Table | None:
 
     DuckDB trusts the statistics in a file's footer, which no checksum covers: it must not read such a file itself.
     """
-    from workbench.records import carriers, record
-    from workbench.sim import trace
-
     if _NAMED.fullmatch(path.name):
         return None
     try:
@@ -71,7 +66,7 @@ def trace_in(path: Path) -> pa.Table | None:
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise unreadable(path, error) from None
+        raise _unreadable(path, error) from None
 
 
 def _check_pages(path: Path) -> None:
@@ -80,10 +75,19 @@ def _check_pages(path: Path) -> None:
             for _ in file.iter_batches():
                 pass
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise unreadable(path, error) from None
+        raise _unreadable(path, error) from None
 
 
-def unreadable(path: Path, error: Exception) -> DataError:
-    """Return the error of a file that a library could not read, in one sentence."""
+def check_with_duckdb(path: Path) -> None:
+    """Raise DataError in one sentence if DuckDB cannot read a file from beginning to end."""
+    import duckdb
+
+    try:
+        duckdb.connect(":memory:").read_parquet(str(path)).aggregate("bit_xor(hash(COLUMNS(*)))").fetchall()
+    except duckdb.Error as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
     reason = " ".join(str(error).split())[:200]
     return DataError(f"{path} cannot be read as Parquet: it is damaged, cut short or something else ({reason})")
