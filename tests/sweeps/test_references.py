@@ -1,6 +1,7 @@
 """The user's helper modules: results follow an edit of each, and workers have them, however code refers to them."""
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import workbench as wb
 from tests.repository import REPOSITORY
 from tests.sweeps.made import scenario
 from workbench.protocols.tinymq.metrics import load_metrics
-from workbench.sweeps import LocalRunner, user_code
+from workbench.sweeps import LocalRunner, sources, user_code
 from workbench.sweeps.processes import ProcessRunner
 
 HELPER = """
@@ -164,6 +165,18 @@ def test_a_worker_does_not_import_a_file_that_was_edited_after_it_was_loaded(mad
     importlib.reload(sys.modules["aide.helper"])
     importlib.reload(sys.modules["study.measures"])
     assert numbers(sys.modules["study.measures"].measure, ProcessRunner(1)) == [10, 10]
+
+
+def test_an_edit_of_a_constant_is_noticed_where_python_keeps_compiled_code(made, monkeypatch):
+    made.make("a module", 1)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    helper = importlib.reload(sys.modules["aide.helper"])
+    assert "LIMIT = 1" in sources.of_modules(["aide.helper"])["aide.helper"].text
+    helper = importlib.reload(helper)
+    path = made.folder / "aide" / "helper.py"
+    path.write_text(path.read_text().replace("LIMIT = 1", "LIMIT = 2"))
+    os.utime(path, (path.stat().st_mtime + 5,) * 2)
+    assert "was edited after" in sources.of_modules(["aide.helper"])["aide.helper"].text
 
 
 def test_an_edit_after_the_first_sweep_of_a_process_does_not_matter_to_the_next(made):

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import os
+import re
+import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -55,7 +58,7 @@ def of_modules(names: Iterable[str]) -> dict[str, Source]:
             is_users[top] = is_of_user(top)
         if not is_users[top]:
             continue
-        waiting += {name.rpartition(".")[0], *map(_module_of, vars(module).values())}
+        waiting += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
         source = _source(module)
         if source is not None:
             sources[name] = source
@@ -75,7 +78,7 @@ def _source(module: ModuleType) -> Source | None:
     if name in _sent and _sent[name][0] is spec:
         return _sent[name][1]
     source = _read(module)
-    if source is not None and not _is_current(module, source):
+    if source is not None and (was_edited(module) or not _is_current(module, source)):
         sentence = (
             f"{source.path} was edited after the process of the sweep had loaded it; reload {name} (importlib.reload), "
             "or restart that process (in a notebook: the kernel)"
@@ -100,8 +103,30 @@ def _read(module: ModuleType) -> Source | None:
     return None if text is None else Source(text, path, is_package)
 
 
+def was_edited(module: Any) -> bool:
+    """Return whether a module's file was edited after this process had loaded it, as far as that is known.
+
+    Compiled code records its source's time of change. If Python keeps none, the answer is False.
+    """
+    with suppress(OSError, AttributeError, TypeError, struct.error):
+        edited_s = Path(module.__file__).stat().st_mtime
+        if sys.dont_write_bytecode or edited_s <= _process_began_s():
+            return False
+        with open(module.__cached__, "rb") as file:
+            flags, of_s = struct.unpack("<II", file.read(12)[4:])
+        return flags == 0 and of_s != int(edited_s) & 0xFFFFFFFF
+    return False
+
+
+def _process_began_s() -> float:
+    """Return when this process began, in the time of files. Raises OSError on other systems than Linux."""
+    (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def _is_current(module: ModuleType, source: Source) -> bool:
-    """Return whether the functions of a module are those of its source."""
+    """Return whether the functions of a module are those of its source, whether or not Python keeps compiled code."""
     try:
         there = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
     except (SyntaxError, ValueError):

@@ -161,8 +161,8 @@ def unpack(packed: bytes) -> Any:
     The modules that an earlier plan has brought are forgotten.
     """
     path, shipped, content = pickle.loads(packed)
-    for folder in _added_path:
-        sys.path.remove(folder)  # Another plan's modules may have the same names.
+    # Modules of the plan before may have the same names.
+    sys.path[:] = [folder for folder in sys.path if folder not in _added_path]
     _added_path[:] = [folder for folder in path if folder not in sys.path]
     sys.path += _added_path
     sources.install(shipped)
