@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -635,7 +636,8 @@ def test_a_figure_of_numbers_has_a_line_in_a_band_for_each_series():
 
 
 IDEAL = "; ideal radio (no loss, no collision)"
-LOSSY = wb.topology.from_links([(0, 1, 0.5), (1, 2, 0.5), (2, 3, 0.5), (3, 4, 0.5)])
+LOSSY = nx.DiGraph(wb.topology.line(5).edges)
+nx.set_edge_attributes(LOSSY, 0.5, "pdr")
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ class Codes:
 
     @property
     def untracked(self) -> list[str]:
-        """What the user's code does that a digest cannot follow, in a few words each."""
-        return list(dict.fromkeys(what for _, piece in self._mine.values() for what in piece.untracked))
+        """Descriptions, a few words each, of steps in the user's code that a digest cannot follow."""
+        return list(dict.fromkeys(step for _, piece in self._mine.values() for step in piece.untracked))
 
     def _piece(self, name: str, thing: Any) -> user_code.Piece:
         if name in self._told:

@@ -124,7 +124,7 @@ class SweepTable:
 
     @cached_property
     def radio_note(self) -> str:
-        """What the note of a chart adds where all runs have an ideal radio, or ""."""
+        """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
         from workbench.views.sweeps import words
 
         return words.radio_note(self._plan)

@@ -156,9 +156,9 @@ def _of_metrics(name: str) -> tuple[Any, Any]:
 
 
 def unpack(packed: bytes) -> Any:
-    """The ``work`` that was packed, after the user's code and keys were registered here.
+    """Register the user's code and keys in this process, and return the ``work`` that was packed.
 
-    The modules that an earlier plan has brought are forgotten.
+    Modules that an earlier plan has brought are forgotten.
     """
     path, shipped, content = pickle.loads(packed)
     # Modules of the plan before may have the same names.

@@ -195,11 +195,11 @@ def _sentence(error: Exception) -> str:
     """Return what happened, with the place if it was in code that is not ours: the user's, or a named filter's."""
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
         return _shortened(_text(error))
-    told = _text(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_text(error)}"
+    text = _text(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_text(error)}"
     if isinstance(error.__cause__ or error, MemoryError):
-        told = f"{OUT_OF_MEMORY}: the point needs more than it may have (memory_MB of its runner); {told}"
+        text = f"{OUT_OF_MEMORY}: the point needs more than it may have (memory_MB of its runner); {text}"
     last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-    return f"{_shortened(told)} (in {last.name}, {last.filename} line {last.lineno})"
+    return f"{_shortened(text)} (in {last.name}, {last.filename} line {last.lineno})"
 
 
 def _text(error: Exception) -> str:

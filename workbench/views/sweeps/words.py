@@ -49,7 +49,7 @@ def texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> 
 
 
 def radio_note(plan: Plan) -> str:
-    """Return what a note adds where all runs have an ideal radio, or ""."""
+    """Return the text to add to a chart's note if all runs have an ideal radio, or ""."""
     paths = [path for path in plan.paths if path.partition(".")[0] in ("radio", "topology")]
     numbers = plan.design.probes() if paths else [0]
     # Each choice of a radio and a network once: a point's scenario takes time to build.
