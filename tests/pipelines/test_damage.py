@@ -11,7 +11,7 @@ from workbench.errors import DataError
 from workbench.pipelines import damage, traces
 from workbench.pipelines.ask import ask
 
-FLIPS = 60  # for each of two kinds of files; benchmarks/trace_damage.py has more
+FLIPS = 40  # for each of two kinds of files; benchmarks/trace_damage.py has more
 KINDS = ("sweep", "run")
 
 
