@@ -47,11 +47,11 @@ from workbench.protocols.dps.automaton import (
     OVERDUE,
     QUIET,
     RESTARTED,
-    STATE_NAMES,
     TABLE,
     UNLINKED,
     UNMUTED,
     UNMUTING,
+    Action,
 )
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.events import InterestsSet, LinkSet, MeshIdSet
@@ -136,7 +136,7 @@ class Links:
         for remote in list(self.remotes.values()):
             self._come(remote, CHANGED, now)
 
-    def _update_later(self, now):
+    def _plan_update(self, now):
         if self._update_us is None:
             self._update_us = now + self.node.times.learnt_us
 
@@ -302,7 +302,7 @@ class Links:
         if is_changed:
             self._send_retained(remote, now)
         if not is_known:
-            self._update_later(now)
+            self._plan_update(now)
 
     def _apply(self, remote, message):
         """Take the interests of a message for those of its sender; whether they are others than before."""
@@ -340,7 +340,7 @@ class Links:
         if remote.unlinks:
             self._end(remote, now)
         elif remote.is_behind:
-            self._update_later(now)
+            self._plan_update(now)
 
     # Time
 
@@ -436,8 +436,8 @@ class Links:
         entry = TABLE[remote.state][what]
         if entry.state != remote.state:
             remote.state = entry.state
-            name = STATE_NAMES[remote.state]
-            self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
+            number, name = int(remote.state), remote.state.label
+            self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, number, name))
             self._tell_ids_later(now)
         for action in entry.does:
             _ACTIONS[action](self, remote, now)
@@ -492,7 +492,7 @@ class Links:
         if not self._counts_muted() and remote.inbound is not None:
             self._set_inbound(remote, None)
             # The message that shows the loop may bring nothing new, and then nothing else would forward this.
-            self._update_later(now)
+            self._plan_update(now)
 
     def _counts_muted(self):
         """Whether what a muted neighbor told stays in the sum: in a crowd it would draw publications to most nodes."""
@@ -548,8 +548,8 @@ class Links:
     def _update(self, remote, now):
         self.update(now)
 
-    def _update_soon(self, remote, now):
-        self._update_later(now)
+    def _update_later(self, remote, now):
+        self._plan_update(now)
 
     def _set_inbound(self, remote, pair):
         if remote.inbound is not None:
@@ -600,35 +600,7 @@ class Links:
         self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
 
 
-# What `automaton.ACTION_MEANINGS` says of each, by its number.
-_ACTIONS = (
-    Links._tell,
-    Links._tell_changes,
-    Links._tell_in_full,
-    Links._tell_nothing,
-    Links._repeat,
-    Links._say_end,
-    Links._end_later,
-    Links._keep,
-    Links._answer_in_full,
-    Links._tell_against_nothing,
-    Links._forget_sent,
-    Links._forget_told,
-    Links._forget_heard,
-    Links._forget_muted,
-    Links._forget_revision,
-    Links._forget_mesh_id,
-    Links._stop_waiting,
-    Links._settle,
-    Links._new_mesh_id,
-    Links._send_retained,
-    Links._note_revision,
-    Links._remove,
-    Links._replace,
-    Links._ask_later,
-    Links._update,
-    Links._update_soon,
-)
+_ACTIONS = [getattr(Links, "_" + action.name.lower()) for action in Action]
 
 
 def _mesh_id_of(message):

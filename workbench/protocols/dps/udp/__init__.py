@@ -54,7 +54,7 @@ from workbench.errors import LinkError, ParameterError
 from workbench.keywords import checked
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
-from workbench.protocols.dps.automaton import GONE, STATE_NAMES
+from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.bloom import HASHES, LENGTH
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
@@ -214,7 +214,7 @@ class UDPNode:
     @property
     def links(self) -> dict[str, str]:
         """Neighbor -> state of the link: linking, active, muted, unmuting, unlinking."""
-        return {addresses.as_text(one): STATE_NAMES[remote.state] for one, remote in self.core.links.remotes.items()}
+        return {addresses.as_text(one): remote.state.label for one, remote in self.core.links.remotes.items()}
 
     async def link(self, address: str | int | Address, keep: bool = True, timeout_s: float | None = None) -> Address:
         """Ask a node for a link, and wait until there is one; returns its address.
