@@ -134,8 +134,11 @@ Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs
     in hash coding with allowable errors, CACM 1970.
 
-This folder is written in MicroPython's subset of Python, though its filters need CPython's long integers.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from workbench.errors import ParameterError
 from workbench.protocols.dps import mapping, wire
@@ -203,17 +206,17 @@ class DPS(Protocol):
         "it runs in simulation and over UDP"
     )
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any) -> None:
         Protocol.__init__(self, **settings)
         BitVector(self.filter_bits)  # It says what is wrong with a length.
         separator_bytes(self.separators)
         if not self.separators:
             raise ParameterError("DPS: separators is empty; name at least one, as in separators='/'")
 
-    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+    def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
         """Besides the readings: links that come to be, and are kept up."""
         return readings + 400
 
-    def matching_samples(self, subscription, publication):
+    def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
         """As `attributes.matching_samples`, but TOPIC is matched as topics are, with wildcards."""
         return mapping.samples(subscription, publication, self.separators)

@@ -41,6 +41,7 @@ NO_MESH = 0xFFFFFFFFFFFFFFFF  # both halves of the mesh id of a neighbor that ha
 _LARGER_B = 4 + 4 + 2
 
 # What is told during the run: how many bits of needs are set (0 to 256), then the names of states.
+_STATES = tuple(automaton.State)
 _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
 # A neighbor. Times are NONE if nothing is due; filters and needs are NONE if there are none. ``next`` and ``previous``
@@ -555,4 +556,4 @@ def with_more_room(state: Any) -> Any:
 
 def text(setup: Setup, state: Any, number: int) -> str:
     """The details of this protocol: how many bits are set, and the name of a link's state."""
-    return str(number) if number < _FIRST_STATE else automaton.State(number - _FIRST_STATE).label
+    return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label
