@@ -6,7 +6,7 @@ import pytest
 
 import workbench as wb
 from tests.network import SECOND, Network
-from tests.protocols.dps.checks import mesh, muted, parts, states
+from tests.protocols.dps.checks import active, mesh, muted, parts, states
 from workbench import draws
 from workbench.protocols.contract import Forwarded
 from workbench.protocols.dps import DPS, rules, wire
@@ -125,7 +125,7 @@ def test_a_scouts_link_that_joins_nothing_is_ended_at_both_ends():
 
 def test_where_a_hub_dies_its_neighbors_ask_others():
     network = crowd(CLIQUE)
-    hub = max(network.nodes, key=lambda address: len(network.nodes[address].links.active()))
+    hub = max(network.nodes, key=lambda address: len(active(network.nodes[address])))
     network.links = {link for link in network.links if hub not in link}
     network.advance(120)
     rest = [part for part in parts(network) if part != {hub}]
