@@ -16,8 +16,8 @@ from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.cose import A256KW, KeyStore, Security
 from workbench.protocols.dps.udp import addresses as dps_addresses
 from workbench.protocols.dps.udp import endpoint as dps_socket
+from workbench.protocols.dps.udp.application import Mailbox
 from workbench.protocols.dps.udp.link_keeper import now_us
-from workbench.protocols.dps.udp.mailbox import Mailbox
 
 SHORT = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.1}
 
@@ -261,7 +261,7 @@ def test_what_cannot_be_sent_yet_is_bounded_in_bytes(monkeypatch):
 def test_mailbox_loses_the_oldest_beyond_its_bytes_but_not_the_last():
     mailbox = Mailbox(10, 100, len)
     mailbox.put([bytes(40), bytes(50)])
-    assert (mailbox.lost, len(mailbox)) == (0, 2)
+    assert (mailbox.lost, mailbox.waiting) == (0, 2)
     mailbox.put([bytes(60)])
     assert (mailbox.lost, mailbox.pop()) == (2, bytes(60))
     mailbox.put([bytes(500)])

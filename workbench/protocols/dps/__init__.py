@@ -17,13 +17,14 @@ Theory of operation
 
 Where what stands
     node            node.py: what the application calls, what comes from neighbors, when to wake up
+                    context.py: what its parts share, and where they send frames and report events
     links           automaton.py: the table of a link's states, and how a link is muted (docs/images/dps-links.svg);
-                    links.py acts by it; remotes.py has what is known of a neighbor, outgoing.py the messages to it,
-                    mesh_ids.py the ids that show loops, interests.py the sums of filters that neighbors are told;
-                    neighborhood.py whom a node on a radio asks for links, and what it spares a crowd
+                    links.py acts by it; remotes.py has the state of a neighbor, interests.py the sums of filters and
+                    the messages with them, mesh_ids.py the ids that show loops; neighborhood.py chooses the neighbors
+                    that a node on a radio asks for links, and spares a crowd
     rules           rules.py: constants, times, and decisions on plain numbers, which the fast twin calls too
-    publications    publications.py: forwarding and delivery; history.py: what was seen; retained.py and resending.py:
-                    what is kept, and when it is sent again; repeats.py: what a radio gave up; acknowledgements.py;
+    publications    publications.py: forwarding, delivery, and sending again what a radio gave up; history.py: the ids
+                    that were seen; retained.py: what is kept, and when it is sent to a neighbor; acknowledgements.py;
                     series.py: what the application gets
     topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, one or many
     messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures

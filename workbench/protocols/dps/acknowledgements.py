@@ -5,8 +5,6 @@ Theory of operation
     link or straight to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that
     has published it hands it to its series. What was encrypted is answered encrypted: an answer to it that is neither
     that nor signed by a known key is dropped as "plain".
-
-This file is written in MicroPython's subset of Python.
 """
 
 from __future__ import annotations

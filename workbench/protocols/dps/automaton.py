@@ -4,8 +4,9 @@ How to read it
     ``TABLE[state][input]`` is an `Entry`. The state changes first, then the actions are done in their order. "Never"
     stands where an input cannot come in a state, with the reason.
 
-    `links.py` finds out what has come, looks it up here and does the actions; the fast twin reads the same table
-    (`fast/links.py`). docs/images/dps-links.svg is drawn from it (`views/automaton.py`).
+    `links.py` names the input, looks it up here and does the actions: the label of an action is the name of a method
+    there. The fast twin reads the same table (`fast/links.py`), and docs/images/dps-links.svg is drawn from it
+    (`views/automaton.py`).
 
 How a link is muted
     LOOP comes with a message that carries the flag MUTE, or a mesh id of the owner of the lowest on this side of its

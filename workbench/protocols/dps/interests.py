@@ -10,18 +10,18 @@ Theory of operation
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from workbench.protocols.dps import wire
 from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, BitVector, CountingVector
 from workbench.protocols.dps.context import Context
 from workbench.protocols.dps.mesh_ids import MeshIds
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION, Remote
-from workbench.protocols.dps.rules import acknowledgement_flags, subscription_flags
+from workbench.protocols.dps.rules import acknowledgement_flags, hop_to_add, subscription_flags
 from workbench.protocols.dps.wire.fields import ID_B
 
 Pair: TypeAlias = tuple[BitVector, bytes]  # interests and needs
-Contents: TypeAlias = tuple[bytes | None, BitVector | None]  # needs and interests in a message
 
 
 class Interests:
@@ -53,7 +53,7 @@ class Interests:
         return filters.union(), needs.intersection().to_bytes()
 
 
-_NO_INTERESTS: Contents = None, None
+_NO_INTERESTS = None, None
 
 
 class Outgoing:
@@ -95,24 +95,20 @@ class Outgoing:
     def subscription(self, remote: Remote, now: int) -> None:
         """Send what `find_changes` found, or send it again."""
         flags = subscription_flags(remote.is_delta, remote.state, self._context.times.recheck_s)
-        self._send_subscription(remote, flags, (remote.needs, remote.vector), now)
+        self._send(remote, wire.Subscription, flags, (remote.needs, remote.vector))
+        remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
     def unlink(self, remote: Remote, now: int) -> None:
         """Send that the link ends."""
-        self._send_subscription(remote, wire.SAK_REQUESTED | wire.UNLINK, _NO_INTERESTS, now)
-
-    def _send_subscription(self, remote: Remote, flags: int, interests: Contents, now: int) -> None:
-        message = wire.Subscription(*self._start(remote, flags), *interests)
-        self._context.send(remote.address, wire.encode(message))
+        self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, _NO_INTERESTS)
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
     def acknowledgement(self, remote: Remote, with_interests: bool, now: int) -> None:
         """Acknowledge what came, perhaps with what `find_changes` found."""
         remote.owes_answer = False
-        start = self._start(remote, acknowledgement_flags(remote.is_delta, remote.state, with_interests))
-        needs, vector = (remote.needs, remote.vector) if with_interests else _NO_INTERESTS
-        message = wire.SubscriptionAcknowledgement(*start, needs, vector, remote.inbound_revision)
-        self._context.send(remote.address, wire.encode(message))
+        flags = acknowledgement_flags(remote.is_delta, remote.state, with_interests)
+        contents = (remote.needs, remote.vector) if with_interests else _NO_INTERESTS
+        self._send(remote, wire.SubscriptionAcknowledgement, flags, (*contents, remote.inbound_revision))
         if with_interests and remote.pending is None:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._context.times.tick_us)
 
@@ -123,9 +119,11 @@ class Outgoing:
         else:
             self.subscription(remote, now)
 
-    def _start(self, remote: Remote, flags: int) -> tuple[int, None, int, int, bytes]:
-        """Return the first fields of a message of a link, and note the mesh id in it."""
+    def _send(self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, rest: tuple[Any, ...]) -> None:
+        """Send a message of a link; ``rest``: its fields behind the mesh id, which is noted in the remote."""
         remote.told_mesh_id = remote.mesh_id_there(self._mesh_ids.lowest_but(remote))
-        if self._mesh_ids.counts_hops():
+        mesh_id = remote.told_mesh_id.to_bytes(ID_B, "little")
+        if hop_to_add(self._mesh_ids.own):  # other nodes count the hops of a marked id
             flags |= wire.COUNTS_HOPS
-        return self._context.port, None, remote.revision, flags, remote.told_mesh_id.to_bytes(ID_B, "little")
+        message = kind(self._context.port, None, remote.revision, flags, mesh_id, *rest)
+        self._context.send(remote.address, wire.encode(message))

@@ -309,20 +309,14 @@ class Links:
             self._come(remote, _INPUTS[what], now)
 
     def _take_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
-        is_changed = not is_known and self._apply(remote, message)
+        before = remote.inbound
+        if not is_known and (remote.state != MUTED or self._counts_muted()):
+            self._set_inbound(remote, self._pair_by(remote, message))
         self._acknowledge(remote, now)
-        if is_changed:
+        if remote.inbound != before:
             self._send_retained(remote, now)
         if not is_known:
             self._plan_update(now)
-
-    def _apply(self, remote: Remote, message: wire.LinkMessage) -> bool:
-        """Take the interests of a message for those of its sender; whether they are others than before."""
-        if remote.state == MUTED and not self._counts_muted():
-            return False
-        before = remote.inbound
-        self._set_inbound(remote, self._pair_by(remote, message))
-        return remote.inbound != before
 
     @staticmethod
     def _pair_by(remote: Remote, message: wire.LinkMessage) -> Pair | None:
@@ -450,7 +444,7 @@ class Links:
         """Change a link's state and act as the table has it for this input."""
         entry = TABLE[remote.state][what]
         assert entry.state is not None, "an input that never comes in this state"
-        if entry.state != remote.state:
+        if entry.state is not remote.state:
             remote.state = entry.state
             number, name = int(remote.state), remote.state.label
             self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, number, name)

@@ -59,10 +59,6 @@ class MeshIds:
         """An id has come; one that is made later will be below it."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
-    def counts_hops(self) -> bool:
-        """Return whether this node's own id has the mark, by which other nodes count its hops."""
-        return hop_to_add(self.own) != 0
-
     def lowest_but(self, remote: Remote) -> int:
         """The lowest id on this side of a link."""
         lowest = self.own

@@ -103,16 +103,14 @@ class Retained:
 
     def next_end_us(self) -> int | None:
         """When the next one is over, None if nothing is kept."""
-        times = (self._next_end_us(False), self._next_end_us(True))
-        return min([time for time in times if time is not None], default=None)
-
-    def _next_end_us(self, is_own: bool) -> int | None:
-        ends = self._ends[is_own]
-        while ends:
-            if self._current(ends[0], is_own) is not None:
-                return ends[0][0]
-            heappop(ends)
-        return None
+        times = []
+        for is_own in (False, True):
+            ends = self._ends[is_own]
+            while ends and self._current(ends[0], is_own) is None:
+                heappop(ends)
+            if ends:
+                times.append(ends[0][0])
+        return min(times, default=None)
 
     def _pop_next_to_end(self, is_own: bool) -> Kept | None:
         while self._ends[is_own]:
