@@ -57,7 +57,7 @@ class State(_Code):
 
 
 class Input(_Code):
-    """Something that comes to a link: a message, a time, a wish of the application."""
+    """Input of a link: a message, a time, a request of the application."""
 
     ASKED = "the application, or the topology, asks for the link"
     END = "the application ends it, and no answer is outstanding"
@@ -80,7 +80,7 @@ class Input(_Code):
 
 
 class Action(_Code):
-    """Something that a node does with a link: the method of `Links` with this name, behind an underscore."""
+    """Step of a node for a link: the method of `Links` with this name, behind an underscore."""
 
     TELL = "send the interests, as a change of what was sent last"
     TELL_CHANGES = "the same if they have changed; while an answer is outstanding, note that they may have"

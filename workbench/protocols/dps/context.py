@@ -14,7 +14,7 @@ Neighbor: TypeAlias = Any
 
 
 class Context:
-    """Passed to each part of a node, so that no part needs the node itself.
+    """Settings, draws and outputs that the parts of a node share; no part needs the node itself.
 
     times, is_crowded  set by `Neighborhood`: a crowded node links with the best of its neighbors alone
     port               names this node in its messages

@@ -148,7 +148,7 @@ def _listed(topics: tuple[str, ...]) -> str:
 class Mailbox(Generic[Item]):
     """``async for item in mailbox`` takes what comes, until it is closed and empty.
 
-    It is filled by callbacks, which cannot wait: beyond ``most`` items the oldest is lost, and counted in ``lost``.
+    Callbacks fill it, which cannot wait: beyond ``most`` items the oldest is lost, and counted in ``lost``.
     ``most_B``, with ``size_B`` of an item: beyond so many bytes in all the oldest are lost, too, but for the last one.
     """
 
