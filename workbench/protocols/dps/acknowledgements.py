@@ -74,7 +74,7 @@ class Acknowledgements:
             return
         self._context.send(onward, frame)
         if self._context.reports_details:
-            self._context.report(Forwarded, neighbor, NAME, *_label(message), 1, "")
+            self._context.report(Forwarded, neighbor, NAME, *label(message.publication_id, message.acknowledged), 1, "")
 
     def _open(self, message: wire.Acknowledgement, series: Series, neighbor: Neighbor) -> None:
         security = self._context.security
@@ -98,11 +98,9 @@ class Acknowledgements:
         if series is not None:
             series.put(answer)
             peer = NOBODY if answer.neighbor is None else answer.neighbor
-            self._context.report(Acknowledged, peer, NAME, *_label(message), len(answer.data), "")
+            self._context.report(
+                Acknowledged, peer, NAME, *label(message.publication_id, message.acknowledged), len(answer.data), ""
+            )
 
     def _drop(self, message: wire.Acknowledgement, neighbor: Neighbor | None, reason: str) -> None:
-        self._context.drop(neighbor, NAME, _label(message), reason)
-
-
-def _label(message: wire.Acknowledgement) -> tuple[int, int]:
-    return label(message.publication_id, message.acknowledged)
+        self._context.drop(neighbor, NAME, label(message.publication_id, message.acknowledged), reason)

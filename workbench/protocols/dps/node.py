@@ -271,11 +271,11 @@ class DPSNode(Node):
         neighbor = self.neighbor_of(previous_hop, port)
         if neighbor is None:
             self.drop(previous_hop, name, NOBODY, 0, "no_address")
-        elif isinstance(message, wire.Acknowledgement):
-            self.acknowledgements.take(message, bytes(frame), neighbor)
         elif isinstance(message, wire.Publication):
             self.publications.take(message, neighbor, now)
             self._finish()
+        elif isinstance(message, wire.Acknowledgement):
+            self.acknowledgements.take(message, bytes(frame), neighbor)
         elif broadcast:
             self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
         else:
@@ -317,4 +317,5 @@ class DPSNode(Node):
         self.links.announce()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        self.next_wake = min([time for time in times if time is not None], default=None)
+        due = [time_us for time_us in times if time_us is not None]
+        self.next_wake = min(due) if due else None

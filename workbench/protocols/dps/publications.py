@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from workbench.errors import DecodeError, EncodeError
@@ -42,6 +43,7 @@ NAME = wire.NAMES[wire.PUBLICATION]
 MOST_TOPICS = 256  # of one publication that is delivered; each is compared with each subscription
 
 
+@lru_cache(maxsize=1024)
 def label(publication_id: bytes, sequence: int) -> tuple[int, int]:
     """(origin, sequence) of a publication in events: its node, and series and number in one."""
     origin, series = wire.origin_of(publication_id)
@@ -106,7 +108,8 @@ class Repeats:
 
     def next_due_us(self) -> int | None:
         """Return when `wake` is next to be called, None for never."""
-        return min([entry.due_us for entry in self._entries if entry.due_us is not None], default=None)
+        due = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
+        return min(due) if due else None
 
     def wake(self, now: int) -> None:
         """Send what is due, to neighbors that are still linked and have not sent the same publication meanwhile."""
@@ -174,7 +177,7 @@ class Publications:
         """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""
         self._note(message, None, now)
         if message.ttl_s >= 0:
-            self._context.report(Held, NOBODY, NAME, *_label(message), 0, "")
+            self._context.report(Held, NOBODY, NAME, *label(message.publication_id, message.sequence), 0, "")
         self._keep(message, None, now)
         self._deliver(plain, None, now)
         if is_multicast:
@@ -217,7 +220,9 @@ class Publications:
             self._drop(message, neighbor, "duplicate" if message.sequence == newest else "stale")
             return
         if message.ttl_s >= 0:
-            self._context.report(Held, neighbor, NAME, *_label(message), message.hops + 1, "")
+            self._context.report(
+                Held, neighbor, NAME, *label(message.publication_id, message.sequence), message.hops + 1, ""
+            )
         self._keep(message, neighbor, now)
         is_reported = self._deliver(message, neighbor, now)
         if rules.waits(self._context.is_crowded, len(self._waiting)):
@@ -257,11 +262,14 @@ class Publications:
             return False
         if self.history.came_from(message.publication_id, remote.address, message.sequence):
             return False
-        return remote.inbound is not None and routes(message.filter, *remote.inbound)
+        if remote.inbound is None:
+            return False
+        interests, needs = remote.inbound
+        return routes(message.filter, interests, needs)
 
     def _report_forwarded(self, message: wire.Publication, neighbor: Neighbor | None, count: int) -> None:
         if count and neighbor is not None and self._context.reports_details:
-            self._context.report(Forwarded, neighbor, NAME, *_label(message), count, "")
+            self._context.report(Forwarded, neighbor, NAME, *label(message.publication_id, message.sequence), count, "")
 
     def interests_changed(self, remote: Remote, now: int) -> None:
         """A neighbor asks for something else, or for the first time: it is sent what is kept, when its turn comes."""
@@ -387,15 +395,21 @@ class Publications:
         self, message: wire.Publication, neighbor: Neighbor | None, subscription: Any, detail: Any
     ) -> None:
         peer = NOBODY if neighbor is None else neighbor
-        self._context.report(Delivered, peer, NAME, *_label(message), subscription.number, detail)
+        self._context.report(
+            Delivered, peer, NAME, *label(message.publication_id, message.sequence), subscription.number, detail
+        )
 
     # Time
 
     def next_due_us(self) -> int | None:
         """When `wake` is next to be called for a publication, None for never."""
         due = [waiting.due_us for waiting in self._waiting.values()]
-        due += [time_us for time_us in (self.retained.next_end_us(), self.repeats.next_due_us()) if time_us is not None]
-        return min(due, default=None)
+        end_us, repeat_us = self.retained.next_end_us(), self.repeats.next_due_us()
+        if end_us is not None:
+            due.append(end_us)
+        if repeat_us is not None:
+            due.append(repeat_us)
+        return min(due) if due else None
 
     def wake(self, now: int) -> None:
         """Forward, end, and send again what is due."""
@@ -409,8 +423,4 @@ class Publications:
         self.repeats.wake(now)
 
     def _drop(self, message: wire.Publication, neighbor: Neighbor | None, reason: str) -> None:
-        self._context.drop(neighbor, NAME, _label(message), reason)
-
-
-def _label(message: wire.Publication) -> tuple[int, int]:
-    return label(message.publication_id, message.sequence)
+        self._context.drop(neighbor, NAME, label(message.publication_id, message.sequence), reason)

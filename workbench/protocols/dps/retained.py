@@ -103,6 +103,8 @@ class Retained:
 
     def next_end_us(self) -> int | None:
         """When the next one is over, None if nothing is kept."""
+        if not self._kept:
+            return None
         times = []
         for is_own in (False, True):
             ends = self._ends[is_own]
@@ -110,7 +112,7 @@ class Retained:
                 heappop(ends)
             if ends:
                 times.append(ends[0][0])
-        return min(times, default=None)
+        return min(times)
 
     def _pop_next_to_end(self, is_own: bool) -> Kept | None:
         while self._ends[is_own]:
