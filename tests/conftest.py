@@ -1,5 +1,6 @@
 """What all tests share: where the repository and the real data are, and registries that end with each test."""
 
+import gc
 import json
 import random
 from collections import Counter
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.family)
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (_part(item), -tests[item.path], item.path))
+
+
+def pytest_collection_finish():
+    """Keep the collected tests and imported modules out of every later garbage collection: some call for whole ones."""
+    gc.collect()
+    gc.freeze()
 
 
 def _part(item):

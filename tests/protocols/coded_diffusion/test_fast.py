@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.families import examples
 from tests.repository import REPOSITORY
 from tests.sim.test_kernel import RADIOS, items, topologies
 from workbench.errors import ScenarioError
@@ -41,13 +42,13 @@ def scenarios(draw):
     return wb.Scenario(topology, draw(PROTOCOLS), workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
     assert_same_trace(scenario)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
     assert_same_numbers(scenario)
