@@ -19,7 +19,6 @@ settings.register_profile("workbench", deadline=None, print_blob=True, derandomi
 settings.register_profile("family", deadline=None, print_blob=True, max_examples=300)  # make test-all draws afresh
 settings.load_profile("workbench")
 
-BIG_NOTEBOOKS = frozenset()  # file names of notebooks with the marker `family`
 # Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
 LONG_PARTS = (
     "notebooks/",
@@ -45,9 +44,7 @@ def pytest_addoption(parser):
     )
 
 
-@pytest.hookimpl(
-    tryfirst=True
-)  # Hypothesis reads its own option afterwards, and pytest-xdist hands both to the workers
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option; pytest-xdist hands both to the workers
 def pytest_configure(config):
     """Draw the seed of families unless it is given, and give it to Hypothesis where examples are drawn at random."""
     options = config.option
@@ -63,10 +60,7 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the big notebooks, which cannot mark themselves, and sort files of tests: long ones first."""
-    for item in items:
-        if item.path.name in BIG_NOTEBOOKS:
-            item.add_marker(pytest.mark.family)
+    """Sort the files of tests: long ones first."""
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (_part(item), -tests[item.path], item.path))
 
