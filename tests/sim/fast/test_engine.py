@@ -211,5 +211,5 @@ def test_small_run_loads_no_numba_and_a_large_one_does():
         "print(small.engine, 'small' in small.engine_reason, 'numba' in sys.modules, run(2000).engine, run(5).engine)"
     )
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
     assert ran.stdout.split() == ["reference", "True", "False", "fast", "fast"]
