@@ -25,6 +25,15 @@ def native(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be stored: Python's may have halves of surrogate pairs, which UTF-8 has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def frozen(graph: Any) -> Any:
     """A topology of which scenarios need to find the normal form but once, here and on each worker."""
     try:
