@@ -73,6 +73,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_unconfigure():
+    """Give back what `pytest_collection_finish` has kept: libraries report objects that outlive the interpreter."""
+    gc.unfreeze()
+
+
 def _part(item):
     """Return the index in `LONG_PARTS` of the part to which a test belongs."""
     matches = [index for index, part in enumerate(LONG_PARTS) if item.nodeid.startswith(part)]
