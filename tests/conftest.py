@@ -1,6 +1,9 @@
 """What all tests share: where the repository and the real data are, and registries that end with each test."""
 
+import gc
 import json
+import random
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -11,9 +14,80 @@ from workbench import attributes
 from workbench.attributes import keys
 from workbench.protocols.diffusion import filters
 
-# A busy machine is no reason to fail: what a test may take is not a property of the code.
-settings.register_profile("workbench", deadline=None, print_blob=True)
+# A busy machine is no reason to fail: the duration of a test is not a property of the code. Luck decides no landing:
+# `make test` draws the same examples each time. `make test-all` draws more of them afresh.
+ALWAYS = {"deadline": None, "print_blob": True}
+settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=50)
+settings.register_profile("family", **ALWAYS, max_examples=300)
 settings.load_profile("workbench")
+
+# Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
+LONG_PARTS = (
+    "notebooks/",
+    "tests/test_soak.py",
+    "tests/pipelines/",
+    "tests/sweeps/",
+    "tests/motes/",
+    "tests/c/",
+    "tests/widgets/",
+    "tests/lessons/",
+    "tests/project/",
+    "tests/protocols/",
+)
+
+
+def pytest_addoption(parser):
+    """Add --family-seed."""
+    parser.addoption(
+        "--family-seed",
+        type=int,
+        metavar="N",
+        help="seed of the tests with the marker `family`, to repeat their draws (default: drawn at random)",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option; pytest-xdist hands both to the workers
+def pytest_configure(config):
+    """Draw the seed of families unless it is given, and give it to Hypothesis where examples are drawn at random."""
+    options = config.option
+    if options.family_seed is None:
+        options.family_seed = random.SystemRandom().randrange(1 << 30)
+    if options.hypothesis_profile == "family" and options.hypothesis_seed is None:
+        options.hypothesis_seed = options.family_seed
+
+
+def pytest_report_header(config):
+    """Return the line of the header that repeats a failure of a family."""
+    return f"families: --family-seed {config.option.family_seed}"
+
+
+def pytest_collection_modifyitems(items):
+    """Sort the files of tests: long ones first."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_part(item), -tests[item.path], item.path))
+
+
+def pytest_collection_finish():
+    """Keep the collected tests and imported modules out of every later garbage collection: some call for whole ones."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    """Give back what `pytest_collection_finish` has kept: libraries report objects that outlive the interpreter."""
+    gc.unfreeze()
+
+
+def _part(item):
+    """Return the index in `LONG_PARTS` of the part to which a test belongs."""
+    matches = [index for index, part in enumerate(LONG_PARTS) if item.nodeid.startswith(part)]
+    return matches[0] if matches else len(LONG_PARTS)
+
+
+@pytest.fixture(scope="session")
+def family_seed(pytestconfig):
+    """Return the seed of random families: that of --family-seed, otherwise a new one in each session."""
+    return pytestconfig.option.family_seed
 
 
 @pytest.fixture(scope="session")
