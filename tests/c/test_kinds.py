@@ -247,6 +247,22 @@ def test_motes_tell_what_they_hold_when_no_run_has_them():
             on.kill(2)
 
 
+@needs_cortex_m3
+def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind():
+    one = CortexM3(in_c.program(CORTEX_M3, wb.Diffusion()))
+    complaints = []
+    try:
+        with Mote(one.url, lambda *told: complaints.append(told)) as first:
+            for url in (one.url, one.line_url(False)):
+                with pytest.raises(LinkError, match="has another host, and this mote's line serves one at a time"):
+                    Mote(url).open()
+            assert first.allocated_B() > 0 and not complaints
+        with Mote(one.url) as next_host:  # A greeting in a queue would have made this mote the second host's.
+            assert next_host.allocated_B() > 0
+    finally:
+        one.kill()
+
+
 # What is refused, and what is compiled
 
 

@@ -4,8 +4,10 @@ survives whatever comes over its line."""
 import functools
 import json
 import random
+import re
 import select
 import socket
+import subprocess
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.c.processes import MOTE, mote_includes, mote_sources, process, program
-from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
+from tests.c_nodes import LIBRARY, SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
 from tests.golden import renew
 from tests.until import wait_until
 from workbench.errors import LinkError
@@ -105,16 +107,47 @@ def test_processes_deliver_live_and_relay_for_each_other(protocol):
     assert (subscribed["node"], subscribed["detail"]) == (0, "TEMP GE 25")
 
 
+@pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding()], ids=["diffusion", "flooding"])
+def test_program_that_is_compiled_by_hand_as_the_page_says_takes_the_default_settings(protocol, tmp_path):
+    page = (LIBRARY / "README.md").read_text(encoding="utf-8")
+    [commands] = re.findall(r"```\ncd hardware/c\n(D=[^`]*?)-o process\n\./process", page)
+    folder = type(protocol).__name__.lower()
+    assert f"{folder}/c" in commands
+    commands = commands.replace("diffusion/c", f"{folder}/c", 1)
+    subprocess.run(["sh", "-ec", f"{commands} -o {tmp_path}/process"], cwd=LIBRARY, check=True)
+    with process(tmp_path / "process") as (_, url), Mote(url) as one:
+        one.configure(1, protocol_on_a_mote(protocol), 1)
+        assert one.publish(wb.parse("TEMP IS 26")) == 0
+
+
+def test_mote_names_the_size_that_a_further_subscription_and_a_long_one_do_not_fit(mote):
+    one, _, _ = mote
+    one.configure(1, protocol_on_a_mote(wb.Diffusion()), 1)
+    with pytest.raises(LinkError, match="there are more attributes than max_attributes=10$"):
+        one.publish(wb.parse(", ".join(f"TEMP IS {value}" for value in range(11))))
+    for number in range(10):
+        one.subscribe(wb.parse(f"TEMP GE {number}"))
+    with pytest.raises(LinkError, match="already has max_interests=10 different subscriptions$"):
+        one.subscribe(wb.parse("TEMP GE 10"))
+    for _ in range(10):
+        one.subscribe(wb.parse("TEMP GE 1"))
+    with pytest.raises(LinkError, match="already has MAX_SUBSCRIPTIONS=20 subscriptions$"):
+        one.subscribe(wb.parse("TEMP GE 1"))
+
+
 def test_mote_refuses_what_it_was_not_compiled_for_and_says_what(mote):
     one, _, _ = mote
-    for protocol, said in [
-        (wb.Diffusion(max_data=7), "max_data"),
-        (wb.Diffusion(profile="strict"), "profile"),
-        (wb.Diffusion(filters=(wb.Filter("rate_limit"),)), "filters"),
-        (wb.Flooding(), "node"),
+    for protocol, right in [
+        (wb.Diffusion(max_data=7), "max_data=20; use that value, or compile"),
+        (wb.Diffusion(profile="strict"), "profile='wide'$"),
+        (wb.Diffusion(filters=(wb.Filter("rate_limit"),)), "MAX_FILTERS=0$"),
+        (wb.Flooding(), "workbench.protocols.diffusion.node:DiffusionNode$"),
     ]:
-        with pytest.raises(LinkError, match=f"compiled for another setting.*{said}"):
+        with pytest.raises(LinkError, match=f"this mote's program was compiled with {right}"):
             one.configure(1, protocol_on_a_mote(protocol), 1)
+    for more, name in [({"sensor": {"kind": "constant"}}, "sensor"), ({"keys": [[120, "A", "blob"]]}, "keys")]:
+        with pytest.raises(LinkError, match=f"a mote in C cannot have this {name}$"):
+            one.configure(1, protocol_on_a_mote(wb.Diffusion()), 1, **more)
     with pytest.raises(LinkError, match="not configured"):
         one.publish(wb.parse("TEMP IS 1"))
 
@@ -134,7 +167,7 @@ def test_mote_places_the_filters_of_its_node_and_refuses_those_it_does_not_have(
         ((wb.Filter("only_in_python"),), "the program of this mote in C has no filter only_in_python$"),
         ((wb.Filter("running_mean", window=9),), "no room for the settings of its filter running_mean$"),
         ((wb.Filter("rate_limit", interval_s=1e14),), "no room for the settings of its filter rate_limit$"),
-        (three, "compiled for another setting.*: filters$"),
+        (three, "was compiled with MAX_FILTERS=2; use that value, or compile"),
     ]:
         with pytest.raises(LinkError, match=said):
             one.configure(1, protocol_on_a_mote(wb.Diffusion(filters=filters), 1), 1)
@@ -151,8 +184,8 @@ def test_mote_is_told_of_the_filters_that_it_carries_alone_in_ascending_order_of
 
 def test_commands_are_done_and_wrong_ones_are_refused_by_a_mote_that_floods():
     with opened(wb.Flooding(ttl=3, max_events=4)) as (one, told, _):
-        for protocol, said in [(wb.Flooding(), "max_events"), (wb.Diffusion(), "node")]:
-            with pytest.raises(LinkError, match=f"compiled for another setting.*{said}"):
+        for protocol, right in [(wb.Flooding(), "max_events=4; use that"), (wb.Diffusion(), ".*:FloodingNode$")]:
+            with pytest.raises(LinkError, match=f"this mote's program was compiled with {right}"):
                 one.configure(1, protocol_on_a_mote(protocol), 1)
         one.configure(1, protocol_on_a_mote(wb.Flooding(ttl=3, max_events=4)), 1, boot=2)
         check_commands(one, told)
@@ -325,10 +358,10 @@ def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):
     made = ffi.new("struct diffusion_settings *")
     said = functions.settings_read(json.dumps(text["settings"], separators=(",", ":")).encode(), made)
     digits = len(repr(abs(number)).partition("e")[0].replace(".", "").lstrip("0"))
-    if said == ffi.NULL:
+    if said.why == ffi.NULL:
         assert made.blacklist_loss == number
     else:
-        assert ffi.string(said) == b"blacklist_loss" and (digits > 15 or not 1e-8 < abs(number) < 1e22)
+        assert ffi.string(said.what) == b"blacklist_loss" and (digits > 15 or not 1e-8 < abs(number) < 1e22)
 
 
 @functools.cache
@@ -341,5 +374,5 @@ def freestanding():
     files = [one for one in mote_sources("diffusion") if one.endswith(("/json.c", "/settings.c"))]
     compile_c([*how, *files, "-o", str(path)])
     ffi = cffi.FFI()
-    ffi.cdef(declarations(mote_includes("diffusion"), ["settings.h"]))
+    ffi.cdef(declarations(mote_includes("diffusion"), ["node_calls.h", "settings.h"]))
     return ffi, ffi.dlopen(str(path))
