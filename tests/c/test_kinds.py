@@ -115,6 +115,15 @@ def test_filter_of_ones_own_that_is_written_as_the_page_says_runs_as_its_twin_in
     assert run.trace.column("event").to_pylist().count("filtered") > 5 and trace.digest(got) == run.trace_hash
 
 
+@needs_c
+def test_program_of_a_run_has_room_for_as_many_subscriptions_as_the_run_makes():
+    workload = [*(wb.subscribe(0, f"TEMP GE {number}") for number in range(21)), wb.publish(1, "TEMP IS 26", start_s=1)]
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), workload, duration_s=2)
+    run = scenario.run(on=wb.motes.virtual(lockstep=True, kind={0: C}))
+    assert run.trace_hash == scenario.run(engine="reference").trace_hash
+    assert run.trace.column("event").to_pylist().count("delivered") == 21
+
+
 # Live
 
 
