@@ -94,9 +94,9 @@ def program(
     """The program of a mote for a protocol's sizes, compiled unless it is in the cache.
 
     ``longest_body``: bytes of the longest message that its host sends. ``stack_B``: of an image; what it may need if
-    None. ``nodes``: of the network. ``subscriptions``: the most that the run makes at a node; a protocol without a limit
-    in Python gets room for them. ScenarioError if the protocol has no program in C, LinkError if a tool is missing or
-    the compiler refuses.
+    None. ``nodes``: of the network. ``subscriptions``: the most that the run makes at a node; a protocol without a
+    limit in Python gets room for them. ScenarioError if the protocol has no program in C, LinkError if a tool is
+    missing or the compiler refuses.
     """
     sizes = protocol.sizes_in_c()
     if sizes is None:
