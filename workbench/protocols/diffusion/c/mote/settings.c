@@ -6,7 +6,7 @@
 
 struct size {
     const char *name;
-    uint64_t value;
+    uint32_t value;
 };
 
 static const struct size SIZES[] = {
@@ -66,7 +66,7 @@ struct refusal settings_read(const char *text, struct diffusion_settings *settin
     double numbers[NUMBERS];
     const struct size *other = other_size(text);
     if (other != NULL)
-        return (struct refusal){COMPILED_WITH, other->name, (uint32_t)other->value};
+        return (struct refusal){COMPILED_WITH, other->name, other->value};
     for (size_t i = 0; i < INTEGERS; i++)
         if (!json_integer(text, INTEGER_NAMES[i].name, INTEGER_NAMES[i].value, &integers[i]))
             return (struct refusal){CANNOT_HAVE, INTEGER_NAMES[i].name, 0};
