@@ -278,7 +278,7 @@ def test_filters_that_are_no_json_or_cut_anywhere_are_refused_or_placed(filterin
     one.command(messages.CONFIGURE, rest=text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.binary(max_size=600) | st.integers(0, 778).map(lambda size: bytes(range(1, 255)) * 5 + bytes(size)))
 def test_bodies_are_framed_as_in_python(framer, body):
     ffi, functions = framer
@@ -300,7 +300,7 @@ def test_bodies_are_framed_as_in_python(framer, body):
     assert bytes(ffi.buffer(deframer.bytes, len(body))) == body
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 255), max_size=300), st.binary(max_size=40))
 def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
     ffi, functions = framer
@@ -350,7 +350,7 @@ def test_mote_that_is_reset_or_restarted_is_greeted_anew():
 DECIMALS = st.floats(-1e9, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(DECIMALS)
 @example(0.30000000000000004)
 def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):
