@@ -168,7 +168,10 @@ def test_mote_places_the_filters_of_its_node_and_refuses_those_it_does_not_have(
         ((wb.Filter("blob_fusion", function="joined"),), "this mote's program has no filter blob_fusion$"),
         ((wb.Filter("only_in_python"),), "this mote's program has no filter only_in_python$"),
         ((wb.Filter("running_mean", window=9),), "compiled with MAX_FILTER_WINDOW=5; use that value"),
-        ((wb.Filter("rate_limit", interval_s=1e14),), "a mote in C cannot have these settings of its filter rate_limit$"),
+        (
+            (wb.Filter("rate_limit", interval_s=1e14),),
+            "cannot have these settings of its filter rate_limit$",
+        ),
         (three, "was compiled with MAX_FILTERS=2; use that value, or compile"),
     ]:
         with pytest.raises(LinkError, match=said):

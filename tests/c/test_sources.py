@@ -10,7 +10,7 @@ from tests.c_nodes import LIBRARY, WARNINGS, compile_c, folder_of, includes, nee
 from tests.repository import REPOSITORY
 from workbench.motes import in_c
 
-FAMILY = pytest.mark.family
+ANALYZER = "-fanalyzer"
 PROTOCOLS = ("flooding", "diffusion")
 PROGRAMS = [("flooding", ()), ("diffusion", ()), ("diffusion", ("-DMAX_FILTERS=2",))]
 NO_CORTEX_M3 = in_c.missing(in_c.CORTEX_M3)
@@ -25,7 +25,8 @@ def test_definition_file_is_what_the_parameters_and_the_registry_of_keys_make_of
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("profile", "analyzer"), [("wide", "-fanalyzer"), ("strict", ""), pytest.param("strict", "-fanalyzer", marks=FAMILY)]
+    ("profile", "analyzer"),
+    [("wide", ANALYZER), ("strict", ""), pytest.param("strict", ANALYZER, marks=pytest.mark.family)],
 )
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name, profile, analyzer):

@@ -2,9 +2,9 @@
 
 Theory of operation
     Each file of tests is run by MicroPython on node in a process of its own, with tests/micropython in the place of
-    pytest and hypothesis. A @given test draws a few examples there (`make test-all`: a hundred), not shrunk: what they
-    find beyond the same test in Python is what MicroPython does otherwise. What cannot run there is listed here by name:
-    a test that is skipped and not listed is a failure, and so is one that is listed and runs.
+    pytest and hypothesis. A @given test draws a few examples there (`make test-all`: a hundred), not shrunk: they look
+    for what MicroPython does otherwise than Python, where the same test draws more. What cannot run there is listed
+    here by name: a test that is skipped and not listed is a failure, and so is one that is listed and runs.
 """
 
 import json
