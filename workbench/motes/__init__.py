@@ -34,7 +34,6 @@ from workbench.motes.mote import Mote
 from workbench.motes.processes import CortexM3, CProcess, Process
 from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
-from workbench.sim.workload import SUBSCRIBE, Subscribe, expand
 from workbench.suggestion import meant
 
 MICROPYTHON, C, CORTEX_M3, SIMULATED = "micropython", in_c.C, in_c.CORTEX_M3, "simulated"
@@ -232,7 +231,9 @@ def _longest_body(scenario: Any) -> int:
 
 
 def _most_subscriptions(scenario: Any) -> int:
-    """The most subscriptions that the workload makes at a node."""
+    """Return the most subscriptions that the workload makes at a node."""
+    from workbench.sim.workload import SUBSCRIBE, Subscribe, expand  # loads numpy, which a mote lacks
+
     items = [item for item in scenario.workload if isinstance(item, Subscribe)]
     actions = expand(items, tuple(scenario.topology.nodes), round(scenario.duration_s * 1e6), scenario.seed)
     counts = Counter(action.node for action in actions if action.kind == SUBSCRIBE)
