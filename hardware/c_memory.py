@@ -100,9 +100,7 @@ def code_B() -> int:
 
 def frames() -> list[Frame]:
     """The stack frames of all functions, the program's too, largest first."""
-    with tempfile.TemporaryDirectory() as folder:
-        compiled(Path(folder), with_program=True)
-        lines = [line for path in Path(folder).glob("*.su") for line in path.read_text().splitlines()]
+    lines, _ = _reports()
     found = [Frame(int(line.split("\t")[1]), line.split("\t")[0].rpartition(":")[2]) for line in lines]
     return sorted(found, reverse=True)
 
@@ -127,11 +125,21 @@ def _way_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
 
 
 @lru_cache(maxsize=1)
-def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
-    """(function -> its stack frame, function -> whom it calls), as the compiler has seen them."""
+def _reports() -> tuple[list[str], list[str]]:
+    """What the compiler reports of the library and the program around it: lines on stack frames, lines on calls."""
     with tempfile.TemporaryDirectory() as folder:
         compiled(Path(folder), with_program=True)
-        lines = [line for path in Path(folder).glob("*.ci") for line in path.read_text().splitlines()]
+        frames, calls = (
+            [line for path in Path(folder).glob(f"*.{kind}") for line in path.read_text().splitlines()]
+            for kind in ("su", "ci")
+        )
+    return frames, calls
+
+
+@lru_cache(maxsize=1)
+def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
+    """(function -> its stack frame, function -> whom it calls), as the compiler has seen them."""
+    _, lines = _reports()
     sizes, calls = {}, defaultdict(set)
     for line in lines:
         if found := re.match(r'node: \{ title: "([^"]+)" label: "[^"]*\\n(\d+) bytes', line):

@@ -1,6 +1,12 @@
 /* The sentences of errors. */
 #include "contract.h"
 
+#if MESSAGE_B < 60
+#define WIDER ", or profile='wide'"
+#else
+#define WIDER ""
+#endif
+
 const char *sentence(int64_t error)
 {
     switch (error) {
@@ -11,13 +17,13 @@ const char *sentence(int64_t error)
     case NOT_A_READING:
         return "a publication needs at least one attribute, and IS attributes alone";
     case TOO_MANY_ATTRIBUTES:
-        return "there are more attributes than MAX_ATTRIBUTES";
+        return "there are more attributes than max_attributes=" TEXT_OF(MAX_ATTRIBUTES);
     case TOO_LONG:
-        return "the attributes do not fit a message; use fewer of them, or the wide profile";
+        return "the attributes do not fit a message of " TEXT_OF(MESSAGE_B) " bytes; use fewer of them" WIDER;
     case TOO_MANY_INTERESTS:
-        return "the node already has MAX_INTERESTS different subscriptions";
+        return "the node already has max_interests=" TEXT_OF(MAX_INTERESTS) " different subscriptions";
     case TOO_MANY_SUBSCRIPTIONS:
-        return "the node already has MAX_SUBSCRIPTIONS subscriptions";
+        return "the node already has MAX_SUBSCRIPTIONS=" TEXT_OF(MAX_SUBSCRIPTIONS) " subscriptions";
     case LESS_CONSTRAINED:
         return "the reinforcement is less constrained than the subscription";
     default:

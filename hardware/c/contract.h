@@ -72,6 +72,10 @@ enum {
     LESS_CONSTRAINED = -8
 };
 
+/* The digits of a size, which is a macro of a plain number. */
+#define AS_TEXT(number) #number
+#define TEXT_OF(size) AS_TEXT(size)
+
 /* The sentence of an error. */
 const char *sentence(int64_t error);
 

@@ -23,7 +23,7 @@ CASES = {
 CROSS_COMPILER, EMULATOR = "arm-none-eabi-gcc", "qemu-system-arm"
 
 
-def fuzz(case, frames, folder, seed=1, options=("-O1", "-g", *SANITIZERS)):
+def fuzz(case, frames, folder, seed=1, options=("-O0", "-g1", *SANITIZERS)):
     """What the program prints at its end; AssertionError with what it or a sanitizer says if it finds something."""
     program = Path(folder) / "fuzz"
     compile_c([*options, *_arguments(case, frames, seed), "-o", str(program)])

@@ -21,13 +21,16 @@ def mote_includes(name):
     return [*includes(name), f"-I{MOTE}", f"-I{folder_of(name) / 'mote'}"]
 
 
-@functools.cache
 def program(protocol, options=("-O1",)):
     """The program of a mote for a protocol's sizes, and its filters."""
-    name = type(protocol).__name__.lower()
-    path = scratch() / f"process-{len(list(scratch().glob('process-*')))}"
     room = {**dict(defines_of(protocol)), **protocol.room_in_c(1)}
-    named = [f"-D{size}={value}" for size, value in room.items()]
+    return _compiled(type(protocol).__name__.lower(), tuple(sorted(room.items())), options)
+
+
+@functools.cache
+def _compiled(name, sizes, options):
+    path = scratch() / f"process-{len(list(scratch().glob('process-*')))}"
+    named = [f"-D{size}={value}" for size, value in sizes]
     files = [*sources(name), *mote_sources(name), *(str(one) for one in sorted(BOARD.glob("*.c")))]
     compile_c([*HOW, *options, *named, *mote_includes(name), *files, "-o", str(path)])
     return path

@@ -15,20 +15,22 @@ no_cortex_m3 = why_no_cortex_m3()
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_100_000_frames_do_a_node_no_harm(case, tmp_path):
-    said = fuzz(case, 100_000, tmp_path)
+@pytest.mark.parametrize("frames", [10_000, pytest.param(100_000, marks=pytest.mark.family)])
+def test_random_frames_do_a_node_no_harm(case, frames, tmp_path):
+    said = fuzz(case, frames, tmp_path)
     counts = {name: int(count) for name, count in (part.rsplit(" ", 1) for part in said.split(", ")[3:])}
-    assert said.startswith("100000 frames, ")
+    assert said.startswith(f"{frames} frames, ")
     # Were all of them noise, or all known, they would prove little.
-    assert 1000 < counts["malformed"] < 40_000 and 1000 < counts["duplicate"] < 70_000
+    assert 0.01 < counts["malformed"] / frames < 0.4 and 0.01 < counts["duplicate"] / frames < 0.7
 
 
 @pytest.mark.skipif(no_cortex_m3 is not None, reason=str(no_cortex_m3))
 @pytest.mark.parametrize("case", CASES)
 def test_node_on_a_cortex_m3_sends_and_tells_what_it_does_here(case, tmp_path):
-    assert fuzz_cortex_m3(case, 20_000, tmp_path) == fuzz(case, 20_000, tmp_path, options=("-O1",))
+    assert fuzz_cortex_m3(case, 5_000, tmp_path) == fuzz(case, 5_000, tmp_path, options=("-O0",))
 
 
+@pytest.mark.family  # The tests above, and those of processes, run the same code under sanitizers.
 def test_differential_tests_hold_under_sanitizers():
     runtime = compile_c(["-print-file-name=libasan.so"]).strip()
     # Python itself is not instrumented: the sanitizer is loaded before it, and its leaks are nobody's business here.

@@ -115,6 +115,15 @@ def test_filter_of_ones_own_that_is_written_as_the_page_says_runs_as_its_twin_in
     assert run.trace.column("event").to_pylist().count("filtered") > 5 and trace.digest(got) == run.trace_hash
 
 
+@needs_c
+def test_program_of_a_run_has_room_for_as_many_subscriptions_as_the_run_makes():
+    workload = [*(wb.subscribe(0, f"TEMP GE {number}") for number in range(21)), wb.publish(1, "TEMP IS 26", start_s=1)]
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), workload, duration_s=2)
+    run = scenario.run(on=wb.motes.virtual(lockstep=True, kind={0: C}))
+    assert run.trace_hash == scenario.run(engine="reference").trace_hash
+    assert run.trace.column("event").to_pylist().count("delivered") == 21
+
+
 # Live
 
 
@@ -245,6 +254,22 @@ def test_motes_tell_what_they_hold_when_no_run_has_them():
         assert all_of_it.ram_B - 1500 < held[1] < all_of_it.ram_B and 0 < held[0] < held[1]
         with pytest.raises(LinkError, match=r"node 2 is simulated.*wb\.outage"):
             on.kill(2)
+
+
+@needs_cortex_m3
+def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind():
+    one = CortexM3(in_c.program(CORTEX_M3, wb.Diffusion()))
+    complaints = []
+    try:
+        with Mote(one.url, lambda *told: complaints.append(told)) as first:
+            for url in (one.url, one.line_url(False)):
+                with pytest.raises(LinkError, match="has another host, and this mote's line serves one at a time"):
+                    Mote(url).open()
+            assert first.allocated_B() > 0 and not complaints
+        with Mote(one.url) as next_host:  # A greeting in a queue would have made this mote the second host's.
+            assert next_host.allocated_B() > 0
+    finally:
+        one.kill()
 
 
 # What is refused, and what is compiled

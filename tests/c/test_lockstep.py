@@ -56,10 +56,22 @@ def test_network_of_both_kinds_gives_the_same_trace(name):
     assert_same_trace(scenario, nodes_in_c(scenario, lambda address: address % 2))
 
 
-@settings(max_examples=150, deadline=None)
-@given(scenarios(), st.sampled_from(sorted(SIZES)))
+networks = given(scenarios(), st.sampled_from(sorted(SIZES)))  # The sizes are some that were compiled before.
+
+
+@settings(max_examples=20)
+@networks
 def test_random_network_of_nodes_in_c_gives_the_simulators_trace(scenario, sizes):
-    """The sizes are some that were compiled before."""
+    assert_simulators_trace(scenario, sizes)
+
+
+@pytest.mark.family
+@networks
+def test_many_random_networks_of_nodes_in_c_give_the_simulators_traces(scenario, sizes):
+    assert_simulators_trace(scenario, sizes)
+
+
+def assert_simulators_trace(scenario, sizes):
     chosen = {name: value for name, value in scenario.protocol.settings.items() if name not in SIZES["small"]}
     if "max_data" in SIZES[sizes]:
         chosen["ttl"] = min(4, chosen["ttl"])  # what is forgotten at once goes round until its ttl runs out

@@ -5,11 +5,12 @@ import sys
 
 import pytest
 
-from tests.c.processes import BOARD, HOW, mote_includes, mote_sources
-from tests.c_nodes import LIBRARY, WARNINGS, compile_c, includes, needs_compiler, sources
+from tests.c.processes import BOARD, HOW, MOTE, mote_includes
+from tests.c_nodes import LIBRARY, WARNINGS, compile_c, folder_of, includes, needs_compiler, sources
 from tests.repository import REPOSITORY
 from workbench.motes import in_c
 
+ANALYZER = "-fanalyzer"
 PROTOCOLS = ("flooding", "diffusion")
 PROGRAMS = [("flooding", ()), ("diffusion", ()), ("diffusion", ("-DMAX_FILTERS=2",))]
 NO_CORTEX_M3 = in_c.missing(in_c.CORTEX_M3)
@@ -23,27 +24,40 @@ def test_definition_file_is_what_the_parameters_and_the_registry_of_keys_make_of
 
 
 @needs_compiler
-@pytest.mark.parametrize("profile", ["wide", "strict"])
+@pytest.mark.parametrize(
+    ("profile", "analyzer"),
+    [("wide", ANALYZER), ("strict", ""), pytest.param("strict", ANALYZER, marks=pytest.mark.family)],
+)
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name, profile):
+def test_library_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name, profile, analyzer):
     room = [f"-DMESSAGE_B={60 if profile == 'wide' else 29}", "-DMAX_DATA=1", "-DMAX_GRADIENTS=1"]
+    # What both protocols share is compiled with diffusion.
+    shared = [] if name == "diffusion" else sources("diffusion")
+    how = [*WARNINGS, "-O2", *room, *([analyzer] if analyzer else []), *includes(name)]
     for source in sources(name):
-        compile_c([*WARNINGS, "-O2", "-fanalyzer", *room, *includes(name), "-c", source, "-o", "/dev/null"])
+        if source not in shared:
+            compile_c([*how, "-c", source, "-o", "/dev/null"])
 
 
 @needs_compiler
 @pytest.mark.parametrize(("name", "room"), PROGRAMS)
 def test_mote_compiles_without_a_warning_of_the_compiler_or_its_analyzer(name, room):
-    for source in [*mote_sources(name), *(str(one) for one in sorted(BOARD.glob("*.c")))]:
+    for source in program_of(name, room, BOARD):
         compile_c([*HOW, "-O2", "-fanalyzer", *room, *mote_includes(name), "-c", source, "-o", "/dev/null"])
+
+
+def program_of(name, room, board):
+    """The files of a mote's program; those that all programs share come with one of them."""
+    own = sorted((folder_of(name) / "mote").glob("*.c"))
+    shared = [*sorted(MOTE.glob("*.c")), *sorted(board.glob("*.c"))]
+    return [str(path) for path in (*own, *(shared if (name, room) == PROGRAMS[-1] else ()))]
 
 
 @pytest.mark.skipif(NO_CORTEX_M3 is not None, reason=str(NO_CORTEX_M3))
 @pytest.mark.parametrize(("name", "room"), PROGRAMS)
 def test_mote_compiles_for_a_small_board_without_a_warning(name, room):
     chip = ["-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-DENFRAMER_B=258"]
-    board = sorted((LIBRARY / "boards" / "mps2_an385").glob("*.c"))
-    for source in [*mote_sources(name), *(str(one) for one in board)]:
+    for source in program_of(name, room, LIBRARY / "boards" / "mps2_an385"):
         how = [*WARNINGS, *chip, *room, *mote_includes(name), "-c", source, "-o", "/dev/null"]
         compile_c(how, "arm-none-eabi-gcc")
 

@@ -27,4 +27,4 @@ def test_live_run_cannot_be_played_again():
     for run in (live, live.so_far()):
         with pytest.raises(ScenarioError, match="a live run on motes cannot be played again"):
             run.frames()
-    assert live.wait(60)
+    assert live.wait(120)

@@ -176,17 +176,17 @@ def test_a_line_that_is_opened_while_the_mote_is_closed_is_given_back(fake, monk
 
     def open_slowly(url):
         begun.set()
-        go_on.wait(10)
+        go_on.wait(120)
         return slow
 
     mote = Mote(fake.url)
     mote.open()
     monkeypatch.setattr(mote_line, "open_port", open_slowly)
     fake._line.shutdown(socket.SHUT_RDWR)
-    assert begun.wait(10)
+    assert begun.wait(120)
     closing = threading.Thread(target=mote.close)
     closing.start()
-    assert mote._closed.wait(10)
+    assert mote._closed.wait(120)
     go_on.set()
     closing.join(10)
     mote._reader.join(10)

@@ -94,13 +94,13 @@ LOCKSTEP = {
     "coded diffusion": (
         wb.CodedDiffusion(generation_size=3, bootstrap_factor=3, forwarding_probability=0.9),
         wb.Radio(loss=0.1, collisions=True),
-        [wb.publish(9, "TEMP IS 30", start_s=2, payload=bytes(range(256)) * 4)],
+        [wb.publish(9, "TEMP IS 30", start_s=2, payload=bytes(range(256)))],
     ),
     "coded diffusion in GF(257)": (wb.CodedDiffusion(field=257), wb.Radio(loss="none"), []),
     "gossip of pieces": (
         wb.Gossip(pieces=4, forwarding_probability=0.8),
         wb.Radio(loss=0.1),
-        [wb.publish(9, "TEMP IS 30", start_s=2, payload=bytes(range(256)) * 4)],
+        [wb.publish(9, "TEMP IS 30", start_s=2, payload=bytes(range(256)))],
     ),
 }
 
@@ -195,7 +195,7 @@ def test_live_deliveries_and_gradients_agree_with_the_simulators(live, name):
     scenario = wb.Scenario(graph, protocol, workload, radio=wb.Radio(loss="none"), duration_s=9, seed=3)
     here = scenario.run()
     there = scenario.run(on=live)
-    assert there.wait(60)
+    assert there.wait(120)
     assert there.notes == []
     assert deliveries(there) == deliveries(here)
     assert len(deliveries(here)) == 12 + 6
@@ -229,7 +229,7 @@ def test_an_outage_of_the_workload_silences_a_mote(live):
     readings = wb.publish(15, "TEMP IS 26", every_s=0.5)
     scenario = wb.Scenario(graph, wb.Flooding(), [readings, wb.outage(15, start_s=2, stop_s=4)], duration_s=6)
     run = scenario.run(on=live)
-    assert run.wait(30)
+    assert run.wait(120)
     [failed] = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "failed"]
     [recovered] = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "recovered"]
     at = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "published"]
@@ -299,7 +299,7 @@ def test_motes_outside_of_a_with_end_with_the_run():
     on = motes.virtual(speed=4)
     run = small(1).run(on=on)
     assert on.memory().rss_B > 0
-    assert run.wait(20)
+    assert run.wait(120)
     with pytest.raises(LinkError, match="the virtual motes are not up"):
         on.memory()
 
@@ -310,7 +310,7 @@ def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
     readings = [wb.publish(2, "TEMP IS 26", start_s=0.7)]
     protocol = wb.Diffusion(max_interests=2)
     run = wb.Scenario(wb.topology.line(3), protocol, too_many + readings, duration_s=2).run(on=three)
-    assert run.wait(20)
+    assert run.wait(120)
     [note] = run.notes
     assert "node 0: " in note and "max_interests" in note
     assert count(run, "refused", node=0) == 1
@@ -413,7 +413,7 @@ def test_motes_in_lockstep_learn_the_outcomes_of_their_unicasts_as_simulated_nod
 @needs_node
 def test_motes_of_a_live_run_learn_the_outcomes_of_their_unicasts(live):
     run = unicasts(radio=wb.Radio(loss="none", retries=2)).run(on=live)
-    assert run.wait(20) and run.notes == []
+    assert run.wait(120) and run.notes == []
     rows = outcomes_of(run.trace)
     assert {row[:3] + row[4:] for row in rows} == {(0, 1, 0, 1), (2, 3, 2, 0)}
     assert len(rows) == len(set(rows)) >= 10

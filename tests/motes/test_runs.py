@@ -45,7 +45,7 @@ def told(run, event, **wanted):
 def test_a_publication_that_no_frame_can_carry_is_refused_and_the_run_goes_on(three):
     too_long = wb.publish(1, "TEMP IS 27", payload=bytes(2100), start_s=0.5)
     run = scenario(too_long).run(on=three)
-    assert run.wait(20)
+    assert run.wait(120)
     assert run.error is None
     [note] = run.notes
     assert note.startswith("node 1: the host link cannot carry it: a body of ")
@@ -57,7 +57,7 @@ def test_a_publication_that_no_frame_can_carry_is_refused_and_the_run_goes_on(th
 def test_what_fits_the_command_but_not_the_event_is_told_and_the_command_is_done(three):
     nearly = wb.publish(1, "TEMP IS 27", payload=bytes(1990), start_s=0.5)
     run = scenario(nearly).run(on=three)
-    assert run.wait(20)
+    assert run.wait(120)
     assert not told(run, "refused")
     complaints = [row["detail"] for row in told(run, "told", node=1)]
     assert complaints and all("is too long for a frame" in text for text in complaints)
@@ -74,7 +74,7 @@ def test_an_error_of_the_run_leaves_what_there_is_and_says_so(three, capsys):
 
     run = scenario().run(on=three, progress=stumble)
     with pytest.raises(RuntimeError, match="stumbled"):
-        run.wait(20)
+        run.wait(120)
     assert str(run.error) == "stumbled"
     assert run.notes == ["the run ended early: stumbled"]
     assert 0.8 <= run.now_s < 2
@@ -84,7 +84,7 @@ def test_an_error_of_the_run_leaves_what_there_is_and_says_so(three, capsys):
     assert "ended early at" in repr(run) and repr(run).endswith("stumbled")
     with pytest.raises(RuntimeError, match="stumbled"):
         run.wait()
-    assert scenario(duration_s=0.5).run(on=three).wait(20)
+    assert scenario(duration_s=0.5).run(on=three).wait(120)
 
 
 # One run at a time
@@ -100,7 +100,7 @@ def test_motes_that_are_in_a_run_are_not_given_to_another(three):
     wait_until(lambda: told(run, "delivered"))
     assert run.stop()
     assert 0 < run.now_s < 60
-    assert scenario(duration_s=0.5).run(on=three).wait(20)
+    assert scenario(duration_s=0.5).run(on=three).wait(120)
 
 
 @needs_node
@@ -145,13 +145,13 @@ def test_motes_end_with_the_run_that_has_them_alone():
 @needs_node
 def test_motes_that_are_down_or_gone_are_started_for_the_next_run():
     with motes.virtual(speed=4) as on:
-        assert scenario(duration_s=0.5).run(on=on).wait(20)
+        assert scenario(duration_s=0.5).run(on=on).wait(120)
         on.kill(1)
         run = scenario().run(on=on)
-        assert run.wait(20) and run.notes == []
+        assert run.wait(120) and run.notes == []
         on.rack._process.kill()
         on.rack._reader.join(10)
-        assert scenario(duration_s=0.5).run(on=on).wait(20)
+        assert scenario(duration_s=0.5).run(on=on).wait(120)
 
 
 @needs_node
@@ -268,7 +268,7 @@ def test_a_node_numbers_from_its_motes_own_starts_on(three):
     three.restart(2)
     boots = three.rack.boots[2]
     run = scenario(duration_s=1).run(on=three)
-    assert run.wait(20)
+    assert run.wait(120)
     assert told(run, "published", node=2)[0]["sequence"] == boots << 24
 
 

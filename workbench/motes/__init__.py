@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -134,10 +135,8 @@ class VirtualMotes(Motes):
     def _start_processes(self, scenario: Any) -> dict[int, str]:
         longest_body = _longest_body(scenario)
         nodes = self._nodes_of(C, CORTEX_M3)
-        count = len(self.kinds)
-        compiled = {
-            node: in_c.program(self.kinds[node], scenario.protocol, longest_body, nodes=count) for node in nodes
-        }
+        room = {"nodes": len(self.kinds), "subscriptions": _most_subscriptions(scenario)}
+        compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body, **room) for node in nodes}
         for node in [node for node in self._processes if self._compiled[node] != compiled.get(node)]:
             self._processes.pop(node).kill()
         self._compiled = compiled
@@ -234,6 +233,16 @@ def _longest_body(scenario: Any) -> int:
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in told)
     is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHERWISE_B
     return in_c.LONG_BODY if is_long or scenario.user_keys() else in_c.SHORT_BODY
+
+
+def _most_subscriptions(scenario: Any) -> int:
+    """Return the most subscriptions that the workload makes at a node."""
+    from workbench.sim.workload import SUBSCRIBE, Subscribe, expand  # loads numpy, which a mote lacks
+
+    items = [item for item in scenario.workload if isinstance(item, Subscribe)]
+    actions = expand(items, tuple(scenario.topology.nodes), round(scenario.duration_s * 1e6), scenario.seed)
+    counts = Counter(action.node for action in actions if action.kind == SUBSCRIBE)
+    return max(counts.values(), default=0)
 
 
 def _ask_memory(url: str) -> int | None:

@@ -31,6 +31,7 @@ EMULATOR = "qemu-system-arm"
 # settings (filters, say) are called too.
 STACK_B, STACK_WITH_PARTS_B = 1664, 1856
 STACK_GUARD_B = 32  # of these, the lowest, which no call may reach; a mote whose stack does reports it
+SUBSCRIPTIONS = 20  # of a node, unless a protocol or a run wants another number: the definition file's
 SHORT_BODY, LONG_BODY = 1024, 2048  # bytes of a host's longest message: without keys of the user's own, and with them
 
 _OPTIONS = ("-std=c99", "-ffp-contract=off")
@@ -83,13 +84,19 @@ def newlib() -> str:
 
 
 def program(
-    kind: str, protocol: Any, longest_body: int = LONG_BODY, stack_B: int | None = None, nodes: int = 1
+    kind: str,
+    protocol: Any,
+    longest_body: int = LONG_BODY,
+    stack_B: int | None = None,
+    nodes: int = 1,
+    subscriptions: int = 0,
 ) -> Path:
     """The program of a mote for a protocol's sizes, compiled unless it is in the cache.
 
     ``longest_body``: bytes of the longest message that its host sends. ``stack_B``: of an image; what it may need if
-    None. ``nodes``: of the network. ScenarioError if the protocol has no program in
-    C, LinkError if a tool is missing or the compiler refuses.
+    None. ``nodes``: of the network. ``subscriptions``: the most that the run makes at a node; a protocol without a
+    limit in Python gets room for them. ScenarioError if the protocol has no program in C, LinkError if a tool is
+    missing or the compiler refuses.
     """
     sizes = protocol.sizes_in_c()
     if sizes is None:
@@ -100,6 +107,8 @@ def program(
         raise LinkError(reason)
     room = protocol.room_in_c(nodes)
     defines = {**sizes, **room, "LONGEST_BODY": longest_body}
+    if subscriptions > SUBSCRIPTIONS:
+        defines.setdefault("MAX_SUBSCRIPTIONS", subscriptions)
     return build(kind, folder_of(protocol), defines, stack_B or (STACK_WITH_PARTS_B if room else STACK_B))
 
 

@@ -33,6 +33,7 @@ from workbench.errors import DecodeError, LinkError
 from workbench.motes import framing, messages
 from workbench.motes.events import decode_row
 from workbench.motes.port import Port, open_port
+from workbench.motes.second_host import LINE_IN_USE
 
 GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
 SILENT_S = 5.0  # as long as a mote waits for its host, before it takes another
@@ -136,7 +137,10 @@ class MoteLine:
             if isinstance(answer, LinkError):
                 raise answer
             return answer
-        raise LinkError(f"{self.url} does not answer; is a mote with the workbench's program at the other end?")
+        raise LinkError(
+            f"{self.url} does not answer; is a mote with the workbench's program at the other end, and does no other "
+            "host hold a line that serves a single one?"
+        )
 
     # What is written
 
@@ -241,7 +245,11 @@ class MoteLine:
             return  # It came too late.
         text = rest.decode(errors="replace")
         wake = None if next_wake < 0 else next_wake
-        then(Answer(number, wake, time_us, text) if is_right else LinkError(f"{self.url}: {text}"))
+        if is_right:
+            then(Answer(number, wake, time_us, text))
+        else:
+            remedy = f"={number}; use that value, or compile the program with yours" if number > 0 else ""
+            then(LinkError(f"{self.url}: {text}{remedy}"))
 
     def _ready(self, fields: tuple, rest: bytes) -> None:
         magic, version, session, boot, has_radio = fields
@@ -265,6 +273,10 @@ class MoteLine:
         _, version, _, reason = fields
         if reason == messages.BUSY:
             return LinkError(f"{self.url} belongs to another host, which was heard of within the last seconds")
+        if reason == LINE_IN_USE:
+            return LinkError(
+                f"{self.url} has another host, and this mote's line serves one at a time; end that connection first"
+            )
         return LinkError(
             f"{self.url} speaks version {version} of the host link, this workbench {messages.VERSION}; "
             "put the program of the same release on the mote"

@@ -39,7 +39,8 @@ Layout (little-endian; one byte says what it is)
     mote -> host
     READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: of its own), name of the board (text)
     REFUSED        magic "WB", version u8, session u32, reason u8
-    ANSWER         token u16, is_right u8, number i64, next wake i64 (µs, -1 none), time u64 (µs), text
+    ANSWER         token u16, is_right u8, number i64, next wake i64 (µs, -1 none), time u64 (µs), text. If a mote in C
+                   was compiled for another size, the text ends in the size's name, and the number is the right size
     EVENT          time u64 (µs), kind u8, peer i32, origin i32, sequence i64, value i64, size u16 (B),
                    length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or attributes
     SEND           destination i32 (-1: broadcast), frame: for a radio that is attached to the host

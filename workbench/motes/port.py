@@ -105,6 +105,8 @@ class _SocketPort(Port):
             raise LinkError(f"{self.url} is lost: {error}") from None
 
     def close(self) -> None:
+        with suppress(OSError):  # A thread that reads just now returns at once.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._out.close()
 
@@ -151,9 +153,9 @@ class _RadioPort(Port):
         line.write(data)
 
     def close(self) -> None:
-        self._selector.close()
         for line in self._begun:
             line.close()
+        self._selector.close()
 
 
 class _SerialPort(Port):

@@ -7,7 +7,7 @@ Theory of operation
 
     An emulated Cortex-M3 has two UARTs, each on a port. UART 0 is the host link. Over UART 1 come and go the frames of
     its radio, while its clock runs; a clock that is held is a simulator's, which wants frames and answers in their
-    order, so then they go over UART 0.
+    order, so then they go over UART 0. QEMU serves one host at a time; a second one is refused (second_host.py).
 
 Cost
     A process takes a megabyte and some milliseconds to start, an emulated Cortex-M3 41 MB and 0.2 s. Either sleeps
@@ -26,10 +26,12 @@ from pathlib import Path
 
 from workbench.errors import LinkError
 from workbench.motes.in_c import EMULATOR
+from workbench.motes.second_host import refuse_second_hosts
 
 _PORT_S = 2.0  # how long to try for a port that somebody else has
 _END_S = 5.0
 _FIRST_DESCRIPTOR = 20
+_UARTS = ("uart0", "uart1")
 _SPEED_PPM = 1_000_000
 # Where hardware/c/boards/mps2_an385 looks for how often it began before, and for its clock's speed.
 _BOOTS_AT, _SPEED_AT = 0x003FFFF0, 0x003FFFF4
@@ -165,24 +167,26 @@ class CortexM3(Process):
     def _launched(self) -> subprocess.Popen[str]:
         listeners = [_listener(port) for port in self._ports]
         self._ports = tuple(one.getsockname()[1] for one in listeners)  # type: ignore[assignment]
+        control, controlled = socket.socketpair()
+        controlled = _moved(controlled)
         command = [EMULATOR, "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-kernel", str(self._program)]
-        for one in listeners:
-            name = f"uart{one.fileno()}"
+        for name, one in zip(_UARTS, listeners, strict=True):
             command += ["-chardev", f"socket,id={name},fd={one.fileno()},server=on,wait=off,nodelay=on"]
             command += ["-serial", f"chardev:{name}"]
+        command += ["-chardev", f"socket,id=control,fd={controlled.fileno()}", "-mon", "chardev=control,mode=control"]
         for address, value in ((_BOOTS_AT, self.boot), (_SPEED_AT, self._speed_ppm)):
             command += ["-device", f"loader,addr={address:#x},data={value},data-len=4"]
         try:
-            return _shelled(command, tuple(one.fileno() for one in listeners))
+            running = _shelled(command, tuple(one.fileno() for one in (*listeners, controlled)))
+            refuse_second_hosts(listeners[0].dup(), control, _UARTS[0])
+            return running
         finally:
-            for one in listeners:
+            for one in (*listeners, controlled):
                 one.close()
 
 
 def _listener(port: int) -> socket.socket:
     """A socket that listens on a port; 0: on any. LinkError if somebody else keeps it."""
-    import fcntl  # Systems that have no such module have no shell like this either.
-
     until_s = time.monotonic() + _PORT_S
     while True:
         one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -190,15 +194,21 @@ def _listener(port: int) -> socket.socket:
         try:
             one.bind(("127.0.0.1", port))
             one.listen(1)
-            # The shell before the process has the single digits for itself.
-            above = fcntl.fcntl(one.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
-            one.close()
-            return socket.socket(fileno=above)
+            return _moved(one)
         except OSError as error:
             one.close()
             if time.monotonic() > until_s:
                 raise LinkError(f"port {port} of a mote that was off is in somebody else's use: {error}") from None
             time.sleep(0.05)
+
+
+def _moved(one: socket.socket) -> socket.socket:
+    """Give a socket a number of its own for a child: the shell before the process uses the single digits itself."""
+    import fcntl  # Systems that have no such module have no shell like this either.
+
+    above = fcntl.fcntl(one.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    one.close()
+    return socket.socket(fileno=above)
 
 
 def _shelled(command: list[str], descriptors: tuple[int, ...] = ()) -> subprocess.Popen[str]:

@@ -16,7 +16,7 @@ const char *configuration_read(const char *text, const char *node_class, struct 
     uint64_t number;
     *configuration = (struct configuration){0};
     if (!is_node(json_member(text, "node"), node_class))
-        return "node";
+        return node_class;
     if (!json_integer(text, "address", UINT16_MAX - 1, &number))
         return "address";
     configuration->address = (uint32_t)number;

@@ -13,8 +13,9 @@ struct configuration {
     const char *settings; /* the node's: JSON, in the text that was read */
 };
 
-/* Read a configuration from a text that ends in a zero. NULL, or the name of what this program cannot be: it was
- * compiled for nodes of one class (Python's "module:class"), and has no sensors and no keys for blobs but its own. */
+/* Read a configuration from a text that ends in a zero. NULL, or the name of what this program cannot have: it has no
+ * sensors and no keys for blobs but its own. If the nodes are of another class than `node_class` (Python's
+ * "module:class"), it is that class. */
 const char *configuration_read(const char *text, const char *node_class, struct configuration *configuration);
 
 #endif

@@ -206,7 +206,8 @@ static void refuse(struct mote *mote, uint32_t session, uint8_t reason)
 
 /* What the host asks for */
 
-/* What came of a command: a number, or a text of two parts that says why it was refused. */
+/* What came of a command: a number, or a text of two parts that says why it was refused. A refusal's number is the size
+ * that is right, or 0. */
 struct outcome {
     int64_t number;
     const char *wrong;
@@ -235,7 +236,7 @@ static struct outcome configure(struct mote *mote, const uint8_t *text)
     struct configuration wanted;
     const char *wrong_setting = configuration_read((const char *)text, NODE_CLASS, &wanted);
     if (wrong_setting != NULL)
-        return (struct outcome){0, OTHER_SETTING, wrong_setting};
+        return (struct outcome){0, wrong_setting == NODE_CLASS ? COMPILED_WITH : CANNOT_HAVE, wrong_setting};
     mote->address = wanted.address;
     mote->driver = (struct driver){mote, take_frame, take_event, true};
     struct random random = {wanted.key, 0};
@@ -244,7 +245,7 @@ static struct outcome configure(struct mote *mote, const uint8_t *text)
         node_start(&mote->node, wanted.settings, wanted.address, random, &mote->driver, now_of(mote), boot);
     mote->is_configured = refusal.why == NULL;
     if (!mote->is_configured)
-        return (struct outcome){0, refusal.why, refusal.what};
+        return (struct outcome){refusal.size, refusal.why, refusal.what};
     return (struct outcome){.number = mote->board->boot};
 }
 

@@ -8,12 +8,15 @@
 #include "mote_node.h"
 
 /* Why a configuration is refused, and the name of what is wrong, which ends in a zero or a quotation mark. `why` is
- * NULL if it is not refused. */
+ * NULL if it is not refused. `size`: the value that this program takes instead, which the host writes behind the name;
+ * 0 if there is none. */
 struct refusal {
     const char *why;
     const char *what;
+    uint32_t size;
 };
-#define OTHER_SETTING "this mote was compiled for another setting, or has no such thing: "
+#define COMPILED_WITH "this mote's program was compiled with "
+#define CANNOT_HAVE "a mote in C cannot have this "
 
 /* The class of the nodes in Python: "module:class". */
 extern const char NODE_CLASS[];

@@ -1,8 +1,9 @@
-"""A mote that is a process of this machine: Python, or MicroPython where it has sockets. For trying out, and for tests.
+"""A mote that is a process of this machine: Python, or MicroPython's port for Unix. For trying out, and for tests.
 
 Its line is a TCP port on loopback (host link as everywhere), which hosts share as they would share a wire: the mote
 hears each of them, and they all hear the mote. Its radio is UDP broadcasts on loopback. Its arguments are the port of
-the line (0: any; it prints which) and how often it began before.
+the line (0: any; it prints the number) and how often it began before. MicroPython cannot report the number of a port,
+so there the port has to be given.
 """
 
 import gc
@@ -16,6 +17,7 @@ HAS_RADIO = True
 
 _line = []  # the connections of hosts
 _MOST_HOSTS = 8
+_clock = [0, 0]  # of MicroPython: µs so far, and the last reading of its counter
 
 
 def boots():
@@ -25,7 +27,12 @@ def boots():
 
 def now_us():
     """A clock that never goes back."""
-    return time.monotonic_ns() // 1000 if hasattr(time, "monotonic_ns") else time.ticks_us()
+    if hasattr(time, "monotonic_ns"):
+        return time.monotonic_ns() // 1000
+    ticks = time.ticks_us()  # It wraps, on 32 bits after some minutes. `run` reads it every second.
+    _clock[0] += time.ticks_diff(ticks, _clock[1]) if _clock[0] else 1
+    _clock[1] = ticks
+    return _clock[0]
 
 
 def memory():
@@ -38,8 +45,10 @@ def memory():
 def write(data):
     """Bytes to the host; gone if nobody listens, as on any line."""
     for connection in list(_line):
+        rest = data
         try:
-            connection.sendall(data)
+            while rest:  # MicroPython's sendall gives up without an error.
+                rest = rest[connection.send(rest) :]
         except OSError:  # It is gone, or does not read, which must not hold up the mote.
             _hang_up(connection)
 
@@ -58,9 +67,11 @@ def reset():
 
 def run(mote):
     """Serve the line and the radio for ever."""
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    if not port and not hasattr(listener, "getsockname"):
+        sys.exit("port is 0; MicroPython cannot report the port that it gets, so give one: micropython main.py 40001")
     listener.bind(socket.getaddrinfo("127.0.0.1", port)[0][-1])
     listener.listen(1)
     if hasattr(listener, "getsockname"):
@@ -69,7 +80,7 @@ def run(mote):
     while True:
         wait_us = mote.step()
         sockets = [listener] + _line + ([mote.radio.fileno()] if mote.radio is not None else [])
-        readable = select.select(sockets, [], [], 1.0 if wait_us is None else min(1.0, wait_us / 1e6))[0]
+        readable = _readable(sockets, 1000000 if wait_us is None else min(1000000, wait_us))
         if listener in readable:
             connection = listener.accept()[0]
             if len(_line) == _MOST_HOSTS:
@@ -80,6 +91,16 @@ def run(mote):
             _line.append(connection)
         for connection in [one for one in _line if one in readable]:
             _read(mote, connection)
+
+
+def _readable(sockets, wait_us):
+    """The sockets that have something to read, after a wait of so many µs at most."""
+    if hasattr(select, "select"):
+        return select.select(sockets, [], [], wait_us / 1e6)[0]
+    poller = select.poll()  # MicroPython has no select, and Python on Windows no poll.
+    for one in sockets:
+        poller.register(one, select.POLLIN)
+    return [ready[0] for ready in poller.poll((wait_us + 999) // 1000)]
 
 
 def _read(mote, connection):

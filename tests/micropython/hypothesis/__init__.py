@@ -5,7 +5,7 @@ Nothing is shrunk: what an example fails with here is to be looked into with the
 
 from pytest import as_test
 
-EXAMPLES = 40
+MOST = [100]  # examples that a test draws; the runner changes it
 
 
 def given(*wanted):
@@ -30,8 +30,8 @@ def example(*arguments):
     return decorate
 
 
-def settings(max_examples=EXAMPLES):
-    """Bound how many examples are drawn; there are never more than EXAMPLES."""
+def settings(max_examples=None):
+    """Bound how many examples are drawn; there are never more than MOST."""
 
     def decorate(function):
         test = as_test(function)
@@ -45,5 +45,5 @@ def arguments_of(test, stream):
     """The arguments of each call of a test: its own examples, then those that its strategies draw."""
     for arguments in test.examples:
         yield arguments
-    for _ in range(min(test.max_examples or EXAMPLES, EXAMPLES)):
+    for _ in range(min(test.max_examples or MOST[0], MOST[0])):
         yield [strategy.draw(stream) for strategy in test.strategies]

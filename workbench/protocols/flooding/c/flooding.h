@@ -6,9 +6,9 @@
 #include "contract.h"
 #include "draws.h"
 
-/* Publications that a node remembers. */
+/* Publications that a node remembers: as many as in Python. */
 #ifndef MAX_EVENTS
-#define MAX_EVENTS 100
+#define MAX_EVENTS 1000
 #endif
 
 enum flooding_reason { FLOODING_DUPLICATE, FLOODING_MALFORMED, FLOODING_TTL, FLOODING_REASONS };

@@ -8,8 +8,8 @@ const char NODE_CLASS[] = "workbench.protocols.diffusion.node:DiffusionNode";
 struct refusal node_start(struct mote_node *node, const char *settings, uint32_t address, struct random random,
                           const struct driver *driver, int64_t now, unsigned boot)
 {
-    struct refusal refusal = {OTHER_SETTING, settings_read(settings, &node->settings)};
-    if (refusal.what != NULL)
+    struct refusal refusal = settings_read(settings, &node->settings);
+    if (refusal.why != NULL)
         return refusal;
     refusal = filters_place(json_member(settings, "filters"), &node->filters, &node->settings);
     if (refusal.why == NULL)

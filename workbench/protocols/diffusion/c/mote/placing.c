@@ -75,14 +75,18 @@ struct refusal filters_place(const char *filters, struct placed_filters *placed,
         const struct filter_kind *kind = kind_of(name);
         size_t place = settings->filter_count;
         if (kind == NULL)
-            return (struct refusal){"the program of this mote in C has no filter ", name};
+            return (struct refusal){"this mote's program has no filter ", name, 0};
         if (place >= MAX_FILTERS)
-            return (struct refusal){OTHER_SETTING, "filters"};
-        if (!read_filter(one, kind, &placed->table[place], &placed->rooms[place]))
-            return (struct refusal){"this mote in C has no room for the settings of its filter ", name};
+            return (struct refusal){COMPILED_WITH, "MAX_FILTERS", MAX_FILTERS};
+        if (!read_filter(one, kind, &placed->table[place], &placed->rooms[place])) {
+            uint64_t window;
+            if (json_integer(json_member(one, "in_c"), "window", UINT64_MAX, &window) && window > MAX_FILTER_WINDOW)
+                return (struct refusal){COMPILED_WITH, "MAX_FILTER_WINDOW", MAX_FILTER_WINDOW};
+            return (struct refusal){"a mote in C cannot have these settings of its filter ", name, 0};
+        }
         settings->filter_count++;
     }
-    return (struct refusal){NULL, NULL};
+    return (struct refusal){NULL, NULL, 0};
 }
 
 #else
@@ -92,7 +96,7 @@ struct refusal filters_place(const char *filters, struct placed_filters *placed,
     placed->are_none = json_first(filters) == NULL;
     settings->filters = NULL;
     settings->filter_count = 0;
-    return (struct refusal){placed->are_none ? NULL : OTHER_SETTING, "filters"};
+    return (struct refusal){placed->are_none ? NULL : COMPILED_WITH, "MAX_FILTERS=0", 0};
 }
 
 #endif

@@ -2,10 +2,11 @@
 #include "settings.h"
 
 #include "json.h"
+#include "node_calls.h"
 
 struct size {
     const char *name;
-    uint64_t value;
+    uint32_t value;
 };
 
 static const struct size SIZES[] = {
@@ -21,17 +22,17 @@ static const struct size SIZES[] = {
     {"max_seen_interests", MAX_SEEN_INTERESTS},
 };
 
-/* NULL, or the name of a size that is not the one that this program was compiled for. */
-static const char *other_size(const char *settings)
+/* The first size that this program was not compiled for; NULL if there is none. */
+static const struct size *other_size(const char *settings)
 {
+    static const struct size profile = {MESSAGE_B == 29 ? "profile='strict'" : "profile='wide'", 0};
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
         uint64_t wanted;
         if (!json_integer(settings, SIZES[i].name, UINT64_MAX, &wanted) || wanted != SIZES[i].value)
-            return SIZES[i].name;
+            return &SIZES[i];
     }
-    if (!json_begins_with(json_member(settings, "profile"), MESSAGE_B == 29 ? "\"strict\"" : "\"wide\""))
-        return "profile";
-    return NULL;
+    bool is_right = json_begins_with(json_member(settings, "profile"), MESSAGE_B == 29 ? "\"strict\"" : "\"wide\"");
+    return is_right ? NULL : &profile;
 }
 
 /* Whole numbers, each with the most that it may be; then other numbers, with the least and the most. */
@@ -59,21 +60,21 @@ static int64_t microseconds(double seconds)
     return (int64_t)(seconds * SECOND_US);
 }
 
-const char *settings_read(const char *text, struct diffusion_settings *settings)
+struct refusal settings_read(const char *text, struct diffusion_settings *settings)
 {
     uint64_t integers[INTEGERS];
     double numbers[NUMBERS];
-    const char *wrong = other_size(text);
-    if (wrong != NULL)
-        return wrong;
+    const struct size *other = other_size(text);
+    if (other != NULL)
+        return (struct refusal){COMPILED_WITH, other->name, other->value};
     for (size_t i = 0; i < INTEGERS; i++)
         if (!json_integer(text, INTEGER_NAMES[i].name, INTEGER_NAMES[i].value, &integers[i]))
-            return INTEGER_NAMES[i].name;
+            return (struct refusal){CANNOT_HAVE, INTEGER_NAMES[i].name, 0};
     for (size_t i = 0; i < NUMBERS; i++) {
         bool is_read = json_number(text, NUMBER_NAMES[i], &numbers[i]);
         double least = i == LIFETIME_S ? 1 : 0;
         if (!is_read || (i < TIMES && !(numbers[i] >= least && numbers[i] <= UINT16_MAX)))
-            return NUMBER_NAMES[i];
+            return (struct refusal){CANNOT_HAVE, NUMBER_NAMES[i], 0};
     }
     double refresh_s = numbers[REFRESH_S];
     settings->ttl = (uint8_t)integers[TTL];
@@ -87,5 +88,5 @@ const char *settings_read(const char *text, struct diffusion_settings *settings)
     settings->sample_lifetime_us = microseconds(numbers[SAMPLE_LIFETIME_S]);
     settings->blacklist_loss = numbers[LOSS];
     settings->blacklist_hysteresis = numbers[HYSTERESIS];
-    return NULL;
+    return (struct refusal){NULL, NULL, 0};
 }

@@ -4,8 +4,10 @@
 
 #include "diffusion.h"
 
-/* Read them; NULL, or the name of the first that is missing, or a size that this program was not compiled for. Filters
- * are left as they are. */
-const char *settings_read(const char *text, struct diffusion_settings *settings);
+struct refusal;
+
+/* Read them; refused is the first that is missing, or a size that this program was not compiled for. Filters are left as
+ * they are. */
+struct refusal settings_read(const char *text, struct diffusion_settings *settings);
 
 #endif

@@ -9,12 +9,12 @@ struct refusal node_start(struct mote_node *node, const char *settings, uint32_t
 {
     uint64_t number;
     if (!json_integer(settings, "max_events", UINT64_MAX, &number) || number != MAX_EVENTS)
-        return (struct refusal){OTHER_SETTING, "max_events"};
+        return (struct refusal){COMPILED_WITH, "max_events", MAX_EVENTS};
     if (!json_integer(settings, "ttl", UINT16_MAX, &number))
-        return (struct refusal){OTHER_SETTING, "ttl"};
+        return (struct refusal){CANNOT_HAVE, "ttl", 0};
     node->settings.ttl = (uint16_t)number;
     flooding_start(&node->flooding, &node->settings, address, random, driver, now, boot);
-    return (struct refusal){NULL, NULL};
+    return (struct refusal){NULL, NULL, 0};
 }
 
 void node_receive(struct mote_node *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
