@@ -70,7 +70,7 @@ def test_a_plan_of_a_million_points_builds_few_of_them_and_is_small(monkeypatch)
     with pytest.raises(KeyboardInterrupt, match="0 of 1000000 points are kept"):
         sweep.run(runner=Starting(), progress=False)
     assert started == [range(1_000_000)]  # which is not copied for a task, nor long in memory
-    assert 0 < len(built) < 1_000
+    assert 0 < len(built) < 5_000
     assert len(pickle.dumps(sweep.plan)) < 20_000
     assert sweep.plan.labels(999_999) == {"protocol.ttl": 100, "seed": 9_999}
 

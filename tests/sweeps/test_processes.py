@@ -130,6 +130,19 @@ def test_a_process_that_is_killed_from_outside_costs_nothing(monkeypatch):
     assert same({row.number: row._replace(wall_s=0.0, compile_s=0.0) for row in rows}, run(plan, LocalRunner()))
 
 
+def test_a_process_that_is_killed_when_it_has_just_sent_its_rows_costs_nothing(monkeypatch):
+    plan = wb.Sweep(scenario(), {"seed": range(40)}, "reference").plan
+    runner, rows = ProcessRunner(2), []
+    end = forking.PointProcess.end
+    monkeypatch.setattr(forking.PointProcess, "end", lambda process: end(process)._replace(number=rows[0].number))
+    for some in runner.run(plan, range(40), lambda points: None):
+        if not rows:
+            os.kill(runner._crew._members[0].process.pid, signal.SIGKILL)
+        rows += some
+    assert sorted(row.number for row in rows) == list(range(40))
+    assert not any(row.error for row in rows)
+
+
 def is_running(pid):
     try:
         os.kill(pid, 0)

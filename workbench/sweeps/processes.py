@@ -207,7 +207,7 @@ class Crew:
         first, *later = [list(share) for share in member.shares] or [[]]
         for share in later:
             shares.again(share)
-        if number is None:
+        if number not in first:  # It ran no point, or had just sent the rows of that one.
             shares.again(first)
             return
         first.remove(number)
