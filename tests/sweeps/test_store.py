@@ -434,8 +434,8 @@ def _leave_a_journal(folder):
     (folder / lease.NAME).write_text(json.dumps({"owner": "left", "host": "elsewhere", "pid": 1, "beat": "1"}))
 
 
-@pytest.mark.family
-def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatch):
+@pytest.mark.parametrize("flips", [100, pytest.param(2_000, marks=pytest.mark.family)])
+def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatch, flips):
     monkeypatch.setattr(lease, "EXPIRES_S", 0.0)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nobody pulls the plug here
     whole = tmp_path / "whole"
@@ -452,7 +452,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
     content = {path.name: path.read_bytes() for path in whole.iterdir()}
     places = [(name, place) for name, text in sorted(content.items()) for place in range(8 * len(text))]
     told = 0
-    for name, place in random.Random(7).sample(places, 2_000):
+    for name, place in random.Random(7).sample(places, flips):
         damaged = bytearray(content[name])
         damaged[place // 8] ^= 1 << place % 8
         (whole / name).write_bytes(damaged)
@@ -465,7 +465,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
         else:
             assert found.equals(expected)
             _restore(whole, content)
-    assert 1_500 < told < 2_000
+    assert 0.6 * flips < told < flips
 
 
 def _restore(folder, content):
