@@ -278,7 +278,13 @@ KEYS = (
 def spark():
     if not JAVA.is_ok:
         pytest.skip(f"Spark needs Java: {JAVA.remedy}")
-    started = wb.pipelines.spark("local[2]", sql_shuffle_partitions=2)
+    started = wb.pipelines.spark(
+        "local[2]",
+        sql_shuffle_partitions=1,
+        sql_adaptive_enabled=False,
+        sql_codegen_wholeStage=False,
+        sql_codegen_factoryMode="NO_CODEGEN",
+    )
     yield started
     started.stop()
 
