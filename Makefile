@@ -60,7 +60,10 @@ lint: setup
 	@$(BIN)/mypy --no-error-summary
 
 # A file's tests keep to one worker: what they share (Java for Spark, Chromium) is started once.
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbmake --nbmake-timeout=600
+# tests/conftest.py sorts the files. Byte code is written even where the environment says otherwise: hundreds of tests
+# start a Python of their own.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	--nbmake --nbmake-timeout=600
 
 test: lint
 	@$(PYTEST) -m 'not family' $(PYTEST_ARGS)

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,19 @@ settings.register_profile("family", deadline=None, print_blob=True, max_examples
 settings.load_profile("workbench")
 
 BIG_NOTEBOOKS = frozenset()  # file names of notebooks with the marker `family`
+# Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
+LONG_PARTS = (
+    "notebooks/",
+    "tests/test_soak.py",
+    "tests/pipelines/",
+    "tests/sweeps/",
+    "tests/motes/",
+    "tests/c/",
+    "tests/widgets/",
+    "tests/lessons/",
+    "tests/project/",
+    "tests/protocols/",
+)
 
 
 def pytest_addoption(parser):
@@ -48,10 +62,18 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the big notebooks, which cannot mark themselves."""
+    """Mark the big notebooks, which cannot mark themselves, and sort files of tests: long ones first."""
     for item in items:
         if item.path.name in BIG_NOTEBOOKS:
             item.add_marker(pytest.mark.family)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_part(item), -tests[item.path], item.path))
+
+
+def _part(item):
+    """Return the index in `LONG_PARTS` of the part to which a test belongs."""
+    matches = [index for index, part in enumerate(LONG_PARTS) if item.nodeid.startswith(part)]
+    return matches[0] if matches else len(LONG_PARTS)
 
 
 @pytest.fixture(scope="session")
