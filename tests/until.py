@@ -3,7 +3,7 @@
 import time
 
 
-def wait_until(is_so, within_s=10.0, every_s=0.01):
+def wait_until(is_so, within_s=120.0, every_s=0.01):
     """Return when ``is_so()``, which is asked every so often; fail if that takes too long."""
     end_s = time.monotonic() + within_s
     while not is_so():

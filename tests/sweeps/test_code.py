@@ -50,7 +50,7 @@ def copied(tmp_path):
 def ran(folder, filter_="attributes"):
     """What the sweeps run in a fresh process that has the copy: name -> points."""
     command = [sys.executable, "-c", SWEEPS.replace("FILTER", filter_), str(folder / "results")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -154,7 +154,7 @@ def test_a_source_that_was_edited_after_it_was_loaded_is_told(copied, monkeypatc
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for _ in range(3):  # the next process has loaded what is there
         command = [sys.executable, "-c", EDITED_LATE]
-        done = subprocess.run(command, cwd=copied, capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run(command, cwd=copied, capture_output=True, text=True, timeout=600, check=True)
         other, own = done.stdout.splitlines()
         assert other == "took"  # another protocol's
         if own.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had"):

@@ -41,7 +41,7 @@ def run_python(code, **environment):
     command = [sys.executable, "-c", code]
     environment = {**os.environ, **environment}
     done = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=60
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=600
     )
     return done.stdout.split()
 
