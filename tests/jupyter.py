@@ -21,6 +21,11 @@ from workbench.cli.lab import app_command, write_app
 
 CHROMIUM = Path("/usr/bin/chromium")
 WITHIN_S = 300  # of a machine that is busy with other things: only what hangs takes as long
+# After a reload the manager of widgets gives the kernel 4 s to describe all widgets of a page, and else loses some.
+PATIENCE = """
+const setTimeoutAtOnce = window.setTimeout
+window.setTimeout = (act, delay_ms, ...rest) => setTimeoutAtOnce(act, delay_ms === 4000 ? 300000 : delay_ms, ...rest)
+"""
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 OPTIONS = (
     "--no-browser",
@@ -99,6 +104,7 @@ class Jupyter:
     def opened(self, chromium, name, size=(1366, 768)):
         """A notebook that is in the folder, opened in a page of its own."""
         page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+        page.add_init_script(PATIENCE)
         where = "lab/tree" if self.application == "lab" else "notebooks"
         page.goto(f"http://127.0.0.1:{self.port}/{where}/{name}?reset")
         return Notebook(page)
